@@ -290,7 +290,7 @@ fn united(args: &Args, tables: &[(&str, &TableSchema)]) -> TableSchema {
         fields.push(Arc::new(field.as_ref().clone().with_nullable(nullable)));
     }
     let mut table = TableSchema::default().with(&fields);
-    let keyed = tables.iter().map(|(_, table)| table).find(|table| !table.open).unwrap_or(&base);
+    let keyed = tables.iter().map(|(_, table)| table).find(|table| !table.open).unwrap_or(base);
     table.key = std::iter::once(&args.label).chain(&keyed.key).cloned().collect();
     table
 }
