@@ -170,24 +170,39 @@ pub(super) struct MissingRow {
     pub(super) label: String,
 }
 
-/// The rows of which no whole table is stored, and how many others there are; an error if the
-/// user has not agreed to what one of them takes.
+/// What is to be done of the rows of a step.
+pub(super) struct MissingRows {
+    /// The rows of which no whole table is stored, without those that are refused.
+    pub(super) rows: Vec<MissingRow>,
+    /// How many have one.
+    pub(super) reused: u64,
+    /// Whether there is a row to whose work the user has not agreed: whoever opens all rows must be
+    /// one who asks.
+    pub(super) refused: bool,
+}
+
+/// Looks for rows that are not whole in the store.
+///
+/// # Errors
+/// If the input or the store cannot be read.
 pub(super) async fn missing_rows(
     cx: &StepContext,
     step: &dyn FanOutStep,
     input: DataFrame,
     recipe: Digest,
-) -> Result<(Vec<MissingRow>, u64), RunError> {
+) -> Result<MissingRows, RunError> {
     let stored = StoredRows::of(&cx.parts(&recipe).await?);
-    let (mut missing, mut reused) = (Vec::new(), 0);
+    let mut missing = MissingRows { rows: Vec::new(), reused: 0, refused: false };
     for row in load(step, input).await? {
         if stored.whole(&row.digest).is_some() {
-            reused += 1;
-        } else if step.refusal(&cx.lower, &row.batch).is_none() {
-            missing.push(MissingRow { digest: row.digest, label: row.label });
+            missing.reused += 1;
+        } else if step.refusal(&cx.lower, &row.batch).is_some() {
+            missing.refused = true;
+        } else {
+            missing.rows.push(MissingRow { digest: row.digest, label: row.label });
         }
     }
-    Ok((missing, reused))
+    Ok(missing)
 }
 
 /// Computes a share of the pieces of one row and stores them; the number of its pieces, or why the

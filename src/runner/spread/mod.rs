@@ -29,7 +29,6 @@ use super::fan_out_step::missing_rows;
 use super::step_work::{StepResult, StepWork};
 use crate::operator::{Lowering, StepError};
 use crate::plan::PlannedStep;
-use crate::workflow::Node;
 
 /// The result of a step whose work was done by executors; `None` if it is for the coordinator.
 ///
@@ -46,7 +45,7 @@ pub(super) async fn spread(
     }
     let placement = Placement::of(work.bound);
     tracing::debug!(placement = placement.describe(), "where it is done");
-    let coordinator = Coordinator::new(cx, engine, step_order(step, work)?);
+    let mut refused = false;
     let (items, expected, reused) = match (placement, work.bound.lowering()) {
         (Placement::Rows, _) => {
             let rows = work.stored_rows().unwrap_or(0);
@@ -58,7 +57,9 @@ pub(super) async fn spread(
         (Placement::Shares, Lowering::FanOut(fan_out)) => {
             let Some(input) = work.inputs.first() else { return Ok(None) };
             let input = input.open(&cx.lower.session, &cx.store)?;
-            let (rows, reused) = missing_rows(cx, fan_out, input, work.recipe).await?;
+            let missing = missing_rows(cx, fan_out, input, work.recipe).await?;
+            let (rows, reused) = (missing.rows, missing.reused);
+            refused = missing.refused;
             let of = shares(rows.len());
             let expected = rows.len() as u64;
             let item = |(row, share)| share_item(row, share, of);
@@ -74,6 +75,7 @@ pub(super) async fn spread(
         }
         (Placement::Coordinator(_) | Placement::Shares, _) => return Ok(None),
     };
+    let coordinator = Coordinator::new(cx, engine, step_order(step, work)?);
     let shared = placement == Placement::Shares;
     cx.total(expected, reused);
     let computed = match items.is_empty() {
@@ -85,16 +87,17 @@ pub(super) async fn spread(
             let counts = !shared;
             let ended = coordinator.run(items, fresh, counts).await?;
             match ended {
-                Some(outcomes) if shared => {
-                    drop(outcomes);
-                    expected
-                }
+                Some(_) if shared => expected,
                 Some(outcomes) => outcomes.iter().map(|outcome| outcome.computed).sum(),
                 // What cannot be done elsewhere is tried here, which also says why.
                 None => return Ok(None),
             }
         }
     };
+    if refused {
+        // An executor would open that row, too, and does not know what the user agreed to.
+        return Ok(None);
+    }
     let whole = coordinator.run(vec![WorkItem::Whole], cx.forced, false).await?;
     let Some(outcome) = whole.and_then(|mut outcomes| outcomes.pop()) else { return Ok(None) };
     Ok(Some(result(cx, outcome, work, computed)?))
@@ -141,7 +144,7 @@ fn step_order(step: &PlannedStep, work: &StepWork<'_>) -> Result<StepOrder, RunE
         name: step.name.clone(),
         operator: about.name.to_string(),
         version: about.version,
-        arguments: arguments(step.arguments.as_ref().map(|node: &Node| node)),
+        arguments: arguments(step.arguments.as_ref()),
         bound_args: work.bound.args(),
         recipe: work.recipe,
         base: step.base.to_string_lossy().into_owned(),
