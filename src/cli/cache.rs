@@ -229,13 +229,19 @@ fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Gro
             used: "",
         });
         group.results += 1;
-        group.files.extend(result.ports.iter().map(|port| (port.blob, port.bytes)));
+        group.files.extend(files(result));
         let used = last_use.get(&result.key).copied().unwrap_or_default();
         group.used = group.used.max(used).max(&result.created);
     }
     let mut groups: Vec<Group<'a>> = groups.into_values().collect();
     groups.sort_by(|a, b| b.bytes().cmp(&a.bytes()).then_with(|| a.name.cmp(&b.name)));
     groups
+}
+
+/// The files that a result needs, with their sizes.
+fn files(result: &Manifest) -> impl Iterator<Item = (Digest, u64)> {
+    let files = result.ports.iter().flat_map(|port| port.files());
+    files.map(|file| (file.blob, file.bytes))
 }
 
 fn grouped(by: By, groups: &[Group<'_>], results: &[Manifest], usage: &StoreUsage) -> String {
@@ -253,8 +259,7 @@ fn grouped(by: By, groups: &[Group<'_>], results: &[Manifest], usage: &StoreUsag
         ]
     };
     let mut rows: Vec<_> = std::iter::once(head).chain(groups.iter().map(row)).collect();
-    let named: HashMap<Digest, u64> =
-        results.iter().flat_map(|r| r.ports.iter().map(|port| (port.blob, port.bytes))).collect();
+    let named: HashMap<Digest, u64> = results.iter().flat_map(files).collect();
     let rest = usage.blobs.saturating_sub(named.len() as u64);
     if rest > 0 {
         let size = usage.blob_bytes.saturating_sub(named.values().sum());

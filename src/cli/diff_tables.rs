@@ -131,7 +131,7 @@ async fn artifact(
     };
     let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await;
     let unsound = unsound.map_err(|error| fail_cache(&error))?;
-    if unsound.iter().any(|(blob, _)| *blob == table.blob) {
+    if unsound.iter().any(|(blob, _)| table.files().any(|file| file.blob == *blob)) {
         return Ok(Err("the table in the store is damaged or missing".into()));
     }
     Ok(Ok(table.clone()))
@@ -145,7 +145,7 @@ struct Table {
 
 impl Table {
     async fn open(store: &Store, stored: &PortArtifact) -> Result<Self, DataFusionError> {
-        let table = scan_stored(&session(1), store, &stored.blob).await?;
+        let table = scan_stored(&session(1), store, stored).await?;
         let names: Vec<String> = table
             .schema()
             .fields()

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::context::{Exit, Surveyed, fail, print_json};
 use super::{Format, WorkflowArgs, screen};
 use crate::plan::{TableRef, cell_columns};
+use crate::session::{WholeTableError, whole_file};
 
 #[derive(Args)]
 pub(crate) struct PathArgs {
@@ -32,8 +33,13 @@ pub(crate) async fn path(args: PathArgs) -> Exit {
     };
     for table in &input.tables {
         let exit = match place(&surveyed, table) {
-            Some(place) => told(&surveyed, table, &place, args.format),
-            None => fail(&format!("`{}` has no stored table", args.step), Exit::Failed),
+            Ok(Some(place)) => told(&surveyed, table, &place, args.format),
+            Ok(None) => fail(&format!("`{}` has no stored table", args.step), Exit::Failed),
+            Err(error) => {
+                let disk = matches!(error, WholeTableError::Io(_));
+                let message = format!("cannot write the table as one file: {error}");
+                fail(&message, if disk { Exit::Disk } else { Exit::Failed })
+            }
         };
         if exit != Exit::Done {
             return exit;
@@ -42,21 +48,23 @@ pub(crate) async fn path(args: PathArgs) -> Exit {
     Exit::Done
 }
 
-/// The file of a table, or its URL if the store is a bucket.
-fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
+/// The file of a table, with all its columns, or its URL if the store is a bucket.
+fn place(surveyed: &Surveyed, table: &TableRef) -> Result<Option<Vec<u8>>, WholeTableError> {
     use std::os::unix::ffi::OsStringExt as _;
-    let manifest = surveyed.states[table.step].manifest.as_ref()?;
-    let blob = manifest.port(table.port)?.blob;
-    match surveyed.store.local_blob(&blob) {
+    let manifest = surveyed.states[table.step].manifest.as_ref();
+    let Some(port) = manifest.and_then(|manifest| manifest.port(table.port)) else {
+        return Ok(None);
+    };
+    Ok(match whole_file(&surveyed.store, port)? {
         Some(file) => {
             let file = std::path::absolute(&file).unwrap_or(file);
             Some(file.into_os_string().into_vec())
         }
         None => {
-            let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&blob));
+            let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&port.blob));
             Some(format!("{}/{path}", base.as_str().trim_end_matches('/')).into_bytes())
         }
-    }
+    })
 }
 
 fn told(surveyed: &Surveyed, table: &TableRef, place: &[u8], format: Format) -> Exit {

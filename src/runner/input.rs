@@ -18,21 +18,21 @@ use crate::digest::Digest;
 use crate::functions::{RaiseIf, call};
 use crate::operator::{StepError, TableSchema};
 use crate::plan::{Cell, Input, Plan, PlannedStep, cell_columns};
-use crate::session::{column, scan, scan_range};
-use crate::store::Store;
+use crate::session::{BaseTable, column, scan, scan_range};
+use crate::store::{PortArtifact, Store};
 use crate::workflow::quote;
 
 /// The stored files of an input.
 pub(super) fn blobs(input: &Input, done: &StepManifests) -> Vec<Digest> {
     let tables = input.tables.iter().filter_map(|table| artifact(done, table.step, table.port));
-    tables.map(|stored| stored.blob).collect()
+    tables.flat_map(|stored| stored.files()).map(|file| file.blob).collect()
 }
 
 /// The rows and the bytes of the stored tables of all inputs; `None` for a step without any.
 pub(super) fn input_size(step: &PlannedStep, done: &StepManifests) -> Option<(u64, u64)> {
     let tables = step.inputs.iter().flat_map(|input| &input.tables);
     let stored = tables.filter_map(|table| artifact(done, table.step, table.port));
-    let sizes = stored.map(|stored| (stored.rows, stored.bytes));
+    let sizes = stored.map(|stored| (stored.rows, stored.all_bytes()));
     sizes.reduce(|(rows, bytes), more| (rows + more.0, bytes + more.1))
 }
 
@@ -83,11 +83,7 @@ pub(super) struct StoredTable {
     /// Its columns, as they were planned.
     pub(super) table: TableSchema,
     /// What is stored of it.
-    pub(super) blob: Digest,
-    pub(super) rows: u64,
-    pub(super) bytes: u64,
-    /// The columns by which its rows are sorted.
-    pub(super) key: Vec<String>,
+    pub(super) stored: PortArtifact,
 }
 
 impl StoredInput {
@@ -106,10 +102,7 @@ impl StoredInput {
                 step: step.name.clone(),
                 cell: table.cell.clone(),
                 table: port.table.clone(),
-                blob: stored.blob,
-                rows: stored.rows,
-                bytes: stored.bytes,
-                key: stored.key.clone(),
+                stored: stored.clone(),
             });
         }
         let (port, schema) = (input.port.clone(), input.schema.clone());
@@ -127,7 +120,7 @@ impl StoredInput {
     ) -> Result<DataFrame, StepError> {
         let mut tables: Vec<DataFrame> = Vec::with_capacity(self.tables.len());
         for table in &self.tables {
-            let df = scan(session, store, &table.blob, &table.table, &table.step)?;
+            let df = scan(session, store, &table.stored, &table.table, &table.step)?;
             tables.push(self.with_cell(df, table)?);
         }
         if tables.len() < 2 {
@@ -153,7 +146,8 @@ impl StoredInput {
         let missing = || StepError::new("a defect: there is no such table in the input");
         let table = self.tables.get(table).ok_or_else(missing)?;
         let rows = (start, len);
-        let df = scan_range(session, store, &table.blob, (&table.table, &table.step), rows).await?;
+        let df = scan_range(session, store, &table.stored.blob, (&table.table, &table.step), rows)
+            .await?;
         self.with_cell(df, table)
     }
 
@@ -165,14 +159,20 @@ impl StoredInput {
     /// other.
     pub(super) fn order(&self) -> Vec<String> {
         match self.tables.as_slice() {
-            [table] if !self.united => table.key.clone(),
+            [table] if !self.united => table.stored.key.clone(),
             _ => Vec::new(),
         }
     }
 
     /// The stored files.
     pub(super) fn blobs(&self) -> impl Iterator<Item = Digest> {
-        self.tables.iter().map(|table| table.blob)
+        self.tables.iter().flat_map(|table| table.stored.files()).map(|file| file.blob)
+    }
+
+    /// The tables whose columns a result may leave to their files.
+    pub(super) fn bases(&self) -> impl Iterator<Item = BaseTable> {
+        let tables = self.tables.iter().filter(|_| !self.united);
+        tables.map(|table| BaseTable { blob: table.stored.blob, key: table.stored.key.clone() })
     }
 }
 
@@ -242,7 +242,7 @@ pub fn open_port(
     let missing = || StepError::new(format!("step {} has no result {port}", planned.name));
     let table = &planned.port(port).ok_or_else(missing)?.table;
     let stored = artifact(done, step, port).ok_or_else(missing)?;
-    Ok(scan(session, store, &stored.blob, table, &planned.name)?)
+    Ok(scan(session, store, stored, table, &planned.name)?)
 }
 
 /// A scalar of a matrix cell as a literal.

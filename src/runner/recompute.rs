@@ -17,7 +17,7 @@ use crate::event::EventSink;
 use crate::id::keyed_hash;
 use crate::operator::{Access, Consent, Lowering};
 use crate::plan::Plan;
-use crate::store::{BlobState, CopyError, Manifest, Scrutiny, Store};
+use crate::store::{CopyError, Manifest, Store};
 
 /// What steps are computed again with.
 pub struct Recomputation<'a> {
@@ -69,8 +69,7 @@ impl Recomputation<'_> {
             let Some(port) = artifact(self.done, table.step, table.port) else {
                 return Ok(Some(format!("reads `{name}`, which is not computed yet")));
             };
-            let state = self.store.blob_state(&port.blob, port.bytes, Scrutiny::Usual).await?;
-            if state != BlobState::Sound {
+            if !self.store.has_table(port).await? {
                 return Ok(Some(format!("reads `{name}`, whose table is not here")));
             }
         }
@@ -86,10 +85,8 @@ impl Recomputation<'_> {
         let step = &self.plan.steps[at];
         for table in step.inputs.iter().flat_map(|input| &input.tables) {
             let Some(port) = artifact(self.done, table.step, table.port) else { continue };
-            if !scratch.has_blob(&port.blob, port.bytes).await? {
-                let copied = self.store.copy_blob(scratch, port, |_| {}).await;
-                copied.map_err(|(CopyError::From(error) | CopyError::To(error))| error)?;
-            }
+            let copied = self.store.copy_table(scratch, port).await;
+            copied.map_err(|(CopyError::From(error) | CopyError::To(error))| error)?;
         }
         let key = step_key(self.plan, step, self.done)?;
         let cx = self.context(at, scratch)?;

@@ -163,7 +163,7 @@ impl Recomputation<'_> {
         let table = open_port(&session, self.store, self.plan, at, port.name, self.done)?;
         let key = &port.table.key;
         let drawn = key.iter().map(|name| column(name).alias(format!("{DRAWN}{name}")));
-        let computed = scan_stored(&session, scratch, &computed.blob).await?;
+        let computed = scan_stored(&session, scratch, computed).await?;
         let drawn = computed.select(drawn.collect::<Vec<_>>())?;
         let same = key.iter().map(|name| {
             let other = column(&format!("{DRAWN}{name}"));
@@ -179,7 +179,7 @@ type RowsByKey = HashMap<Vec<u8>, Vec<Digest>>;
 /// The rows of a stored table by their keys.
 async fn rows_by_key(store: &Store, table: &PortArtifact) -> Result<RowsByKey, RunError> {
     let key = &table.key;
-    let rows = scan_stored(&ordered_session(1), store, &table.blob).await?;
+    let rows = scan_stored(&ordered_session(1), store, table).await?;
     let mut found = RowsByKey::new();
     for batch in rows.collect().await? {
         let schema = batch.schema();

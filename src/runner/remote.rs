@@ -42,6 +42,8 @@ pub struct Remote {
     untold: Mutex<Vec<(Option<String>, String)>>,
     /// Keys whose results turned out to be unusable.
     denied: Mutex<HashSet<Digest>>,
+    /// Files and the tables that they were found to be.
+    judged: Mutex<HashSet<(Digest, Digest)>>,
     /// Nothing more is asked: it could not be reached.
     trouble: Mutex<Option<String>>,
     /// It does not tell sizes.
@@ -83,6 +85,7 @@ impl Remote {
             offers: Mutex::default(),
             untold: Mutex::default(),
             denied: Mutex::default(),
+            judged: Mutex::default(),
             trouble: Mutex::default(),
             sizeless: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -306,14 +309,21 @@ impl Remote {
 
     /// Makes sure that a table is in `to`, or says why the remote does not give it.
     async fn fetch(&self, port: &PortArtifact, to: &Store) -> Result<Option<String>, RunError> {
-        if to.has_blob(&port.blob, port.bytes).await? {
-            return Ok(None);
-        }
-        match self.store.copy_blob(to, port, |_| {}).await {
-            Ok(()) => {
-                self.files.fetch_add(1, Ordering::Relaxed);
-                self.bytes.fetch_add(port.bytes, Ordering::Relaxed);
-                Ok(None)
+        match self.store.copy_table(to, port).await {
+            Ok(copied) => {
+                let bytes = copied.iter().map(|file| file.bytes).sum();
+                self.files.fetch_add(copied.len() as u64, Ordering::Relaxed);
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+                let compared = copied.iter().any(|file| file.blob == port.blob);
+                let new = locked(&self.judged).insert((port.blob, port.digest));
+                // A file that is here for other reasons need not be what this manifest says.
+                match compared || !new {
+                    true => Ok(None),
+                    false => Ok(to.judge(port).await?.map(|cause| {
+                        locked(&self.judged).remove(&(port.blob, port.digest));
+                        format!("what {} has of this step: {cause}", self.store.location())
+                    })),
+                }
             }
             // A full disk is no fault of the remote.
             Err(CopyError::To(error)) => Err(error.into()),
@@ -330,7 +340,7 @@ impl Remote {
     /// Stores a result of which all tables are here.
     async fn keep(&self, manifest: &Manifest, to: &Store) -> Result<(), RunError> {
         for port in &manifest.ports {
-            if !to.has_blob(&port.blob, port.bytes).await? {
+            if !to.has_table(port).await? {
                 return Ok(());
             }
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use datafusion::dataframe::DataFrame;
 use futures::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -18,7 +19,7 @@ use super::row_step::{RowCounts, RowInput, RowRun};
 use super::{fan_out_step, paid_step, row_step};
 use crate::digest::Digest;
 use crate::operator::{BoundStep, Lowering, Port, Ports, StepError};
-use crate::session::{open_table, ordered_session};
+use crate::session::{BaseTable, OpenTable, open_table, ordered_session};
 use crate::store::PortArtifact;
 
 /// A step whose inputs are stored.
@@ -52,7 +53,8 @@ impl StepWork<'_> {
         turn: OwnedSemaphorePermit,
     ) -> Result<StepResult, RunError> {
         let turn = Turn::new(turn);
-        let writer = PortWriter { bound: self.bound, cx, turn: &turn };
+        let bases = self.inputs.iter().flat_map(StoredInput::bases).collect();
+        let writer = PortWriter { bound: self.bound, cx, turn: &turn, bases };
         let recipe = self.recipe;
         let session = match self.bound.lowering() {
             // Keeps the order of stored rows.
@@ -100,12 +102,13 @@ impl StepWork<'_> {
     /// The rows of all its inputs; `None` for a step without any.
     pub(super) fn stored_rows(&self) -> Option<u64> {
         let tables = self.inputs.iter().flat_map(|input| &input.tables);
-        tables.map(|table| table.rows).reduce(|rows, more| rows + more)
+        tables.map(|table| table.stored.rows).reduce(|rows, more| rows + more)
     }
 
     /// The bytes of all its inputs, as they are stored.
     pub(super) fn stored_bytes(&self) -> u64 {
-        self.inputs.iter().flat_map(|input| &input.tables).map(|table| table.bytes).sum()
+        let tables = self.inputs.iter().flat_map(|input| &input.tables);
+        tables.map(|table| table.stored.all_bytes()).sum()
     }
 }
 
@@ -125,7 +128,7 @@ pub(super) async fn perform_rows(
     };
     let turn = Turn::new(turn);
     let run = row_step::open(cx, row, input, recipe).await?;
-    let writer = PortWriter { bound, cx, turn: &turn };
+    let writer = PortWriter { bound, cx, turn: &turn, bases: Vec::new() };
     Ok(writer.row_ports(run).await?.0)
 }
 
@@ -147,9 +150,16 @@ struct PortWriter<'a> {
     bound: &'a dyn BoundStep,
     cx: &'a StepContext,
     turn: &'a Turn,
+    /// The tables that the step reads.
+    bases: Vec<BaseTable>,
 }
 
 impl PortWriter<'_> {
+    async fn open(&self, name: &str, df: DataFrame) -> Result<OpenTable, RunError> {
+        let table = open_table(df, &self.port(name)?.table).await?;
+        Ok(table.over(self.bases.clone()))
+    }
+
     fn port(&self, name: &str) -> Result<&Port, StepError> {
         let missing = || StepError::new(format!("the operator has no port {name}"));
         self.bound.ports().iter().find(|port| port.name == name).ok_or_else(missing)
@@ -172,7 +182,7 @@ impl PortWriter<'_> {
                     self.turn.end();
                 }
             };
-            let table = open_table(df, &self.port(name)?.table).await?;
+            let table = self.open(name, df).await?;
             let (store, threads) = (&self.cx.store, self.cx.jobs);
             artifacts.push(table.store(name, store, threads, on_rows, on_encoded).await?);
         }
@@ -186,7 +196,7 @@ impl PortWriter<'_> {
     ) -> Result<(Vec<PortArtifact>, RowCounts), RunError> {
         let mut tables = Vec::with_capacity(run.ports.len());
         for (name, df) in std::mem::take(&mut run.ports) {
-            tables.push((name, open_table(df, &self.port(name)?.table).await?));
+            tables.push((name, self.open(name, df).await?));
         }
         let left = AtomicUsize::new(tables.len());
         let on_encoded = || {

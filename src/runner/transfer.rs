@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::operator::StepError;
 use crate::plan::Plan;
 use crate::store::{
-    CopyError, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
+    CopyError, LayerFile, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
 };
 
 /// How many results are on their way at once.
@@ -50,10 +50,11 @@ pub struct Transferred {
     pub lacking: Vec<(String, String)>,
 }
 
-/// One table on its way.
+/// One file on its way.
 enum Sent {
     Present,
-    Copied(u64),
+    /// So many bytes came, as the table of this logical digest or as a layer of one.
+    Copied(u64, Option<Digest>),
     Lacking(String),
 }
 
@@ -83,23 +84,23 @@ impl<'a> Transfer<'a> {
         self.results.len() as u64
     }
 
-    /// The tables, each once.
-    fn tables(&self) -> HashMap<Digest, &PortArtifact> {
+    /// The files of the tables, each once, with their sizes.
+    fn files(&self) -> HashMap<Digest, u64> {
         let ports = self.results.iter().flat_map(|(_, manifest)| &manifest.ports);
         let sent = ports.filter(|port| !self.left_out.contains(&port.blob));
-        sent.map(|port| (port.blob, port)).collect()
+        sent.flat_map(PortArtifact::files).map(|file| (file.blob, file.bytes)).collect()
     }
 
-    /// What is to be sent: how many tables, and how large they are together.
+    /// What is to be sent: how many files, and how large they are together.
     ///
     /// # Errors
     /// If `to` cannot be read.
     pub async fn size(&self, to: &Store) -> Result<(u64, u64), RunError> {
         let (mut files, mut bytes) = (0, 0);
-        for port in self.tables().into_values() {
-            if !to.has_blob(&port.blob, port.bytes).await? {
+        for (blob, size) in self.files() {
+            if !to.has_blob(&blob, size).await? {
                 files += 1;
-                bytes += port.bytes;
+                bytes += size;
             }
         }
         Ok((files, bytes))
@@ -119,16 +120,27 @@ impl<'a> Transfer<'a> {
         // Whoever cleans the store waits until the tables are named by manifests.
         let _writing = to.shared_lock().await?;
         let cells: HashMap<Digest, OnceCell<Sent>> =
-            self.tables().into_keys().map(|blob| (blob, OnceCell::new())).collect();
+            self.files().into_keys().map(|blob| (blob, OnceCell::new())).collect();
         let mut report = Transferred::default();
         let work = self.results.iter().map(|(at, manifest)| {
             let cells = &cells;
             async move {
-                for port in &manifest.ports {
-                    let Some(cell) = cells.get(&port.blob) else { continue };
-                    let sent = cell.get_or_try_init(|| table(from, to, port, progress)).await?;
-                    if let Sent::Lacking(cause) = sent {
-                        return Ok(Err((self.plan.steps[*at].name.clone(), cause.clone())));
+                let there = to.manifest(&manifest.key).await?;
+                let known = &there.is_some_and(|there| there.ports == manifest.ports);
+                let tables = manifest.ports.iter().filter(|port| cells.contains_key(&port.blob));
+                for (port, file) in tables.flat_map(|port| port.files().map(move |f| (port, f))) {
+                    let Some(cell) = cells.get(&file.blob) else { continue };
+                    let copy = || copied(from, to, port, file, progress);
+                    let sent = cell.get_or_try_init(copy).await?;
+                    let cause = match sent {
+                        Sent::Lacking(cause) => Some(cause.clone()),
+                        _ if file.blob != port.blob || *known => None,
+                        Sent::Copied(_, Some(table)) if *table == port.digest => None,
+                        // It is there for other reasons, and need not be what is said of it.
+                        Sent::Copied(..) | Sent::Present => to.judge(port).await?,
+                    };
+                    if let Some(cause) = cause {
+                        return Ok(Err((self.plan.steps[*at].name.clone(), cause)));
                     }
                 }
                 if self.outcomes {
@@ -160,7 +172,7 @@ impl<'a> Transfer<'a> {
         for sent in cells.values().filter_map(OnceCell::get) {
             match sent {
                 Sent::Present => report.present += 1,
-                Sent::Copied(bytes) => {
+                Sent::Copied(bytes, _) => {
                     report.files += 1;
                     report.bytes += bytes;
                 }
@@ -213,17 +225,18 @@ impl<'a> Transfer<'a> {
     }
 }
 
-async fn table(
+async fn copied(
     from: &Store,
     to: &Store,
     port: &PortArtifact,
+    file: LayerFile,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Sent, RunError> {
-    if to.has_blob(&port.blob, port.bytes).await? {
+    if to.has_blob(&file.blob, file.bytes).await? {
         return Ok(Sent::Present);
     }
-    match from.copy_blob(to, port, progress).await {
-        Ok(()) => Ok(Sent::Copied(port.bytes)),
+    match from.copy_file(to, port, file, progress).await {
+        Ok(()) => Ok(Sent::Copied(file.bytes, (file.blob == port.blob).then_some(port.digest))),
         Err(CopyError::To(error)) => Err(error.into()),
         Err(CopyError::From(error)) => Ok(Sent::Lacking(error.to_string())),
     }

@@ -2,74 +2,125 @@
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, new_empty_array};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::layering::{Bases, Layering};
+use crate::digest::Digest;
 use crate::operator::StepError;
 
-/// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded.
-const ROW_GROUP_ROWS: usize = 32 * 1024;
+/// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
+/// have several in small tables.
+const ROW_GROUP_ROWS: usize = if cfg!(test) { 1024 } else { 32 * 1024 };
 
 /// From here on a higher level takes much more time and saves little.
 const ZSTD_LEVEL: i32 = 3;
 /// Bytes of the distinct values of a column of a row group: of more, the rest is stored as it is.
 const DICTIONARY_BYTES: usize = 8 << 20;
 
-/// Encodes the batches that `next` gives, until there is none left, on so many threads.
+/// What was encoded.
+pub(crate) struct Encoded<W> {
+    pub(crate) out: W,
+    pub(crate) rows: u64,
+    /// The other files that hold columns of it.
+    pub(crate) layers: Vec<Digest>,
+}
+
+/// Encodes the batches that `next` gives, until there is none left, on so many threads. Columns that
+/// one of the `bases` has for the same rows are left to its file.
 pub(crate) fn encode<W: Write + Send>(
     mut out: W,
     schema: SchemaRef,
     threads: usize,
+    bases: Option<&Bases>,
     mut next: impl FnMut() -> Option<RecordBatch>,
-) -> Result<W, StepError> {
-    let first = next();
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by("galeras".to_string());
-    for (name, repeats) in first.iter().flat_map(long_texts) {
-        let column = ColumnPath::from(name);
-        properties = match repeats {
-            true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
-            false => properties.set_column_dictionary_enabled(column, false),
-        };
-    }
-    let properties = properties.build();
-    let mut next = first.into_iter().chain(std::iter::from_fn(next));
-    let writer = ArrowWriter::try_new(&mut out, schema.clone(), Some(properties))?;
+) -> Result<Encoded<W>, StepError> {
+    let mut batches = group(&mut next);
+    let mut layering = match bases {
+        Some(bases) => Layering::begin(bases, &schema, &batches)?,
+        None => None,
+    };
+    let schema = layering.as_ref().map_or(schema, |layering| Arc::clone(layering.schema()));
+    let mut rows = 0;
+    let mut next_group = |batches: Vec<RecordBatch>, layering: &mut Option<Layering>| {
+        rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+        match layering {
+            Some(layering) => layering.group(batches),
+            None => Ok(batches),
+        }
+    };
+    batches = next_group(batches, &mut layering)?;
+    let properties = properties_of(batches.first(), layering.as_ref());
+    let writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))?;
     let (mut file, factory) = writer.into_serialized_writer()?;
-    let mut group = 0;
-    loop {
-        let mut batches = Vec::new();
-        let mut rows = 0;
-        while rows < ROW_GROUP_ROWS {
-            let Some(batch) = next.next() else { break };
-            rows += batch.num_rows();
-            batches.push(batch);
-        }
-        if rows == 0 {
-            break;
-        }
-        let writers = factory.create_column_writers(group)?;
+    let mut number = 0;
+    while !batches.is_empty() {
+        let writers = factory.create_column_writers(number)?;
         let chunks = encode_group(&schema, writers, &batches, threads)?;
         let mut row_group = file.next_row_group()?;
         for chunk in chunks {
             chunk.append_to_row_group(&mut row_group)?;
         }
         row_group.close()?;
-        group += 1;
+        number += 1;
+        batches = group(&mut next);
+        if !batches.is_empty() {
+            batches = next_group(batches, &mut layering)?;
+        }
+    }
+    let mut layers = Vec::new();
+    if let Some(layering) = layering {
+        let (pair, files) = layering.finish();
+        file.append_key_value_metadata(pair);
+        layers = files;
     }
     // Flushes, and says what the system said; `into_inner` would keep only its words.
     file.close()?;
-    Ok(out)
+    Ok(Encoded { out, rows, layers })
+}
+
+/// The batches of the next row group; none if there are no more rows.
+fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
+    let mut batches = Vec::new();
+    let mut rows = 0;
+    while rows < ROW_GROUP_ROWS {
+        let Some(batch) = next() else { break };
+        if batch.num_rows() > 0 {
+            rows += batch.num_rows();
+            batches.push(batch);
+        }
+    }
+    batches
+}
+
+fn properties_of(first: Option<&RecordBatch>, layering: Option<&Layering>) -> WriterProperties {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by("galeras".to_string());
+    for (name, repeats) in first.into_iter().flat_map(long_texts) {
+        let column = ColumnPath::from(name);
+        properties = match repeats {
+            true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
+            false => properties.set_column_dictionary_enabled(column, false),
+        };
+    }
+    // Positions grow by little from row to row.
+    for name in layering.iter().flat_map(|layering| layering.positions()) {
+        let column = ColumnPath::from(name);
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    properties.build()
 }
 
 /// The text columns whose values are long on average, and whether these repeat: as the code of a
@@ -175,8 +226,6 @@ fn encode_column<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder, StructArray};
     use arrow::datatypes::{DataType, Field, Schema};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -212,7 +261,8 @@ mod tests {
         for threads in [1, 2, 5] {
             let batches: Vec<_> = (0..40).map(|i| batch(i * 1000, 1000)).collect();
             let mut rest = batches.clone().into_iter();
-            let bytes = encode(Vec::new(), schema.clone(), threads, || rest.next()).unwrap();
+            let encoded = encode(Vec::new(), schema.clone(), threads, None, || rest.next());
+            let bytes = encoded.unwrap().out;
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
                 .unwrap()
                 .with_batch_size(1000)
@@ -226,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_a_valid_file() {
-        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, || None).unwrap();
+        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, None, || None).unwrap().out;
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
         assert_eq!(reader.build().unwrap().count(), 0);
     }

@@ -15,13 +15,15 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
+use super::layered_table::LayeredTable;
 use super::parquet_file::check_footer;
+use super::stored_object::StoredObject;
 use super::write::column;
 use crate::digest::Digest;
 use crate::operator::{TableSchema, is_virtual};
-use crate::store::Store;
+use crate::store::{PortArtifact, Store};
 
-/// The artifact `blob` as a table of the planned schema; `step` fills the virtual column that
+/// An artifact as a table of the planned schema; `step` fills the virtual column that
 /// names the step a row comes from.
 ///
 /// Plans know that the rows are stored in the order of the key, so that what only filters or
@@ -29,14 +31,19 @@ use crate::store::Store;
 pub fn scan(
     session: &SessionContext,
     store: &Store,
-    blob: &Digest,
+    stored: &PortArtifact,
     table: &TableSchema,
     step: &str,
 ) -> Result<DataFrame> {
     let schema = table.stored();
     let known = |name: &&String| schema.field_with_name(name).is_ok();
-    let order = table.key.iter().filter(known).map(|name| column(name).sort(true, true)).collect();
-    let stored = listing(session, store, &[*blob], table.stored(), order)?;
+    let key: Vec<String> = table.key.iter().filter(known).cloned().collect();
+    let stored = if stored.layers.is_empty() {
+        let order = key.iter().map(|name| column(name).sort(true, true)).collect();
+        listing(session, store, &[stored.blob], schema, order)?
+    } else {
+        layered(session, store, stored, schema, key)?
+    };
     if table.schema.fields().iter().any(|f| is_virtual(f)) {
         let columns = table.schema.fields().iter().map(|f| {
             if is_virtual(f) {
@@ -65,17 +72,13 @@ pub fn scan_files(
 pub async fn scan_stored(
     session: &SessionContext,
     store: &Store,
-    blob: &Digest,
+    stored: &PortArtifact,
 ) -> Result<DataFrame> {
-    session.register_object_store(&store.url(), store.object_store());
-    let base = store.url();
-    let path = store.blob_path(blob);
-    let path = ListingTableUrl::parse(format!("{}/{path}", base.as_str().trim_end_matches('/')))?;
-    check_stored(store, blob)?;
-    let options =
-        ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("parquet");
-    let schema = options.infer_schema(&session.state(), &path).await?;
-    listing(session, store, &[*blob], schema, Vec::new())
+    let schema = Arc::clone(StoredObject::open(store, &stored.blob).await?.schema());
+    match stored.layers.is_empty() {
+        true => listing(session, store, &[stored.blob], schema, Vec::new()),
+        false => layered(session, store, stored, schema, Vec::new()),
+    }
 }
 
 /// A damaged footer is an error here, before a library trusts what it says.
@@ -84,6 +87,20 @@ pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
         Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
         None => Ok(()),
     }
+}
+
+fn layered(
+    session: &SessionContext,
+    store: &Store,
+    stored: &PortArtifact,
+    schema: SchemaRef,
+    key: Vec<String>,
+) -> Result<DataFrame> {
+    for file in stored.files() {
+        check_stored(store, &file.blob)?;
+    }
+    let table = LayeredTable { store: store.clone(), blob: stored.blob, schema, key };
+    session.read_table(Arc::new(table))
 }
 
 fn listing(
@@ -168,12 +185,12 @@ mod tests {
         let stored = open.store("out", &store, 2, |_| {}, || {}).await.unwrap();
 
         let plain = session(2);
-        let scanned = scan(&plain, &store, &stored.blob, &table, "step").unwrap();
+        let scanned = scan(&plain, &store, &stored, &table, "step").unwrap();
         let plan = plan_of(scanned.filter(column("id").gt(lit("000100"))).unwrap()).await;
         assert!(!plan.contains("SortExec"), "{plan}");
 
         let bounded = bounded_session(2, 1 << 20, folder.path()).unwrap();
-        let scanned = scan(&bounded, &store, &stored.blob, &table, "step").unwrap();
+        let scanned = scan(&bounded, &store, &stored, &table, "step").unwrap();
         let small = bounded.read_batch(batch("other", 40_000)).unwrap();
         let anti = small.join(scanned, JoinType::RightAnti, &["other"], &["id"], None).unwrap();
         let plan = plan_of(anti.clone()).await;

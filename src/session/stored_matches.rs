@@ -2,7 +2,6 @@
 //! columns that the condition is about.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanBufferBuilder};
@@ -14,30 +13,28 @@ use datafusion::physical_expr::PhysicalExpr;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::open::session;
-use super::stored_file::StoredFile;
+use crate::table_file::TableFile;
 
 /// Rows that are decoded at a time: texts of some kilobytes are some megabytes.
 const BATCH_ROWS: usize = 4096;
 
-/// For each row of the file whether it meets the condition; a condition that is neither true nor
-/// false is not met. Nothing if the file has not all of its columns.
+/// For each row of the table whether it meets the condition; a condition that is neither true nor
+/// false is not met. Nothing if the table has not all of its columns.
 ///
 /// # Errors
-/// If the file cannot be read, or the condition cannot be computed.
-pub fn stored_matches(file: &Path, condition: &Expr) -> Result<Option<BooleanBuffer>> {
-    let stored = StoredFile::open(file)?;
+/// If a file cannot be read, or the condition cannot be computed.
+pub fn stored_matches(stored: &Arc<TableFile>, condition: &Expr) -> Result<Option<BooleanBuffer>> {
     let columns = condition.column_refs();
     let names: BTreeSet<&str> = columns.iter().map(|column| column.name()).collect();
-    let roots = stored.roots(|name| names.contains(name));
+    let roots = stored.columns(|name| names.contains(name));
     if roots.len() != names.len() {
         return Ok(None);
     }
     let schema = DFSchema::try_from(stored.schema().project(&roots)?)?;
     let condition = session(1).create_physical_expr(condition.clone(), &schema)?;
-    let groups = stored.group_rows();
-    let found = (0..groups.len())
+    let found = (0..stored.groups().len())
         .into_par_iter()
-        .map(|group| matches(&stored, &roots, group, &condition))
+        .map(|group| matches(stored, &roots, group, &condition))
         .collect::<Result<Vec<BooleanBuffer>>>()?;
     let mut all = BooleanBufferBuilder::new(found.iter().map(BooleanBuffer::len).sum());
     found.iter().for_each(|part| all.append_buffer(part));
@@ -46,13 +43,14 @@ pub fn stored_matches(file: &Path, condition: &Expr) -> Result<Option<BooleanBuf
 
 /// The matches of one row group.
 fn matches(
-    stored: &StoredFile,
+    stored: &Arc<TableFile>,
     roots: &[usize],
     group: usize,
     condition: &Arc<dyn PhysicalExpr>,
 ) -> Result<BooleanBuffer> {
     let mut found = BooleanBufferBuilder::new(0);
-    for batch in stored.reader(roots, vec![group], None, BATCH_ROWS)? {
+    let rows = stored.groups()[group].clone();
+    for batch in stored.read(roots, &[rows], BATCH_ROWS)? {
         let batch = batch?;
         let values = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
         let values = values.as_boolean();
@@ -74,6 +72,7 @@ mod tests {
 
     use super::*;
     use crate::session::column;
+    use crate::table_file::FileSource;
 
     #[test]
     fn the_bits_of_all_row_groups_stand_one_after_another() {
@@ -88,8 +87,10 @@ mod tests {
             ArrowWriter::try_new(file.reopen().unwrap(), batch.schema(), Some(small)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
+        let source = FileSource::Path(file.path().to_path_buf());
+        let table = Arc::new(TableFile::alone(source).unwrap());
         let found = |condition: Expr| -> Option<Vec<usize>> {
-            let found = stored_matches(file.path(), &condition).unwrap()?;
+            let found = stored_matches(&table, &condition).unwrap()?;
             assert_eq!(found.len(), 1_000);
             Some(found.set_indices().collect())
         };

@@ -6,19 +6,17 @@
 //! share their first bytes are sorted again by the next ones that differ.
 
 use std::ops::Range;
-use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, UInt64Array};
 use arrow::compute::{can_cast_types, cast, concat};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use arrow::row::{RowConverter, SortField};
 use parquet::errors::Result;
-use rayon::iter::{
-    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator,
-};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
 
-use super::stored_file::StoredFile;
+use crate::table_file::TableFile;
 
 /// The most rows that are put in order: 512 MB of numbers.
 const MOST_ROWS: u64 = 32 << 20;
@@ -29,15 +27,18 @@ const MOST_BYTES: u64 = 1 << 30;
 /// From so many rows on a part is sorted by several threads.
 const PARALLEL: usize = 1 << 15;
 
-/// The positions (from 0) of the rows of a file in the order of a column, rows without a value last,
-/// rows of one value in the order of the file. Nothing if the file has no such column, or more in it
+/// The positions (from 0) of the rows of a table in the order of a column, rows without a value last,
+/// rows of one value in the order of the table. Nothing if it has no such column, or more in it
 /// than the memory should hold.
 ///
 /// # Errors
-/// If the file cannot be read.
-pub fn stored_order(file: &Path, column: &str, descending: bool) -> Result<Option<Vec<u32>>> {
-    let stored = StoredFile::open(file)?;
-    let roots = stored.roots(|name| name == column);
+/// If a file cannot be read.
+pub fn stored_order(
+    stored: &Arc<TableFile>,
+    column: &str,
+    descending: bool,
+) -> Result<Option<Vec<u32>>> {
+    let roots = stored.columns(|name| name == column);
     let [root] = roots.as_slice() else { return Ok(None) };
     let data_type = stored.schema().field(*root).data_type();
     let is_small = data_type.is_primitive()
@@ -46,14 +47,13 @@ pub fn stored_order(file: &Path, column: &str, descending: bool) -> Result<Optio
     if data_type.is_nested() || stored.rows() > MOST_ROWS || !is_small {
         return Ok(None);
     }
-    let groups = stored.group_rows();
-    let parts = groups
-        .into_par_iter()
-        .enumerate()
-        .map(|(group, rows)| {
+    let parts = stored
+        .groups()
+        .par_iter()
+        .map(|rows| {
             let mut values = Vec::new();
             let count = usize::try_from(rows.end - rows.start)?;
-            for batch in stored.reader(&roots, vec![group], None, count.max(1))? {
+            for batch in stored.read(&roots, std::slice::from_ref(rows), count.max(1))? {
                 values.push(batch?.remove_column(0));
             }
             let values: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
@@ -285,8 +285,6 @@ fn ties(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{
         BooleanArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray,
         TimestampMicrosecondArray,
@@ -297,8 +295,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::table_file::FileSource;
 
-    fn file(array: ArrayRef) -> tempfile::NamedTempFile {
+    fn table(array: ArrayRef) -> Arc<TableFile> {
         let batch = RecordBatch::try_from_iter_with_nullable([("x", array, true)]).unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         let small = WriterProperties::builder().set_max_row_group_row_count(Some(7)).build();
@@ -306,7 +305,7 @@ mod tests {
             ArrowWriter::try_new(file.reopen().unwrap(), batch.schema(), Some(small)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        file
+        Arc::new(TableFile::alone(FileSource::Open(Arc::new(file.into_file()))).unwrap())
     }
 
     /// The order of Arrow, in which rows of one value are put in the order of the table.
@@ -319,9 +318,9 @@ mod tests {
     }
 
     fn check(array: ArrayRef) {
-        let file = file(Arc::clone(&array));
+        let table = table(Arc::clone(&array));
         for descending in [false, true] {
-            let found = stored_order(file.path(), "x", descending).unwrap().unwrap();
+            let found = stored_order(&table, "x", descending).unwrap().unwrap();
             assert_eq!(found, expected(&array, descending), "{array:?} {descending}");
         }
     }
@@ -358,9 +357,8 @@ mod tests {
 
     #[test]
     fn what_is_no_column_or_a_list_has_no_order() {
-        let file = file(Arc::new(Int64Array::from(vec![1])));
-        assert_eq!(stored_order(file.path(), "y", false).unwrap(), None);
-        stored_order(Path::new("/nowhere"), "x", false).unwrap_err();
+        let table = table(Arc::new(Int64Array::from(vec![1])));
+        assert_eq!(stored_order(&table, "y", false).unwrap(), None);
     }
 
     proptest! {

@@ -19,8 +19,10 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::base_table::BaseTable;
 use super::blob_encoding::BlobEncoding;
 use super::calendar::check_times;
+use super::layering::Bases;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
@@ -69,6 +71,7 @@ pub struct OpenTable {
     rows: SendableRecordBatchStream,
     schema: SchemaRef,
     key: Vec<String>,
+    bases: Vec<BaseTable>,
 }
 
 /// Begins to compute `df`, whose rows become the table, in the order of its key.
@@ -89,10 +92,16 @@ pub async fn open_table(df: DataFrame, table: &TableSchema) -> Result<OpenTable,
         table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
     // A plan whose rows come in this order is not sorted again.
     let df = sorted_by_key(df.select(columns.collect::<Vec<_>>())?, &key)?;
-    Ok(OpenTable { rows: df.execute_stream().await?, schema, key })
+    Ok(OpenTable { rows: df.execute_stream().await?, schema, key, bases: Vec::new() })
 }
 
 impl OpenTable {
+    /// The same, which may leave columns to the files of these tables where these have them for the
+    /// same rows. In a bucket every table is a whole file: each one more is a request.
+    pub fn over(self, bases: Vec<BaseTable>) -> Self {
+        Self { bases, ..self }
+    }
+
     /// Stores the rows as the artifact of `port`, encoding on so many threads.
     ///
     /// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when all
@@ -110,7 +119,9 @@ impl OpenTable {
         on_encoded: impl FnOnce(),
     ) -> Result<PortArtifact, StoreTableError> {
         let mut order = KeyOrder::new(&self.schema, &self.key)?;
-        let mut sink = ArtifactSink::new(store, Arc::clone(&self.schema), threads)?;
+        let (tables, key) = (std::mem::take(&mut self.bases), self.key.clone());
+        let bases = (!tables.is_empty()).then(|| Bases { store: store.clone(), tables, key });
+        let mut sink = ArtifactSink::new(store, Arc::clone(&self.schema), threads, bases)?;
         while let Some(batch) = self.rows.next().await {
             let batch = conform(batch?, &self.schema)?;
             order.check(&batch)?;
@@ -176,12 +187,17 @@ pub(crate) struct ArtifactSink {
 }
 
 impl ArtifactSink {
-    fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, StoreError> {
+    fn new(
+        store: &Store,
+        schema: SchemaRef,
+        threads: usize,
+        bases: Option<Bases>,
+    ) -> Result<Self, StoreError> {
         let (to_hasher, mut hash_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let hash_schema = Arc::clone(&schema);
-        let writer =
-            BlobEncoding::start(store, schema, threads, move || write_queue.blocking_recv())?;
+        let next = move || write_queue.blocking_recv();
+        let writer = BlobEncoding::start(store, schema, threads, bases, next)?;
         let hasher = tokio::task::spawn_blocking(move || {
             let mut hasher = TableHasher::new(&hash_schema);
             while let Some(batch) = hash_queue.blocking_recv() {
@@ -214,8 +230,10 @@ impl ArtifactSink {
         on_encoded();
         let blob = encoded.commit(store).await?;
         let digest = table_digest(&columns, rows);
+        let layers = blob.layers.iter().map(|layer| store.layer(layer));
+        let layers = layers.collect::<Result<_, _>>()?;
         let (port, bytes, blob) = (port.to_string(), blob.bytes, blob.digest);
-        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns })
+        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns, layers })
     }
 }
 

@@ -4,6 +4,8 @@
 //! table the content of its digest and of the logical digests that the manifest claims. What is
 //! sent is sent in the order in which a store is written, the manifest last.
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -17,12 +19,12 @@ use super::blob::BlobWriter;
 use super::content_store::{Store, blob_name, check_name, manifest_name};
 use super::descendants::StoredOutcome;
 use super::error::{StoreError, StoreErrorKind};
-use super::manifest::{Manifest, PortArtifact, Unreadable};
+use super::manifest::{LayerFile, Manifest, PortArtifact, Unreadable};
 use super::object::MAX_SMALL;
 use super::sealed::unseal;
 use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
-use super::verify::{compare, read_table};
+use super::verify::{compare, open, read_table};
 use crate::digest::{Digest, table_digest};
 use crate::scratch::{KEPT_FREE, free_bytes};
 
@@ -88,12 +90,17 @@ impl Store {
     /// # Errors
     /// If the store does not tell sizes, or cannot be reached.
     pub async fn other_size(&self, manifest: &Manifest) -> Result<Option<String>, StoreError> {
-        let looks = manifest.ports.iter().map(|port| async move {
-            let name = blob_name(&port.blob);
+        let files: Vec<(&PortArtifact, LayerFile)> = manifest
+            .ports
+            .iter()
+            .flat_map(|port| port.files().map(move |file| (port, file)))
+            .collect();
+        let looks = files.into_iter().map(|(port, file)| async move {
+            let name = blob_name(&file.blob);
             let size = self.in_time(self.inner.backend.size(&name)).await?;
-            let other = size.filter(|size| *size != port.bytes);
+            let other = size.filter(|size| *size != file.bytes);
             let words = |size| {
-                format!("its table `{}` has {size} bytes instead of {}", port.port, port.bytes)
+                format!("its table `{}` has {size} bytes instead of {}", port.port, file.bytes)
             };
             Ok::<_, StoreError>(other.map(words))
         });
@@ -117,18 +124,57 @@ impl Store {
         Ok(self.blob_state(blob, bytes, Scrutiny::Usual).await? == BlobState::Sound)
     }
 
-    /// Copies a table into `to`, telling how many bytes came whenever some did. What comes is hashed
-    /// on its way, and gets its name in `to` only if it is what the manifest says.
+    /// Copies the files of a table that `to` lacks, and returns them. If the own file is not among
+    /// them, nobody has compared the table with what the manifest says ([`Store::judge`]).
     ///
     /// # Errors
     /// Of which store it is, and why.
-    pub async fn copy_blob(
+    pub async fn copy_table(
         &self,
         to: &Store,
         port: &PortArtifact,
+    ) -> Result<Vec<LayerFile>, CopyError> {
+        let mut copied = Vec::new();
+        for file in port.files().collect::<Vec<_>>() {
+            if !to.has_blob(&file.blob, file.bytes).await.map_err(CopyError::To)? {
+                self.copy_file(to, port, file, |_| {}).await?;
+                copied.push(file);
+            }
+        }
+        Ok(copied)
+    }
+
+    /// In words what is wrong with a table that is here, compared with what a manifest from elsewhere
+    /// says of it. In a bucket it is not looked at: all of it would have to be fetched.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn judge(&self, port: &PortArtifact) -> Result<Option<String>, StoreError> {
+        if self.inner.backend.folder().is_none() {
+            return Ok(None);
+        }
+        let Some(file) = open(self, &blob_name(&port.blob)).await? else {
+            return Ok(Some("its table is missing".into()));
+        };
+        let layers = self.layer_files(port.layers.clone()).await?;
+        let port = port.clone();
+        blocking(move || Ok(judged(file, layers, &port))).await
+    }
+
+    /// Copies a file of a table into `to`, telling how many bytes came whenever some did. What comes
+    /// is hashed on its way, and gets its name in `to` only if it is what the manifest says. The own
+    /// file of the table comes after the others, and its values are looked at.
+    ///
+    /// # Errors
+    /// Of which store it is, and why.
+    pub async fn copy_file(
+        &self,
+        to: &Store,
+        port: &PortArtifact,
+        file: LayerFile,
         progress: impl Fn(u64),
     ) -> Result<(), CopyError> {
-        let name = blob_name(&port.blob);
+        let name = blob_name(&file.blob);
         let wrong = |cause: String| {
             let place = format!("{name} from {}", self.location());
             StoreError::new(StoreErrorKind::Corrupt, "take", place, cause)
@@ -139,9 +185,9 @@ impl Store {
             .and_then(|chunks| chunks.ok_or_else(|| wrong("it is missing".into())));
         let mut chunks = chunks.map_err(CopyError::From)?;
         let mut writer = to.blob_writer().map_err(CopyError::To)?;
-        let (needed, free) = (port.bytes.saturating_add(KEPT_FREE), to.free_bytes());
+        let (needed, free) = (file.bytes.saturating_add(KEPT_FREE), to.free_bytes());
         if needed > free {
-            let (size, free) = (port.bytes >> 20, free >> 20);
+            let (size, free) = (file.bytes >> 20, free >> 20);
             let cause = format!("it has {size} MiB, and the disk has {free} MiB left");
             return Err(CopyError::From(wrong(cause)));
         }
@@ -149,8 +195,8 @@ impl Store {
         loop {
             let next = self.in_time(async { chunks.next().await.transpose() }).await;
             let Some(chunk) = next.map_err(CopyError::From)? else { break };
-            if writer.bytes() + chunk.len() as u64 > port.bytes {
-                let cause = format!("it has more than {} bytes", port.bytes);
+            if writer.bytes() + chunk.len() as u64 > file.bytes {
+                let cause = format!("it has more than {} bytes", file.bytes);
                 return Err(CopyError::From(wrong(cause)));
             }
             let written = writer.write_all(&chunk);
@@ -168,7 +214,20 @@ impl Store {
                 )));
             }
         }
-        let writer = compared(writer, port, wrong).await?;
+        if writer.bytes() != file.bytes || writer.digest() != file.blob {
+            let cause = "its content is not what its name says".to_string();
+            return Err(CopyError::From(wrong(cause)));
+        }
+        let writer = match file.blob == port.blob {
+            true => {
+                // Whichever is on this disk.
+                let near = if to.inner.backend.folder().is_some() { to } else { self };
+                let layers =
+                    near.layer_files(port.layers.clone()).await.map_err(CopyError::From)?;
+                compared(writer, port, layers, wrong).await?
+            }
+            false => writer,
+        };
         writer.commit_new(to).await.map(|_| ()).map_err(CopyError::To)
     }
 
@@ -287,7 +346,8 @@ const BEYOND_ALL: u64 = 1 << 48;
 /// What a manifest says that cannot be so, whatever is in its tables.
 fn implausible(manifest: &Manifest) -> Option<String> {
     let Manifest { ports, computed_rows, reused_rows, retry_rows, .. } = manifest;
-    let of_ports = ports.iter().flat_map(|port| [port.rows, port.bytes]);
+    let files = ports.iter().flat_map(PortArtifact::files).map(|file| file.bytes);
+    let of_ports = ports.iter().map(|port| port.rows).chain(files);
     let mut numbers = of_ports.chain([*computed_rows, *reused_rows, *retry_rows]);
     if numbers.any(|number| number >= BEYOND_ALL) {
         return Some("it says a size that no table has".into());
@@ -309,32 +369,32 @@ fn file_chunks(file: tokio::fs::File) -> impl Stream<Item = io::Result<Bytes>> +
     })
 }
 
-/// The writer, if what was written to it is the table that a manifest describes.
+/// The writer, if what was written to it is, with these other files, the table that a manifest
+/// describes.
 async fn compared(
     writer: BlobWriter,
     port: &PortArtifact,
+    layers: HashMap<Digest, File>,
     wrong: impl Fn(String) -> StoreError,
 ) -> Result<BlobWriter, CopyError> {
-    if writer.bytes() != port.bytes || writer.digest() != port.blob {
-        let cause = "its content is not what its name says".to_string();
-        return Err(CopyError::From(wrong(cause)));
-    }
     let failed = |error| CopyError::To(StoreError::of("read", "a table", error));
     let file = writer.reader().map_err(failed)?;
     let port = port.clone();
-    let judged = blocking(move || {
-        let judged = match read_table(file, true) {
-            Err(cause) => Some(format!("its table cannot be read: {cause}")),
-            Ok((_, rows)) if rows != port.rows => {
-                Some(format!("it has {rows} rows instead of {}", port.rows))
-            }
-            Ok((columns, _)) => compare(&columns, &port, "its manifest"),
-        };
-        Ok(judged)
-    });
+    let judged = blocking(move || Ok(judged(file, layers, &port)));
     match judged.await.map_err(CopyError::From)? {
         Some(cause) => Err(CopyError::From(wrong(cause))),
         None => Ok(writer),
+    }
+}
+
+/// In words what is wrong with the table in these files.
+fn judged(file: File, layers: HashMap<Digest, File>, port: &PortArtifact) -> Option<String> {
+    match read_table(file, layers, true) {
+        Err(cause) => Some(format!("its table cannot be read: {cause}")),
+        Ok((_, rows)) if rows != port.rows => {
+            Some(format!("it has {rows} rows instead of {}", port.rows))
+        }
+        Ok((columns, _)) => compare(&columns, port, "its manifest"),
     }
 }
 

@@ -10,9 +10,10 @@ use super::content_store::{Store, blob_name, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
-use super::manifest::{MANIFEST_VERSION, Manifest};
+use super::manifest::{MANIFEST_VERSION, Manifest, PortArtifact};
 use super::object::ObjectEntry;
 use super::record::RunRecord;
+use super::tables::WHOLE_FILES;
 use super::time::rfc3339;
 use super::work::WORK;
 use crate::digest::Digest;
@@ -97,6 +98,9 @@ impl Store {
         let left = |entry: &ObjectEntry| yesterday.is_some_and(|time| entry.modified < time);
         let work = backend.list(WORK).await?.into_iter().filter(left);
         removals.others.extend(work.map(|entry| entry.name));
+        // Copies of tables, which are made again when somebody asks for them.
+        let whole = backend.list(WHOLE_FILES).await?.into_iter().filter(left);
+        removals.others.extend(whole.map(|entry| entry.name));
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
             let limit = SystemTime::now().checked_sub(older);
             let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
@@ -178,7 +182,7 @@ impl Removals {
         }
         let mut results_of: HashMap<Digest, usize> = HashMap::new();
         for manifest in &kept {
-            manifest.ports.iter().for_each(|port| blobs.add(port.blob));
+            files(manifest).for_each(|blob| blobs.add(blob));
             let recipe = manifest.preimage.recipe();
             let results = results_of.entry(recipe).or_default();
             if *results == 0 {
@@ -195,7 +199,7 @@ impl Removals {
         while policy.max_bytes.is_some_and(|max| blobs.total > max) {
             let Some(manifest) = expendable.pop() else { break };
             evicted.insert(manifest.key);
-            manifest.ports.iter().for_each(|port| blobs.drop(port.blob));
+            files(manifest).for_each(|blob| blobs.drop(blob));
             let recipe = manifest.preimage.recipe();
             let results = results_of.entry(recipe).or_default();
             *results = results.saturating_sub(1);
@@ -233,6 +237,11 @@ impl Removals {
                 .collect(),
         }
     }
+}
+
+/// The stored files that a result needs, one as often as tables need it.
+fn files(manifest: &Manifest) -> impl Iterator<Item = Digest> {
+    manifest.ports.iter().flat_map(PortArtifact::files).map(|file| file.blob)
 }
 
 /// Which blobs are referred to, how often, and how large they are together.

@@ -26,6 +26,7 @@ pub const STORE_FOLDERS: &[&str] = &[
     "runs",
     "signatures",
     "tmp",
+    "whole",
     "work",
 ];
 

@@ -36,6 +36,7 @@ mod server;
 mod signed;
 mod soundness;
 mod spending;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -54,8 +55,8 @@ pub use journal::{AnswerJournal, JournalEntry};
 pub use location::{STORE_FOLDERS, StoreLocation, private_folder};
 pub use lock::LockGuard;
 pub use manifest::{
-    FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
-    RecipeParts,
+    FORMAT_VERSION, LayerFile, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact,
+    Preimage, RecipeParts, manifest_version,
 };
 pub use output_record::{OutputOrigin, OutputRecord};
 pub use record::{RunRecord, RunSettings};

@@ -1,5 +1,6 @@
 //! Whether a blob has the content that its name says, before it is used.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use super::backend::{Backend, FolderBackend, blocking};
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
-use super::manifest::{Manifest, MemoPart, RecipeParts};
+use super::manifest::{LayerFile, Manifest, MemoPart, PortArtifact, RecipeParts};
 use super::verify::open;
 use crate::digest::Digest;
 
@@ -65,7 +66,7 @@ impl Store {
         }
     }
 
-    /// The blobs of a result that may not be used, each once.
+    /// The blobs that a result needs and that may not be used, each once.
     ///
     /// # Errors
     /// As of [`Store::blob_state`].
@@ -79,14 +80,17 @@ impl Store {
             // All of them at once: to hand one over to another thread takes longer than to look.
             Backend::Folder(folder) => {
                 let folder = Arc::clone(folder);
-                let blobs: Vec<Digest> = manifest.ports.iter().map(|port| port.blob).collect();
+                let files = manifest.ports.iter().flat_map(PortArtifact::files);
+                let blobs: BTreeSet<Digest> = files.map(|file| file.blob).collect();
                 let look = move |blob| (blob, state_of_file(&folder, &blob, scrutiny));
                 states = blocking(move || Ok(blobs.into_iter().map(look).collect())).await?;
             }
             Backend::Bucket(_) => {
-                for port in &manifest.ports {
-                    let state = self.blob_state(&port.blob, port.bytes, scrutiny).await?;
-                    states.push((port.blob, state));
+                let files: Vec<LayerFile> =
+                    manifest.ports.iter().flat_map(PortArtifact::files).collect();
+                for file in files {
+                    let state = self.blob_state(&file.blob, file.bytes, scrutiny).await?;
+                    states.push((file.blob, state));
                 }
             }
         }

@@ -1,14 +1,13 @@
 //! Checks a store against itself, and removes what is damaged: blobs are hashed again, the
 //! logical digests of the tables in them computed again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -17,11 +16,12 @@ use super::content_store::{Store, blob_name, check_name, manifest_name, memo_nam
 use super::contents::StoreContents;
 use super::descendants::StoredOutcome;
 use super::error::StoreError;
-use super::manifest::{Manifest, PortArtifact};
+use super::manifest::{LayerFile, Manifest, PortArtifact};
 use super::output_record::{self, OutputRecord, output_name};
 use super::record::RunRecord;
 use super::sealed::unseal;
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
+use crate::table_file::{FileSource, TableFile};
 
 /// What sort of damage a [`Finding`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,10 +326,18 @@ async fn check(
         Err(error) => return Err(error),
     };
     let about = file.metadata().ok();
+    let tables = claims.iter().filter_map(|claim| claim.table.as_ref());
+    let layers: Vec<LayerFile> = tables.flat_map(|table| table.layers.iter().copied()).collect();
+    let layers = match store.layer_files(layers).await {
+        Ok(files) => files,
+        // What they hold is missing then.
+        Err(_) if store.inner.backend.folder().is_some() => HashMap::new(),
+        Err(error) => return Err(error),
+    };
     let claims = Arc::new(claims);
     let work = {
         let (name, claims) = (name.clone(), Arc::clone(&claims));
-        move || check_file(file, blob, &name, &claims, &progress)
+        move || check_file((file, layers), blob, &name, &claims, &progress)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(findings)) => {
@@ -357,7 +365,7 @@ async fn check(
 }
 
 fn check_file(
-    mut file: File,
+    (mut file, layers): (File, HashMap<Digest, File>),
     blob: Digest,
     name: &str,
     claims: &[BlobClaim],
@@ -403,7 +411,7 @@ fn check_file(
         return Ok(findings);
     }
     file.rewind()?;
-    let table = read_table(file, claims.iter().any(|claim| claim.table.is_some()));
+    let table = read_table(file, layers, claims.iter().any(|claim| claim.table.is_some()));
     for claim in claims {
         let wrong = match &table {
             Err(cause) => Some(format!("its table cannot be read: {cause}")),
@@ -422,18 +430,28 @@ fn check_file(
     Ok(findings)
 }
 
-/// The digests of the columns, if they are wanted, and the number of rows.
+/// Rows that are decoded at a time.
+const BATCH_ROWS: usize = 4096;
+
+/// The digests of the columns of a table in a file and these others, if they are wanted, and the
+/// number of rows.
 pub(super) fn read_table(
     file: File,
+    mut layers: HashMap<Digest, File>,
     digests: bool,
 ) -> Result<(Vec<ColumnDigest>, u64), Box<dyn std::error::Error>> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    let table = TableFile::open(FileSource::Open(Arc::new(file)), |digest| {
+        let missing = || io::Error::other(format!("it needs {}, which is missing", digest.short()));
+        layers.remove(digest).map(|file| FileSource::Open(Arc::new(file))).ok_or_else(missing)
+    })?;
+    let rows = table.rows();
     if !digests {
-        let rows = builder.metadata().file_metadata().num_rows();
-        return Ok((Vec::new(), u64::try_from(rows)?));
+        return Ok((Vec::new(), rows));
     }
-    let mut hasher = TableHasher::new(builder.schema());
-    for batch in builder.build()? {
+    let mut hasher = TableHasher::new(table.schema());
+    let columns = table.columns(|_| true);
+    let whole = 0..rows;
+    for batch in Arc::new(table).read(&columns, &[whole], BATCH_ROWS)? {
         hasher.update(&batch?)?;
     }
     Ok(hasher.finish())

@@ -2,7 +2,6 @@
 //! which rows meet a condition, how many there are. A stored table never changes, so that nothing of
 //! this gets stale; what was not asked for longest goes first.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use arrow::buffer::BooleanBuffer;
@@ -12,6 +11,8 @@ use tokio::sync::Mutex;
 use crate::digest::Digest;
 use crate::operator::plain_message;
 use crate::session::{stored_matches, stored_order};
+use crate::store::Store;
+use crate::table_file::TableFile;
 
 /// The most bytes of orders that are kept: a dozen of a table of five million rows.
 const ORDERS: usize = 256 << 20;
@@ -48,30 +49,35 @@ impl Indexes {
     pub(super) async fn order(
         &self,
         blob: &Digest,
-        file: PathBuf,
+        store: Store,
         column: &str,
         descending: bool,
     ) -> Result<Option<Arc<Vec<u32>>>, String> {
         let key = format!("{blob} {descending} {column}");
         let column = column.to_string();
+        let table = *blob;
         let compute = move || {
-            let order = stored_order(&file, &column, descending).map_err(|e| e.to_string())?;
+            let table = opened(&store, &table)?;
+            let order = stored_order(&table, &column, descending).map_err(|e| e.to_string())?;
             Ok(order.map(Arc::new))
         };
         let bytes = |order: &Option<Arc<Vec<u32>>>| order.as_ref().map_or(0, |o| o.len() * 4);
         self.kept(&self.orders, key, bytes, compute).await
     }
 
-    /// Which rows of a table meet a condition; nothing if its file has not all of the columns.
+    /// Which rows of a table meet a condition; nothing if it has not all of the columns.
     pub(super) async fn matches(
         &self,
         blob: &Digest,
-        file: PathBuf,
+        store: Store,
         condition: Expr,
     ) -> Result<Option<BooleanBuffer>, String> {
         let key = format!("{blob} {condition:?}");
-        let compute =
-            move || stored_matches(&file, &condition).map_err(|error| plain_message(&error));
+        let table = *blob;
+        let compute = move || {
+            let table = opened(&store, &table)?;
+            stored_matches(&table, &condition).map_err(|error| plain_message(&error))
+        };
         let bytes = |found: &Option<BooleanBuffer>| found.as_ref().map_or(0, |f| f.len() / 8);
         self.kept(&self.matches, key, bytes, compute).await
     }
@@ -105,6 +111,12 @@ impl Indexes {
         kept.put(key, found.clone(), size(&found));
         Ok(found)
     }
+}
+
+/// A stored table of a folder.
+pub(super) fn opened(store: &Store, blob: &Digest) -> Result<Arc<TableFile>, String> {
+    let table = store.table_file(blob).map_err(|error| error.to_string())?;
+    Ok(Arc::new(table.ok_or("the store is no folder")?))
 }
 
 /// What was used last, up to a size.

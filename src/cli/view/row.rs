@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::address::address;
 use super::answer::{Answered, Refusal, html};
+use super::indexes::opened;
 use super::served::Served;
 use super::study::Snapshot;
 use super::table::value;
@@ -89,16 +90,16 @@ async fn by_position(
     let Some((blob, _)) = snapshot.only_blob(input).filter(|(_, rows)| at < *rows) else {
         return Ok(None);
     };
-    let Some(file) = served.study.store.local_blob(&blob).filter(|file| file.is_file()) else {
+    let store = served.study.store.clone();
+    if !store.local_blob(&blob).is_some_and(|file| file.is_file()) {
         return Ok(None);
-    };
+    }
     let names: Vec<String> = input.schema.names().map(str::to_string).collect();
     let read = tokio::task::spawn_blocking(move || {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        stored_rows(&file, &[at], &names)
+        stored_rows(&opened(&store, &blob)?, &[at], &names).map_err(|error| error.to_string())
     });
-    let batch =
-        read.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let batch = read.await.map_err(|error| error.to_string())??;
     Ok(Some(of_batch(&batch)))
 }
 

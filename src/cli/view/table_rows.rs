@@ -2,7 +2,6 @@
 //! order, and kept; then no more than the rows of the page is read, however wide and long the
 //! table is.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
@@ -12,12 +11,14 @@ use datafusion::dataframe::DataFrame;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Expr, lit};
 
+use super::indexes::opened;
 use super::served::Served;
 use super::study::Snapshot;
 use crate::digest::Digest;
 use crate::operator::{is_virtual, plain_message};
 use crate::plan::Input;
 use crate::session::{column, session, stored_rows};
+use crate::store::Store;
 
 /// Rows of a page.
 const PAGE: u64 = 50;
@@ -54,10 +55,10 @@ pub(super) struct PageRows {
     pub(super) batch: RecordBatch,
 }
 
-/// A table that is one file on this disk.
+/// A table that is on this disk.
 struct LocalTable {
     blob: Digest,
-    file: PathBuf,
+    store: Store,
     rows: u64,
 }
 
@@ -82,7 +83,8 @@ impl Rows<'_> {
         // Files are read on a thread that may wait.
         let batch = tokio::task::spawn_blocking(move || {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let batch = stored_rows(&local.file, &wanted, &names).map_err(|e| e.to_string())?;
+            let table = opened(&local.store, &local.blob)?;
+            let batch = stored_rows(&table, &wanted, &names).map_err(|e| e.to_string())?;
             // A file gives its columns in its own order.
             let places = names.iter().filter_map(|name| batch.schema().index_of(name).ok());
             batch.project(&places.collect::<Vec<_>>()).map_err(|error| error.to_string())
@@ -93,8 +95,9 @@ impl Rows<'_> {
 
     fn local(&self) -> Option<LocalTable> {
         let (blob, rows) = self.snapshot.only_blob(self.input)?;
-        let file = self.served.study.store.local_blob(&blob)?;
-        file.is_file().then_some(LocalTable { blob, file, rows })
+        let store = self.served.study.store.clone();
+        let file = store.local_blob(&blob)?;
+        file.is_file().then_some(LocalTable { blob, store, rows })
     }
 
     /// The place of a page and the positions of its rows, by what is kept of the table; nothing if
@@ -103,18 +106,20 @@ impl Rows<'_> {
         let indexes = &self.served.study.indexes;
         let matches = match self.stored_filter()? {
             None => None,
-            Some(filter) => match indexes.matches(&local.blob, local.file.clone(), filter).await? {
-                Some(matches) => Some(matches),
-                None => return Ok(None),
-            },
+            Some(filter) => {
+                match indexes.matches(&local.blob, local.store.clone(), filter).await? {
+                    Some(matches) => Some(matches),
+                    None => return Ok(None),
+                }
+            }
         };
         let is_ordered = !self.sort.is_empty()
             && self.input.schema.field(self.sort).is_some_and(|field| !is_virtual(field));
         let order = match is_ordered {
             false => None,
             true => {
-                let file = local.file.clone();
-                match indexes.order(&local.blob, file, self.sort, self.descending).await? {
+                let store = local.store.clone();
+                match indexes.order(&local.blob, store, self.sort, self.descending).await? {
                     Some(order) => Some(order),
                     None => return Ok(None),
                 }

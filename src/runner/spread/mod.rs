@@ -127,7 +127,7 @@ fn result(
 fn row_items(work: &StepWork<'_>) -> Vec<WorkItem> {
     let tables = work.inputs.iter().flat_map(|input| &input.tables).enumerate();
     let items = tables.flat_map(|(table, stored)| {
-        ranges(stored.rows).map(move |(start, len)| WorkItem::Rows { table, start, len })
+        ranges(stored.stored.rows).map(move |(start, len)| WorkItem::Rows { table, start, len })
     });
     items.collect()
 }

@@ -84,10 +84,7 @@ struct TableOrder {
     step: String,
     cell: Cell,
     schema: SchemaOrder,
-    blob: Digest,
-    rows: u64,
-    bytes: u64,
-    key: Vec<String>,
+    stored: PortArtifact,
 }
 
 /// A schema in Arrow's IPC format, in hexadecimal digits, and its key.
@@ -120,10 +117,9 @@ impl SchemaOrder {
 impl InputOrder {
     pub(super) fn of(input: &StoredInput) -> Result<Self, StepError> {
         let mut tables = Vec::with_capacity(input.tables.len());
-        for StoredTable { step, cell, table, blob, rows, bytes, key } in &input.tables {
-            let (step, cell, key) = (step.clone(), cell.clone(), key.clone());
-            let (schema, blob) = (SchemaOrder::of(table)?, *blob);
-            tables.push(TableOrder { step, cell, schema, blob, rows: *rows, bytes: *bytes, key });
+        for StoredTable { step, cell, table, stored } in &input.tables {
+            let (step, cell, stored) = (step.clone(), cell.clone(), stored.clone());
+            tables.push(TableOrder { step, cell, schema: SchemaOrder::of(table)?, stored });
         }
         let (port, schema) = (input.port.clone(), SchemaOrder::of(&input.schema)?);
         Ok(Self { port, united: input.united, schema, tables })
@@ -131,10 +127,9 @@ impl InputOrder {
 
     pub(super) fn input(&self) -> Result<StoredInput, StepError> {
         let mut tables = Vec::with_capacity(self.tables.len());
-        for TableOrder { step, cell, schema, blob, rows, bytes, key } in &self.tables {
-            let (step, cell, key) = (step.clone(), cell.clone(), key.clone());
-            let (table, blob) = (schema.schema()?, *blob);
-            tables.push(StoredTable { step, cell, table, blob, rows: *rows, bytes: *bytes, key });
+        for TableOrder { step, cell, schema, stored } in &self.tables {
+            let (step, cell, stored) = (step.clone(), cell.clone(), stored.clone());
+            tables.push(StoredTable { step, cell, table: schema.schema()?, stored });
         }
         let (port, schema) = (self.port.clone(), self.schema.schema()?);
         Ok(StoredInput { port, united: self.united, schema, tables })

@@ -75,7 +75,16 @@ async fn put_table(store: &Store, batch: &RecordBatch) -> PortArtifact {
     let (mut columns, rows) = hasher.finish();
     columns.retain(|column| !column.name.starts_with("__"));
     let digest = table_digest(&columns, rows);
-    PortArtifact { port: "out".into(), digest, blob, bytes, rows, key: vec!["id".into()], columns }
+    PortArtifact {
+        port: "out".into(),
+        digest,
+        blob,
+        bytes,
+        rows,
+        key: vec!["id".into()],
+        columns,
+        layers: Vec::new(),
+    }
 }
 
 /// Stores a result of the operator `test` with this seed.
@@ -94,7 +103,7 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
         recipe_args: None,
     };
     let manifest = Manifest {
-        format: MANIFEST_VERSION,
+        format: manifest_version(&[]),
         key: preimage.key(),
         preimage,
         labels: ManifestLabels { step: format!("step{seed}"), ..ManifestLabels::default() },

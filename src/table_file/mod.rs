@@ -1,0 +1,24 @@
+//! The Parquet files of stored tables, of which some leave columns to the files of other tables.
+//!
+//! A step that adds columns to a table, or keeps some of its rows, would store again what is stored
+//! already. Its file says instead where that is: for each row group, which columns are to be read
+//! from which other file, and from which rows of it (`Layers`, in the footer). Such a column is in
+//! the own file under another name, so that nobody who reads the file alone takes it for empty. Files
+//! are referred to by the digests of their bytes, and never through a third one.
+//!
+//! Lives here: what a footer says, which rows of which files make a range of rows, and reading that
+//! from files on this disk. Does not live here: finding out what is stored already, and reading for
+//! plans (`session`); which files a result needs (`store`).
+
+mod file;
+mod layers;
+mod layout;
+mod positioned;
+mod selection;
+mod zip;
+
+pub use file::{FileSource, TableFile, TableRows};
+pub(crate) use layers::{Elsewhere, LAYERS, Layers, Rows, elsewhere_name, positions_name};
+pub(crate) use layout::{Layout, group_rows};
+pub(crate) use selection::row_selection;
+pub(crate) use zip::{Zip, gather};
