@@ -16,7 +16,9 @@ use super::base_rows::BaseRows;
 use super::base_table::{Base, BaseTable, LOOK, SPARSE, Traced};
 use crate::digest::Digest;
 use crate::store::Store;
-use crate::table_file::{Elsewhere, LAYERS, Layers, Rows, elsewhere_name, positions_name};
+use crate::table_file::{
+    Elsewhere, LAYERS, Layers, Rows, elsewhere_name, is_reserved, positions_name,
+};
 
 /// Fewer bytes in memory are not worth another file to open.
 const WORTH_BYTES: usize = 64 << 10;
@@ -64,6 +66,10 @@ impl Layering {
         schema: &SchemaRef,
         group: &[RecordBatch],
     ) -> Result<Option<Self>> {
+        let bytes: usize = group.iter().map(RecordBatch::get_array_memory_size).sum();
+        if bytes < WORTH_BYTES || schema.fields().iter().any(|field| is_reserved(field.name())) {
+            return Ok(None);
+        }
         let mut best: Option<(usize, Self)> = None;
         for table in &bases.tables {
             let Some(file) = bases.store.table_file(&table.blob)? else { continue };

@@ -11,6 +11,9 @@ use crate::digest::Digest;
 /// The key of the footer's metadata under which it is written, as JSON.
 pub(crate) const LAYERS: &str = "galeras.layers";
 
+const ELSEWHERE: &str = "__elsewhere:";
+const POSITIONS: &str = "__positions:";
+
 /// The version of what is written there.
 const VERSION: u32 = 1;
 
@@ -81,10 +84,15 @@ impl Layers {
 
 /// The name that a column has in a file that leaves it to others.
 pub(crate) fn elsewhere_name(column: &str) -> String {
-    format!("__elsewhere:{column}")
+    format!("{ELSEWHERE}{column}")
 }
 
 /// The name of a column of positions, of which a file may have several.
 pub(crate) fn positions_name(at: usize) -> String {
-    format!("__positions:{at}")
+    format!("{POSITIONS}{at}")
+}
+
+/// Whether a table with a column of this name has to be a file of its own.
+pub(crate) fn is_reserved(column: &str) -> bool {
+    column.starts_with(ELSEWHERE) || column.starts_with(POSITIONS)
 }

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::errors::{ParquetError, Result};
 
-use super::layers::{Layers, Rows, elsewhere_name, positions_name};
+use super::layers::{LAYERS, Layers, Rows, elsewhere_name, positions_name};
 
 /// The columns of a table and where they are, as footers say it.
 #[derive(Debug)]
@@ -297,7 +297,10 @@ fn logical(own: &SchemaRef, layers: &Layers) -> Result<(SchemaRef, Vec<usize>, V
         fields.push(Arc::new(field));
         roots.push(root);
     }
-    let schema = Schema::new_with_metadata(fields, own.metadata().clone());
+    // What is said of other files is not said of the table.
+    let mut metadata = own.metadata().clone();
+    metadata.remove(LAYERS);
+    let schema = Schema::new_with_metadata(fields, metadata);
     Ok((Arc::new(schema), roots, positions))
 }
 

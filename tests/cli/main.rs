@@ -155,6 +155,7 @@ mod staleness;
 mod standard_output;
 mod store_limits;
 mod store_verbs;
+mod stored_once;
 mod stores_by_url;
 mod strata_and_docstrings;
 mod table3;

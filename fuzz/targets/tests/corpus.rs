@@ -55,6 +55,7 @@ each!(
     sql_query,
     lock_file,
     manifest,
+    layers,
     journal,
     read_parquet,
     read_csv,
