@@ -44,6 +44,9 @@ pub(super) struct Base {
     pub(super) shared: Vec<Shared>,
 }
 
+/// For each of some row groups the other file that has a column, and which rows of it.
+pub(super) type Places = Vec<Option<(usize, Rows)>>;
+
 /// Rows of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Traced {
@@ -75,7 +78,7 @@ impl Base {
 
     /// In which files, and where in them, the base has a column, for each row group that holds some of
     /// these rows, which are in order: columns of which this is equal are traced alike.
-    pub(super) fn places(&self, column: usize, positions: &[u64]) -> Vec<Option<(usize, Rows)>> {
+    pub(super) fn places(&self, column: usize, positions: &[u64]) -> Places {
         let groups = self.table.groups();
         let group = |at: &u64| groups.partition_point(|rows| rows.end <= *at);
         let Some((first, last)) = positions.first().zip(positions.last()) else {

@@ -13,7 +13,7 @@ use parquet::file::metadata::KeyValue;
 
 use super::base_lookup::BaseLookup;
 use super::base_rows::BaseRows;
-use super::base_table::{Base, BaseTable, LOOK, SPARSE, Traced};
+use super::base_table::{Base, BaseTable, LOOK, Places, SPARSE, Traced};
 use crate::digest::Digest;
 use crate::store::Store;
 use crate::table_file::{
@@ -45,7 +45,7 @@ pub(super) struct Layering {
 
 /// How rows are found in a base.
 enum Finder {
-    Rows(BaseRows),
+    Rows(Box<BaseRows>),
     Lookup(BaseLookup),
 }
 
@@ -77,10 +77,8 @@ impl Layering {
             if base.shared.is_empty() {
                 continue;
             }
-            let Some((finder, equal, positions)) = first(&base, table, bases, schema, group)?
-            else {
-                continue;
-            };
+            let first = first(&base, table, bases, schema, group)?;
+            let Some((finder, (equal, positions))) = first else { continue };
             let bytes = |at: &usize| -> usize {
                 let own = base.shared[*at].own;
                 group.iter().map(|batch| batch.column(own).get_array_memory_size()).sum()
@@ -232,20 +230,22 @@ fn listed(slot: usize, positions: &[u64]) -> Rows {
 type FoundRows = (Vec<bool>, Vec<u64>);
 
 /// How the rows of the first row group are found in a base, and what is found.
+type FirstRows = (Finder, FoundRows);
+
 fn first(
     base: &Base,
     table: &BaseTable,
     bases: &Bases,
     schema: &SchemaRef,
     group: &[RecordBatch],
-) -> Result<Option<(Finder, Vec<bool>, Vec<u64>)>> {
+) -> Result<Option<FirstRows>> {
     if !bases.key.is_empty()
         && table.key == bases.key
         && let Some(rows) = BaseRows::open(base, schema, &bases.key)?
     {
-        let mut finder = Finder::Rows(rows);
-        if let Some((equal, positions)) = find(base, &mut finder, group)? {
-            return Ok(Some((finder, equal, positions)));
+        let mut finder = Finder::Rows(Box::new(rows));
+        if let Some(found) = find(base, &mut finder, group)? {
+            return Ok(Some((finder, found)));
         }
     }
     let Some(lookup) = BaseLookup::open(base, &table.key, schema, group.first())? else {
@@ -253,7 +253,7 @@ fn first(
     };
     let mut finder = Finder::Lookup(lookup);
     let found = find(base, &mut finder, group)?;
-    Ok(found.map(|(equal, positions)| (finder, equal, positions)))
+    Ok(found.map(|found| (finder, found)))
 }
 
 /// `None` if the base lacks a row of the group.
@@ -280,7 +280,7 @@ fn trace(base: &Base, left: &[usize], equal: &[bool], positions: &[u64]) -> Resu
     sorted.dedup();
     let rank = |at: &u64| sorted.binary_search(at).unwrap_or(0);
     let mut found: Vec<Found> = Vec::new();
-    let mut known: Vec<(Vec<Option<(usize, Rows)>>, Option<Traced>)> = Vec::new();
+    let mut known: Vec<(Places, Option<Traced>)> = Vec::new();
     for (at, shared) in left.iter().enumerate().filter(|(at, _)| equal[*at]) {
         let column = base.shared[*shared].base;
         let places = base.places(column, &sorted);

@@ -1,6 +1,5 @@
 //! Stored artifacts as DataFrames.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -11,13 +10,12 @@ use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
 use super::layered_table::LayeredTable;
-use super::parquet_file::check_footer;
-use super::stored_object::StoredObject;
+use super::stored_object::{StoredObject, check_stored};
 use super::write::column;
 use crate::digest::Digest;
 use crate::operator::{TableSchema, is_virtual};
@@ -81,14 +79,6 @@ pub async fn scan_stored(
     }
 }
 
-/// A damaged footer is an error here, before a library trusts what it says.
-pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
-    match store.local_blob(blob).filter(|file| file.exists()) {
-        Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
-        None => Ok(()),
-    }
-}
-
 fn layered(
     session: &SessionContext,
     store: &Store,
@@ -139,15 +129,6 @@ pub fn empty_view(table: &TableSchema) -> Result<ViewTable> {
     let provider = MemTable::try_new(Arc::clone(&table.schema), vec![vec![]])?;
     let source = provider_as_source(Arc::new(provider));
     Ok(ViewTable::new(LogicalPlanBuilder::scan(UNNAMED_TABLE, source, None)?.build()?, None))
-}
-
-/// The error of a stored table that cannot be read.
-fn damaged(file: &Path, why: &str) -> DataFusionError {
-    let file = file.display();
-    DataFusionError::Execution(format!(
-        "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes it, and \
-         the next run computes it again"
-    ))
 }
 
 /// A table without rows, for planning.

@@ -21,7 +21,7 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
-use super::scan::check_stored;
+use super::parquet_file::check_footer;
 use crate::digest::Digest;
 use crate::store::Store;
 use crate::table_file::{Layers, Layout, Zip, gather, row_selection};
@@ -261,6 +261,23 @@ impl AsyncFileReader for Object {
     }
 }
 
-pub(super) fn positions(rows: u64) -> Result<usize> {
+fn positions(rows: u64) -> Result<usize> {
     usize::try_from(rows).map_err(|_| DataFusionError::Execution("too many rows".into()))
+}
+
+/// A damaged footer is an error here, before a library trusts what it says.
+pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
+    match store.local_blob(blob).filter(|file| file.exists()) {
+        Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
+        None => Ok(()),
+    }
+}
+
+/// The error of a stored table that cannot be read.
+fn damaged(file: &std::path::Path, why: &str) -> DataFusionError {
+    let file = file.display();
+    DataFusionError::Execution(format!(
+        "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes it, and \
+         the next run computes it again"
+    ))
 }

@@ -49,7 +49,8 @@ pub fn whole_file(store: &Store, port: &PortArtifact) -> Result<Option<PathBuf>,
 fn write_whole(table: &Arc<TableFile>, file: &File) -> Result<(), WholeTableError> {
     let (next, failed) = rows(table)?;
     let schema = Arc::clone(table.schema());
-    let mut out = encode(BufWriter::new(file), schema, 1, None, next)?.out;
+    let mut out = BufWriter::new(file);
+    encode(&mut out, schema, 1, None, next)?;
     failed.check()?;
     Ok(out.flush()?)
 }

@@ -24,7 +24,8 @@ use super::object::MAX_SMALL;
 use super::sealed::unseal;
 use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
-use super::verify::{compare, open, read_table};
+use super::tables::open;
+use super::verify::{compare, read_table};
 use crate::digest::{Digest, table_digest};
 use crate::scratch::{KEPT_FREE, free_bytes};
 

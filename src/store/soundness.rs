@@ -9,7 +9,7 @@ use super::backend::{Backend, FolderBackend, blocking};
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
 use super::manifest::{LayerFile, Manifest, MemoPart, PortArtifact, RecipeParts};
-use super::verify::open;
+use super::tables::open;
 use crate::digest::Digest;
 
 /// What is known of a blob.

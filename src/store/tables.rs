@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _, Write as _};
 use std::path::PathBuf;
 
+use futures::StreamExt;
+
+use super::backend::{Backend, blocking};
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
 use super::manifest::{LayerFile, PortArtifact};
-use super::verify::open;
 use crate::digest::Digest;
 use crate::scratch::WholeFile;
 use crate::table_file::{FileSource, TableFile};
@@ -33,6 +35,14 @@ impl Store {
             file.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
         };
         TableFile::open(FileSource::Path(own), find).map(Some)
+    }
+
+    /// A blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be opened or fetched.
+    pub async fn open_blob(&self, blob: &Digest) -> Result<Option<File>, StoreError> {
+        open(self, &blob_name(blob)).await
     }
 
     /// A file of this folder to which a new table refers.
@@ -123,10 +133,37 @@ impl Store {
         let whole = WholeFile::create_in(&place)?;
         write(whole.file())?;
         let mut written = whole.file();
-        io::Seek::rewind(&mut written)?;
+        written.rewind()?;
         let digest = Digest::of_reader(whole.file().try_clone()?)?;
         let path = place.join(format!("{blob}.{digest}.parquet"));
         whole.finish(&path)?;
         Ok(Some(path))
+    }
+}
+
+/// The blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
+pub(super) async fn open(store: &Store, name: &str) -> Result<Option<File>, StoreError> {
+    match &store.inner.backend {
+        Backend::Folder(folder) => {
+            let path = folder.path(name);
+            blocking(move || match File::open(&path) {
+                Ok(file) => Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(StoreError::at("read", &path, error)),
+            })
+            .await
+        }
+        Backend::Bucket(bucket) => {
+            let failed = |error| bucket.failed("read", name, error);
+            let failed_copy = |error| StoreError::at("write", &std::env::temp_dir(), error);
+            let Some(mut chunks) = bucket.chunks(name).await? else { return Ok(None) };
+            let mut file = tempfile::tempfile().map_err(failed_copy)?;
+            while let Some(chunk) = chunks.next().await {
+                let chunk = chunk.map_err(failed)?;
+                file.write_all(&chunk).map_err(failed_copy)?;
+            }
+            file.rewind().map_err(failed_copy)?;
+            Ok(Some(file))
+        }
     }
 }

@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::backend::{Backend, blocking};
 use super::content_store::{Store, blob_name, check_name, manifest_name, memo_name, run_name};
 use super::contents::StoreContents;
 use super::descendants::StoredOutcome;
@@ -20,6 +19,7 @@ use super::manifest::{LayerFile, Manifest, PortArtifact};
 use super::output_record::{self, OutputRecord, output_name};
 use super::record::RunRecord;
 use super::sealed::unseal;
+use super::tables::open;
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
 use crate::table_file::{FileSource, TableFile};
 
@@ -231,14 +231,6 @@ impl Store {
             judge(FindingKind::DamagedRun, entry.name, own);
         }
         Ok(damaged)
-    }
-
-    /// A blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
-    ///
-    /// # Errors
-    /// If it cannot be opened or fetched.
-    pub async fn open_blob(&self, blob: &Digest) -> Result<Option<File>, StoreError> {
-        open(self, &blob_name(blob)).await
     }
 
     /// Removes what is damaged, the manifests and parts that name it, and every result that was
@@ -479,31 +471,4 @@ pub(super) fn compare(
     }
     (table_digest(&port.columns, port.rows) != port.digest)
         .then(|| format!("its logical digest is not the one that {manifest} says"))
-}
-
-/// The blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
-pub(super) async fn open(store: &Store, name: &str) -> Result<Option<File>, StoreError> {
-    match &store.inner.backend {
-        Backend::Folder(folder) => {
-            let path = folder.path(name);
-            blocking(move || match File::open(&path) {
-                Ok(file) => Ok(Some(file)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(StoreError::at("read", &path, error)),
-            })
-            .await
-        }
-        Backend::Bucket(bucket) => {
-            let failed = |error| bucket.failed("read", name, error);
-            let failed_copy = |error| StoreError::at("write", &std::env::temp_dir(), error);
-            let Some(mut chunks) = bucket.chunks(name).await? else { return Ok(None) };
-            let mut file = tempfile::tempfile().map_err(failed_copy)?;
-            while let Some(chunk) = chunks.next().await {
-                let chunk = chunk.map_err(failed)?;
-                file.write_all(&chunk).map_err(failed_copy)?;
-            }
-            file.rewind().map_err(failed_copy)?;
-            Ok(Some(file))
-        }
-    }
 }

@@ -170,7 +170,7 @@ impl Layout {
         listed: &[Option<UInt64Array>],
     ) -> Result<Vec<Source>> {
         // By file and rows: columns of one file may come from different rows of it.
-        let mut sources: Vec<(Option<(usize, Rows)>, Vec<(usize, usize)>)> = Vec::new();
+        let mut sources: Vec<Wanted> = Vec::new();
         for (at, column) in columns.iter().enumerate() {
             let place = self.place(group, *column);
             let (from, root) = match place {
@@ -239,6 +239,10 @@ fn mapped(
         false => Err(wrong()),
     }
 }
+
+/// The other file and its rows, or the own file; the columns there, and their places among those that
+/// are asked for.
+type Wanted = (Option<(usize, Rows)>, Vec<(usize, usize)>);
 
 /// The positions of rows of a row group that starts at `start`, in any order, as ranges of another
 /// file, and which row of these each of them is.

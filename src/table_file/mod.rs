@@ -18,7 +18,9 @@ mod selection;
 mod zip;
 
 pub use file::{FileSource, TableFile, TableRows};
-pub(crate) use layers::{Elsewhere, LAYERS, Layers, Rows, elsewhere_name, is_reserved, positions_name};
+pub(crate) use layers::{
+    Elsewhere, LAYERS, Layers, Rows, elsewhere_name, is_reserved, positions_name,
+};
 pub(crate) use layout::{Layout, group_rows};
 pub(crate) use selection::row_selection;
 pub(crate) use zip::{Zip, gather};

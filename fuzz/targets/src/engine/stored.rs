@@ -113,7 +113,7 @@ pub(crate) fn layers(input: &[u8]) {
         if let Some(said) = said {
             writer.append_key_value_metadata(KeyValue::new("galeras.layers".to_string(), said));
         }
-        writer.close().unwrap();
+        writer.close().unwrap()
     };
     let said = String::from_utf8_lossy(input).into_owned();
     write(&own, RecordBatch::try_from_iter(columns).unwrap(), Some(said));
@@ -126,7 +126,8 @@ pub(crate) fn layers(input: &[u8]) {
     let Ok(table) = table.map(Arc::new) else { return };
     assert_eq!(table.rows(), 6);
     let columns = table.columns(|_| true);
-    for ranges in [vec![0..6], vec![0..1, 3..5], vec![4..6]] {
+    let (all, end) = (0..6, 4..6);
+    for ranges in [vec![all], vec![0..1, 3..5], vec![end]] {
         let Ok(rows) = table.read(&columns, &ranges, 2) else { continue };
         let wanted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let mut found = 0;
