@@ -14,6 +14,7 @@ mod open;
 mod parquet_file;
 mod parquet_metadata;
 mod published_shape;
+mod recursion;
 mod scan;
 mod sql_depth;
 mod sql_mistake;
