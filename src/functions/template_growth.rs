@@ -42,18 +42,18 @@ pub(super) fn add(environment: &mut Environment<'_>) {
             [a, b] => size(a).saturating_add(size(b)),
             _ => 0,
         };
-        charge(state, bytes).map(|()| Value::from(both.0))
+        charge(state, bytes).map(|()| operands(both.0))
     });
     environment.add_function(CONCAT, |state: &mut State<'_, '_>, both: Rest<Value>| {
         let weights = both.0.iter().map(weight).collect::<Result<Vec<_>, _>>()?;
-        charge(state, weights.iter().sum::<u64>()).map(|()| Value::from(both.0))
+        charge(state, weights.iter().sum::<u64>()).map(|()| operands(both.0))
     });
     environment.add_function(TIMES, |state: &mut State<'_, '_>, both: Rest<Value>| {
         let bytes = match both.0.as_slice() {
             [a, b] => repeated(a, b).max(repeated(b, a)),
             _ => 0,
         };
-        charge(state, bytes).map(|()| Value::from(both.0))
+        charge(state, bytes).map(|()| operands(both.0))
     });
     environment.add_function(KEPT, |state: &mut State<'_, '_>, value: Rest<Value>| {
         let value = value.0.into_iter().next().unwrap_or_default();
@@ -64,6 +64,12 @@ pub(super) fn add(environment: &mut Environment<'_>) {
         let value = value.0.into_iter().next().unwrap_or_default();
         charge(state, size(&value)).map(|()| value)
     });
+}
+
+/// Two operands, for an instruction that takes them apart: the first one ends up on top.
+fn operands(mut both: Vec<Value>) -> Value {
+    both.reverse();
+    Value::from(both)
 }
 
 /// Counts what is made, and stops a template that makes too much.

@@ -36,7 +36,7 @@ fn a_template_that_doubles_is_stopped() {
         (doubling("[1]", "{% set ns.x = ns.x * 2 | int %}"), large),
         (doubling("[1]", "{% set ns.x = [ns.x, ns.x] %}"), large),
         (doubling("1", "{% set t %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = t %}"), large),
-        (doubling("['x' * 9999]", "{% set ns.x = ns.x + [ns.x[0] * 99] %}"), row),
+        (doubling("['x' * 9999]", "{% set ns.x = ns.x + [ns.x[0] * 99] %}"), large),
         (doubling("['x' * 9999]", "{% set ns.x = ns.x + [(ns.x[0] * 1999) | upper] %}"), row),
         (doubling("'x' * 9999999", "{% set ns.x = ns.x[:] %}{{ ns.x[1:] }}"), row),
         ("{% for a in range(9999) %}".to_string() + &"x".repeat(20_000) + "{% endfor %}", large),
