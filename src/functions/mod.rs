@@ -28,7 +28,11 @@ mod raise_if;
 mod render_prompts;
 mod row_digest;
 mod row_id;
+mod template_constants;
 mod template_filters;
+mod template_growth;
+#[cfg(test)]
+mod template_limits;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

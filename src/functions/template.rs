@@ -11,13 +11,16 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use minijinja::machinery::{Instruction, Token, get_compiled_template, tokenize};
+use minijinja::machinery::{
+    self, Instruction, Token, get_compiled_template, make_string_output, tokenize,
+};
 use minijinja::value::ValueKind;
 use minijinja::{
     Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value, escape_formatter,
 };
 
-use super::template_filters;
+use super::template_constants::constants_too_large;
+use super::{template_filters, template_growth};
 
 /// Instructions that the rendering of one text may take; a loop over ten thousand items with a
 /// handful of expressions stays below.
@@ -58,6 +61,7 @@ impl Templates {
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.set_formatter(write);
         template_filters::add(&mut environment);
+        template_growth::add(&mut environment);
         // They are for HTML and for looking around, and write what is undefined.
         for name in ["escape", "e", "safe", "pprint"] {
             environment.remove_filter(name);
@@ -66,7 +70,7 @@ impl Templates {
         environment.set_fuel(Some(FUEL));
         let mut errors = Vec::new();
         for (name, text) in templates {
-            let problem = match too_deep(text) {
+            let problem = match too_deep(text).or_else(|| constants_too_large(name, text)) {
                 Some(problem) => Some(problem),
                 None => match environment.add_template_owned(name.to_string(), text.to_string()) {
                     Err(error) => Some(explain(&error)),
@@ -112,18 +116,38 @@ impl Templates {
     pub fn render(&self, name: &str, row: &Row) -> Result<String, RenderError> {
         let failed = |error: Error| self.failed(name, row, &error);
         let template = self.environment.get_template(name).map_err(failed)?;
-        template.render(row.0.clone()).map_err(failed)
+        let compiled = get_compiled_template(&template);
+        let limited = template_growth::limited(&compiled.instructions);
+        let mut text = String::with_capacity(compiled.buffer_size_hint);
+        machinery::eval(
+            &self.environment,
+            limited.as_ref().unwrap_or(&compiled.instructions),
+            row.0.clone(),
+            &compiled.blocks,
+            &mut make_string_output(&mut text),
+            compiled.initial_auto_escape.clone(),
+        )
+        .map_err(failed)?;
+        if text.len() as u64 > template_growth::MOST_BYTES {
+            return Err(failed(template_growth::too_large()));
+        }
+        Ok(text)
     }
 
     fn failed(&self, name: &str, row: &Row, error: &Error) -> RenderError {
         use ErrorKind::{
-            InvalidOperation, UndefinedError, UnknownFilter, UnknownFunction, UnknownMethod,
-            UnknownTest,
+            InvalidOperation, OutOfFuel, UndefinedError, UnknownFilter, UnknownFunction,
+            UnknownMethod, UnknownTest, WriteFailure,
         };
         let text = explain(error);
         if matches!(
             error.kind(),
-            UnknownFilter | UnknownFunction | UnknownMethod | UnknownTest | ErrorKind::OutOfFuel
+            UnknownFilter
+                | UnknownFunction
+                | UnknownMethod
+                | UnknownTest
+                | OutOfFuel
+                | WriteFailure
         ) {
             return RenderError::Template(text);
         }
@@ -228,6 +252,7 @@ fn write(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Resu
     if empty && state.lookup(NULLS).is_some_and(|nulls| nulls.is_true()) {
         return Err(Error::new(ErrorKind::UndefinedError, "an empty list is written"));
     }
+    template_growth::charge(state, template_growth::weight(value)?)?;
     escape_formatter(out, state, value)
 }
 
@@ -237,6 +262,8 @@ const NULLS: &str = "\u{0}nulls";
 /// An error in one line.
 fn explain(error: &Error) -> String {
     let mut text = match error.detail() {
+        // A limit says everything itself.
+        Some(detail) if error.kind() == ErrorKind::WriteFailure => detail.to_string(),
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
     };
@@ -428,6 +455,7 @@ mod tests {
         let error = rendered(text, &[]).unwrap_err();
         assert!(matches!(error, RenderError::Template(text) if text.contains("takes too long")));
     }
+
     #[test]
     fn a_template_that_is_too_deep_is_refused_before_it_is_parsed() {
         for (text, message) in [

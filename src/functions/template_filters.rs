@@ -1,11 +1,44 @@
-//! Filters of templates in the place of Jinja's: what is undefined writes nothing, and no width
-//! fills the memory.
+//! Filters of templates in the place of Jinja's: what is undefined writes nothing, and neither a
+//! width nor a text that grows fills the memory.
+//!
+//! How much a template may make of a row is in `template_growth`.
 
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 
+use super::template_growth::{
+    ITEM_BYTES, MOST_BYTES, charge, items, size, text, too_large, weight,
+};
+
 /// The largest width of a filter: with a larger one a few characters fill the memory.
 const MOST_WIDTH: u64 = 10_000;
+
+/// The width of a filter that is given none.
+const USUAL_WIDTH: i64 = 4;
+
+/// Jinja's filters that make a text or a list of another, at most a few times as large.
+const COPYING: [(&str, fn() -> Value); 20] = [
+    ("capitalize", || Value::from_function(filters::capitalize)),
+    ("chain", || Value::from_function(filters::chain)),
+    ("dictsort", || Value::from_function(filters::dictsort)),
+    ("groupby", || Value::from_function(filters::groupby)),
+    ("items", || Value::from_function(filters::items)),
+    ("lines", || Value::from_function(filters::lines)),
+    ("lower", || Value::from_function(filters::lower)),
+    ("map", || Value::from_function(filters::map)),
+    ("reject", || Value::from_function(filters::reject)),
+    ("rejectattr", || Value::from_function(filters::rejectattr)),
+    ("reverse", || Value::from_function(filters::reverse)),
+    ("select", || Value::from_function(filters::select)),
+    ("selectattr", || Value::from_function(filters::selectattr)),
+    ("sort", || Value::from_function(filters::sort)),
+    ("split", || Value::from_function(filters::split)),
+    ("title", || Value::from_function(filters::title)),
+    ("trim", || Value::from_function(filters::trim)),
+    ("unique", || Value::from_function(filters::unique)),
+    ("upper", || Value::from_function(filters::upper)),
+    ("zip", || Value::from_function(filters::zip)),
+];
 
 /// Adds the filters.
 pub(super) fn add(environment: &mut Environment<'_>) {
@@ -15,37 +48,101 @@ pub(super) fn add(environment: &mut Environment<'_>) {
     environment.add_filter("batch", batch);
     environment.add_filter("slice", slice);
     environment.add_filter("format", format);
+    environment.add_filter("replace", replace);
+    environment.add_filter("list", list);
+    environment.add_filter("string", string);
+    environment.add_filter("sum", sum);
+    for (name, filter) in COPYING {
+        let filter = filter();
+        let counted = move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let made = filter.call(state, &args.into_values())?;
+            charge(state, size(&made)).map(|()| made)
+        };
+        environment.add_filter(name, counted);
+    }
+}
+
+/// Jinja's `replace`, up to a length.
+fn replace(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = args.into_values();
+    if let [value, from, to] = args.as_slice() {
+        let (value, from) = (text(value)?, text(from)?);
+        let places = value.matches(from.as_str()).count() as u64;
+        charge(state, places.saturating_mul(weight(to)?).saturating_add(value.len() as u64))?;
+    }
+    Value::from_function(filters::replace).call(state, &args)
+}
+
+/// Jinja's `list`, up to a length.
+fn list(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = args.into_values();
+    let bytes = args.first().map_or(0, |value| match value.as_str() {
+        Some(text) => text.len() as u64,
+        None => size(value),
+    });
+    charge(state, bytes)?;
+    Value::from_function(filters::list).call(state, &args)
+}
+
+/// Jinja's `string`, up to a length.
+fn string(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = args.into_values();
+    let bytes = args.first().map_or(Ok(0), weight)?;
+    charge(state, bytes)?;
+    Value::from_function(filters::string).call(state, &args)
+}
+
+/// Jinja's `sum`, which adds texts up one by one, up to a length.
+fn sum(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = args.into_values();
+    let value = args.first().cloned().unwrap_or_default();
+    let numbers = match value.try_iter() {
+        Ok(mut items) => items.all(|item| item.is_number()),
+        Err(_) => true,
+    };
+    if !numbers {
+        let total = weight(&value)?;
+        for _ in 0..items(&value).min(MOST_BYTES) {
+            charge(state, total)?;
+        }
+    }
+    Value::from_function(filters::sum).call(state, &args)
 }
 
 /// Jinja's `join`, which writes nothing for what is undefined, without that.
-fn join(value: Value, joiner: Option<String>) -> Result<String, Error> {
+fn join(state: &mut State<'_, '_>, value: Value, joiner: Option<String>) -> Result<String, Error> {
     let undefined = || Error::from(ErrorKind::UndefinedError);
     if value.is_undefined() {
         return Err(undefined());
     }
-    let mut text = String::new();
+    let mut joined = String::new();
     for (at, item) in value.try_iter()?.enumerate() {
         if item.is_undefined() {
             return Err(undefined());
         }
         if at > 0 {
-            text.push_str(joiner.as_deref().unwrap_or_default());
+            joined.push_str(joiner.as_deref().unwrap_or_default());
         }
         match item.as_str() {
-            Some(item) => text.push_str(item),
-            None => text.push_str(&item.to_string()),
+            Some(item) => joined.push_str(item),
+            None => joined.push_str(&text(&item)?),
+        }
+        if joined.len() as u64 > MOST_BYTES {
+            return Err(too_large());
         }
     }
-    Ok(text)
+    charge(state, joined.len() as u64).map(|()| joined)
 }
 
 /// Jinja's `tojson`, which writes `null` for what is undefined, without that.
-fn tojson(value: Value) -> Result<String, Error> {
+fn tojson(state: &mut State<'_, '_>, value: Value) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
-    serde_json::to_string(&value)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+    weight(&value)?;
+    let json = serde_json::to_string(&value)
+        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
+    charge(state, json.len() as u64).map(|()| json)
 }
 
 /// Jinja's `indent`, up to a width.
@@ -71,8 +168,18 @@ fn bounded(
 ) -> Result<Value, Error> {
     let args = args.into_values();
     let named = |value: &Value| value.get_attr("width").ok().filter(|_| value.is_kwargs());
-    let mut widths = args.get(1).into_iter().cloned().chain(args.iter().filter_map(named));
-    if widths.any(|width| is_large(&width)) { Err(too_wide()) } else { filter.call(state, &args) }
+    let widths = args.get(1).into_iter().cloned().chain(args.iter().filter_map(named));
+    let widths: Vec<Value> = widths.collect();
+    if widths.iter().any(is_large) {
+        return Err(too_wide());
+    }
+    // Of a text, every line gets as much before it.
+    let widest = widths.iter().filter_map(Value::as_i64).max().unwrap_or(USUAL_WIDTH);
+    let value = args.first().cloned().unwrap_or_default();
+    let lines = value.as_str().map_or(1, |text| 1 + text.matches('\n').count() as u64);
+    let unit = if value.as_str().is_some() { 1 } else { ITEM_BYTES };
+    charge(state, size(&value).saturating_add(lines * widest.unsigned_abs() * unit))?;
+    filter.call(state, &args)
 }
 
 /// Jinja's `format`, up to a width.
@@ -94,6 +201,11 @@ fn format(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value,
     if large {
         return Err(too_wide());
     }
+    let weights = args.iter().map(weight).collect::<Result<Vec<_>, _>>()?;
+    // A name may be used as often as it is written.
+    let uses = if text.contains("%(") { text.split('%').count() as u64 } else { 1 };
+    let written = weights.iter().sum::<u64>().saturating_mul(uses);
+    charge(state, written.saturating_add(text.len() as u64))?;
     Value::from_function(filters::format).call(state, &args)
 }
 

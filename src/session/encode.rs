@@ -174,6 +174,10 @@ fn encode_group(
             bytes,
         });
     }
+    // To start a thread takes longer than to encode a few kilobytes, and a workflow may have ten
+    // thousand small tables.
+    let small = columns.iter().map(|column| column.bytes).sum::<usize>() < SMALL_BYTES;
+    let threads = if small { 1 } else { threads };
     // The largest are taken first, from the end.
     columns.sort_by_key(|c| c.bytes);
     let queue = Mutex::new(columns);
@@ -210,6 +214,9 @@ fn encode_group(
     }
     Ok(chunks)
 }
+
+/// Below this the columns of a row group are encoded by one thread.
+const SMALL_BYTES: usize = 64 << 10;
 
 fn encode_column<'a>(
     mut column: ColumnChunk<'_>,

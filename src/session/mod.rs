@@ -22,6 +22,7 @@ mod open;
 mod parquet_file;
 mod parquet_metadata;
 mod published_shape;
+mod recursion;
 mod scan;
 mod sql_depth;
 mod sql_mistake;
@@ -45,7 +46,9 @@ pub use expr::{RowExpr, parse_row_expr};
 pub use figure_data::{FigureColumn, figure_data};
 pub use guard::guarded;
 pub use open::{bounded_session, forget_tables, ordered_session, session};
-pub use parquet_file::{MAX_COLUMN_DEPTH, check_footer, check_parquet, two_columns};
+pub use parquet_file::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
+};
 pub use parquet_metadata::{copy_with_metadata, key_values, read_metadata, read_table_digest};
 pub use published_shape::{OutputShape, ShapeError};
 pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};

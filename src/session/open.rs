@@ -18,6 +18,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 
+use super::recursion::LimitRecursion;
 use crate::functions;
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
@@ -112,7 +113,10 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     let state = builder.build();
     let rules = state.optimizers().iter();
     let rules = rules.filter(|rule| !LEFT_OUT.contains(&rule.name())).cloned().collect();
-    SessionStateBuilder::new_from_existing(state).with_optimizer_rules(rules).build()
+    SessionStateBuilder::new_from_existing(state)
+        .with_optimizer_rules(rules)
+        .with_physical_optimizer_rule(Arc::new(LimitRecursion))
+        .build()
 });
 
 /// A fresh session with all functions and no tables, computing on `jobs` threads at a time.

@@ -20,6 +20,10 @@ const ENCRYPTED: &[u8; 4] = b"PARE";
 /// The deepest nesting of columns in a file that is read, lists and structs counted.
 pub const MAX_COLUMN_DEPTH: usize = 32;
 
+/// The most columns of a file that is read, those within columns counted. To plan a query over
+/// more of them takes minutes: the time grows with their square.
+pub const MAX_COLUMNS: usize = 10_000;
+
 /// The code of what may occur any number of times.
 const REPEATED: i64 = 2;
 
@@ -36,7 +40,8 @@ pub fn check_footer(file: &Path) -> Result<(), String> {
 }
 
 /// Checks that the file can be handed to the library: the footer lies within the file and can
-/// be read, what it says lies within the file, too, and no two columns have one name.
+/// be read, what it says lies within the file, too, no two columns have one name, and there are
+/// not too many.
 ///
 /// # Errors
 /// A sentence that fits after "cannot read FILE: ".
@@ -46,7 +51,10 @@ pub fn check_parquet(file: &Path) -> Result<(), String> {
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
     file.read_exact_at(&mut bytes, start).map_err(|e| e.to_string())?;
     let footer = Footer::read(&bytes).ok_or("its footer is damaged")?;
-    footer.check(size)
+    match footer.check(size)? {
+        columns if columns > MAX_COLUMNS => Err(too_many_columns(columns)),
+        _ => Ok(()),
+    }
 }
 
 /// Where the footer starts, its length, and the size of the file.
@@ -163,7 +171,8 @@ impl Footer {
         Some(())
     }
 
-    fn check(&self, size: u64) -> Result<(), String> {
+    /// How many columns there are, those within columns counted.
+    fn check(&self, size: u64) -> Result<usize, String> {
         let within = |&(start, length): &(i64, i64)| {
             let (start, length) = (u64::try_from(start).ok(), u64::try_from(length).ok());
             let end = start.zip(length).and_then(|(start, length)| start.checked_add(length));
@@ -179,7 +188,7 @@ impl Footer {
         if self.group_columns.iter().any(|number| *number != columns) {
             return Err("it is damaged: its numbers of columns contradict each other".into());
         }
-        Ok(())
+        Ok(columns)
     }
 
     /// Walks the tree of columns; returns how many leaves it has.
@@ -235,6 +244,14 @@ struct Group<'a> {
 fn repeated<'a>(names: &mut [&'a str]) -> Option<&'a str> {
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
+/// What is said of too many columns, for every format but JSON.
+pub fn too_many_columns(columns: usize) -> String {
+    format!(
+        "it has {columns} columns, and at most {MAX_COLUMNS} can be read; turn columns into rows \
+         in the file (name, value)"
+    )
 }
 
 /// What is said of two columns of one name, for every format.

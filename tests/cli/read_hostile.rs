@@ -1,6 +1,7 @@
 //! `read`: files that were damaged, or made to do damage. None ends in a panic or a signal.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow::array::{
     ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
@@ -9,7 +10,7 @@ use arrow::array::{
 use arrow::datatypes::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 
-use crate::harness::{Outcome, Project, files_below};
+use crate::harness::{Outcome, Project, TIME_OUT, files_below};
 
 fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
     let project = Project::new(&format!(
@@ -148,6 +149,26 @@ fn two_columns_of_one_name_are_refused_in_every_format() {
         project("d.jsonl", "{\"id\":\"a\",\"o\":{\"id\":1},\"l\":[{\"id\":2},{\"id\":3}]}\n");
     sound.run_ok(&[]);
     assert_eq!(sound.rows("data")[0]["o"]["id"], 1);
+}
+
+#[test]
+fn more_columns_than_a_query_can_have_are_refused_at_once() {
+    let header = |columns: usize| (0..columns).map(|at| format!(",c{at}")).collect::<String>();
+    let started = Instant::now();
+    refuses(&project("d.csv", format!("id{}\n", header(99_999))), &["it has 100000 columns"]);
+    let names: Vec<String> = (0..10_001).map(|at| format!("c{at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    refuses(&project("d.parquet", parquet(&names)), &["it has 10001 columns, and at most 10000"]);
+    let keys = |row: usize| (0..5_000).map(|at| format!(",\"k{row}_{at}\":1")).collect::<String>();
+    let rows: String = (0..200).map(|row| format!("{{\"id\":{row}{}}}\n", keys(row))).collect();
+    refuses(
+        &project("d.jsonl", rows),
+        &["line 2: its objects have more than 10000 different keys"],
+    );
+    assert!(started.elapsed() < TIME_OUT / 4, "{:?}", started.elapsed());
+    // As many as are allowed are planned at once.
+    let wide = project("d.csv", format!("id{}\n", header(9_999)));
+    wide.run(&["check", "w.yaml"]).exits(0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{json_scan, pandas};
-use crate::session::{check_parquet, two_columns};
+use crate::session::{MAX_COLUMNS, check_parquet, too_many_columns, two_columns};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -52,8 +52,8 @@ impl FileFormat {
 }
 
 /// Finds what the readers below pass over or fall over: a list that does not end, or does not
-/// end the file, a quote that is never closed, two columns of one name, values nested too deep,
-/// and Parquet that says what cannot be.
+/// end the file, a quote that is never closed, two columns of one name, too many columns, values
+/// nested too deep, and Parquet that says what cannot be.
 pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
     let open = || std::fs::File::open(file).map_err(|e| e.to_string());
     let buffered = || Ok::<_, String>(std::io::BufReader::with_capacity(1 << 16, open()?));
@@ -102,6 +102,9 @@ fn check_header(file: std::fs::File) -> Result<(), String> {
         .from_reader(file.take(MAX_HEADER_BYTES));
     let mut header = csv::ByteRecord::new();
     reader.read_byte_record(&mut header).map_err(|e| e.to_string())?;
+    if header.len() > MAX_COLUMNS {
+        return Err(too_many_columns(header.len()));
+    }
     let mut names = HashSet::new();
     match header.iter().find(|name| !names.insert(*name)) {
         Some(twice) => Err(two_columns(&String::from_utf8_lossy(twice))),

@@ -1,12 +1,13 @@
 //! What the reader of JSON passes over: a key that an object has twice, of which one value would
-//! be lost, a whole number whose last digits would be lost, and nesting that could not be stored.
+//! be lost, a whole number whose last digits would be lost, nesting that could not be stored, and
+//! more keys than a table can have columns.
 //!
 //! A scan over the bytes. It does not judge whether the text is JSON: the reader does.
 
 use std::collections::HashSet;
 use std::io::BufRead;
 
-use crate::session::MAX_COLUMN_DEPTH;
+use crate::session::{MAX_COLUMN_DEPTH, MAX_COLUMNS};
 use crate::workflow::quote;
 
 /// Looks through JSON values that follow one another. The values of columns stand in so many
@@ -16,7 +17,7 @@ use crate::workflow::quote;
 /// A sentence with the line of the first mistake, or the error of the reader.
 pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), String> {
     let deepest = brackets + MAX_COLUMN_DEPTH;
-    let mut scan = Scan { line: 1, deepest, ..Scan::default() };
+    let mut scan = Scan { line: 1, brackets, deepest, ..Scan::default() };
     loop {
         let bytes = reader.fill_buf().map_err(|e| e.to_string())?;
         if bytes.is_empty() {
@@ -41,6 +42,8 @@ pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), Stri
 #[derive(Default)]
 struct Scan {
     line: u64,
+    /// The brackets that the values of columns stand in, if the rows are objects.
+    brackets: usize,
     /// The most brackets that may be open.
     deepest: usize,
     text: Text,
@@ -51,6 +54,8 @@ struct Scan {
     open: Vec<Bracket>,
     /// By depth: the keys of the latest object there.
     known: Vec<Keys>,
+    /// How many different keys there were, each counted once per depth.
+    keys: usize,
 }
 
 /// Whether a text is being read.
@@ -187,8 +192,20 @@ impl Scan {
         else {
             return Ok(());
         };
-        if keys.add(&self.key) {
-            return Ok(());
+        // In an object of columns, the keys of an inner object are those of rows.
+        let of_rows = self.open.len() > 1 && self.brackets > 1;
+        let of_rows = of_rows && matches!(self.open.first(), Some(Bracket::Object { .. }));
+        match keys.add(&self.key) {
+            Key::Known => return Ok(()),
+            Key::New if of_rows => return Ok(()),
+            Key::New => {
+                self.keys += 1;
+                return match self.keys > MAX_COLUMNS {
+                    true => Err(too_many_keys(line)),
+                    false => Ok(()),
+                };
+            }
+            Key::Twice => {}
         }
         let name = quote(&String::from_utf8_lossy(&self.key));
         Err(format!(
@@ -196,6 +213,13 @@ impl Scan {
              kept; rename or remove one of them in the file"
         ))
     }
+}
+
+fn too_many_keys(line: u64) -> String {
+    format!(
+        "line {line}: its objects have more than {MAX_COLUMNS} different keys, and each would be a \
+         column; write them as values (`{{\"key\": …, \"value\": …}}`), or keep the object as text"
+    )
 }
 
 /// Numbers of fewer characters fit into 64 bits.
@@ -239,6 +263,17 @@ struct Keys {
     same: usize,
     /// All keys of the object at hand, once it differs.
     own: Option<HashSet<Vec<u8>>>,
+    /// All keys of all objects.
+    all: HashSet<Vec<u8>>,
+}
+
+/// What a key is to its object, and to those before.
+enum Key {
+    /// The object has it already.
+    Twice,
+    /// One of those before had it.
+    Known,
+    New,
 }
 
 impl Keys {
@@ -253,12 +288,11 @@ impl Keys {
         self.bytes.get(start.unwrap_or(0)..end)
     }
 
-    /// False if the object has this key already.
-    fn add(&mut self, key: &[u8]) -> bool {
+    fn add(&mut self, key: &[u8]) -> Key {
         if self.own.is_none() {
             if self.known(self.same) == Some(key) {
                 self.same += 1;
-                return true;
+                return Key::Known;
             }
             // From here on the object goes its own way, which the next one may follow.
             let own = (0..self.same).filter_map(|at| self.known(at).map(<[u8]>::to_vec)).collect();
@@ -266,12 +300,15 @@ impl Keys {
             self.ends.truncate(self.same);
             self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
         }
-        let fresh = self.own.as_mut().is_none_or(|own| own.insert(key.to_vec()));
-        if fresh {
-            self.bytes.extend_from_slice(key);
-            self.ends.push(self.bytes.len());
+        if self.own.as_mut().is_some_and(|own| !own.insert(key.to_vec())) {
+            return Key::Twice;
         }
-        fresh
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        match !self.all.contains(key) && self.all.insert(key.to_vec()) {
+            true => Key::New,
+            false => Key::Known,
+        }
     }
 }
 
@@ -316,6 +353,24 @@ mod tests {
             let start = format!("line {line}: an object has the key `{name}` twice");
             assert!(message.starts_with(&start), "{text}: {message}");
         }
+    }
+
+    #[test]
+    fn more_keys_than_a_table_can_have_columns_are_refused() {
+        let rows = |keys: usize| {
+            let row = |at: usize| format!("{{\"k{at}\":1,\"s\":{{\"t\":[{{\"u{at}\":1}}]}}}}\n");
+            (0..keys).map(row).collect::<String>()
+        };
+        assert_eq!(scan(rows(MAX_COLUMNS / 2 - 1).as_bytes(), 1), Ok(()));
+        let message = scan(rows(MAX_COLUMNS / 2).as_bytes(), 1).unwrap_err();
+        assert!(message.starts_with("line 5000: its objects have more than 10000"), "{message}");
+        let list = |keys: usize| format!("[{}]", rows(keys).trim_end().replace('\n', ",\n"));
+        assert!(scan(list(MAX_COLUMNS / 2).as_bytes(), 2).is_err());
+        // The keys of columns as pandas writes them are those of rows.
+        let labels: Vec<String> = (0..MAX_COLUMNS * 2).map(|at| format!("\"{at}\":1")).collect();
+        let columns = format!("{{\"x\":{{{}}}}}", labels.join(","));
+        assert_eq!(scan(columns.as_bytes(), 2), Ok(()));
+        assert!(scan(columns.as_bytes(), 1).is_err());
     }
 
     #[test]

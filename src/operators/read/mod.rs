@@ -5,7 +5,7 @@ mod formats;
 mod json_scan;
 mod pandas;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -232,10 +232,11 @@ impl BoundRead {
             }
         }
         let mut fields: Vec<FieldRef> = Vec::new();
+        let mut names: HashSet<String> = HashSet::new();
         for field in schema.fields() {
             let new = self.args.columns.get(field.name()).and_then(Value::as_str);
             let new = new.unwrap_or(field.name()).to_string();
-            if fields.iter().any(|f| *f.name() == new) {
+            if !names.insert(new.clone()) {
                 let message = format!("two columns would be called `{new}`");
                 errors.push(ArgError::new("columns", Code::DuplicateColumn, message));
             }
@@ -245,13 +246,13 @@ impl BoundRead {
         }
         if let Some(position) = &self.args.position {
             for (at, name) in position.within.iter().enumerate() {
-                if !fields.iter().any(|f| f.name() == name) {
+                if !names.contains(name) {
                     let known = fields.iter().map(|f| f.name().as_str());
                     let path = format!("position.within[{at}]");
                     errors.push(ArgError::unknown_column(path, name, known));
                 }
             }
-            if !fields.iter().any(|f| *f.name() == position.column) {
+            if names.insert(position.column.clone()) {
                 let about = "the position of the row, from 0";
                 let field = describe(&position.column, DataType::Int64, false, about, None);
                 fields.push(field);
@@ -259,7 +260,7 @@ impl BoundRead {
             }
         }
         for (at, name) in self.args.key.iter().flatten().enumerate() {
-            if !fields.iter().any(|f| f.name() == name) {
+            if !names.contains(name) {
                 let known = fields.iter().map(|f| f.name().as_str());
                 errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
             }

@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 use galeras_net::CONNECT_TIMEOUT;
 use gix::url::Scheme;
 use gix_protocol::Handshake;
+use gix_transport::Protocol;
 use gix_transport::client::blocking_io::{Transport, http, ssh};
 use gix_transport::client::git::{ConnectMode, blocking_io::Connection};
-use gix_transport::{Protocol, Service};
 
 use super::explain::{at, explain, explain_gix};
 use super::http::Web;
 use super::meter::Meter;
 use super::network::{AGENT, Network};
+use super::symref::handshake;
 use super::wire::{POLL, Wire, silent};
 use crate::error::{GitError, GitErrorKind};
 
@@ -104,11 +105,8 @@ fn shake_hands(url: &str, net: &Network, wire: &Arc<Wire>) -> Result<Shaken, Fai
     wire.attempt();
     wire.check().map_err(Failed::Explained)?;
     let (mut transport, counts_bytes) = connect(url, net, wire).map_err(Failed::Explained)?;
-    let nobody = |_| Ok(None);
     let mut meter = Meter::new(Arc::clone(wire));
-    let service = Service::UploadPack;
-    let shaken = gix_protocol::handshake(&mut transport, service, nobody, Vec::new(), &mut meter);
-    match shaken {
+    match handshake(&mut *transport, &mut meter) {
         Ok(handshake) => Ok((transport, handshake, counts_bytes)),
         Err(error) => {
             let explained = explain_gix(wire, url, &error);

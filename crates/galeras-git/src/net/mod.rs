@@ -2,8 +2,8 @@
 //!
 //! Which commit the branches of a server are at (`remote`), and how its objects get into a bare
 //! folder on this machine (`fetch`, `folder`), over HTTP (`http`), TCP and ssh (`link`). From the
-//! bottom up: `network`, `wire`, then `answer`, `explain`, `folder` and `meter`, `http`, `link`,
-//! `request`, and `remote` and `fetch`.
+//! bottom up: `network`, `wire`, then `answer`, `explain`, `folder` and `meter`, `symref`,
+//! `http`, `link`, `request`, and `remote` and `fetch`.
 //!
 //! Does not live here: what is done with the objects.
 //!
@@ -19,6 +19,7 @@ mod meter;
 mod network;
 mod remote;
 mod request;
+mod symref;
 mod wire;
 
 pub use fetch::{Fetcher, Received};
