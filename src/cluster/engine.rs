@@ -18,9 +18,10 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint};
 
-use super::ClusterError;
+use super::build_check::introduce;
 use super::codec::WorkCodec;
 use super::work_exec::WorkExec;
+use super::{ClusterError, MESSAGE};
 use crate::operator::Registry;
 use crate::runner::{Engine, EngineError, build_stamp};
 
@@ -28,8 +29,6 @@ use crate::runner::{Engine, EngineError, build_stamp};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two questions about a job.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The most bytes of a message.
-const MESSAGE: usize = 64 << 20;
 
 type Scheduler = SchedulerGrpcClient<Channel>;
 
@@ -51,13 +50,14 @@ impl ClusterEngine {
         let host = address.strip_prefix("df://").map(|host| host.trim_end_matches('/'));
         let host = host.filter(|host| host.contains(':') && !host.contains(['/', '@', '?', '#']));
         let url = format!("http://{}", host.ok_or_else(bad)?);
+        let build = build_stamp(registry);
         let endpoint = Endpoint::from_shared(url).map_err(|_| bad())?;
-        let endpoint = endpoint
+        let endpoint = introduce(endpoint, &build)
+            .map_err(|_| bad())?
             .connect_timeout(PATIENCE)
             .timeout(PATIENCE)
             .http2_keep_alive_interval(PATIENCE)
             .keep_alive_while_idle(true);
-        let build = build_stamp(registry);
         Ok(Self { address: address.to_string(), endpoint, build })
     }
 
