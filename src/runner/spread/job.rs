@@ -75,12 +75,14 @@ impl<'a> Coordinator<'a> {
             fresh,
         };
         self.cx.store.put_work(&job.name, ORDER, &order).await?;
-        let mut round = 1;
+        let (mut round, mut failed_before) = (1, Vec::new());
         loop {
-            let missing = job.missing();
+            let mut missing = job.missing();
             if missing.is_empty() {
                 return Ok(true);
             }
+            // Twice, so that one who can do it gets it as well as who could not.
+            missing.append(&mut failed_before);
             let name = job.name.clone();
             let handed_out = self.engine.scatter(&name, &missing);
             let error = job.watch(handed_out).await?;
@@ -112,6 +114,7 @@ impl<'a> Coordinator<'a> {
                 self.cx.warn(format!("{name}, by {by}: {why}; it is handed out again"));
                 self.cx.store.forget_work(&job.name, &format!("{DONE}/{item}")).await?;
             }
+            failed_before = failed.into_iter().map(|(item, ..)| item).collect();
             let missing = job.missing();
             if missing.is_empty() {
                 return Ok(true);
