@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ballista_core::config::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK;
 use ballista_core::serde::protobuf::execute_query_params::Query;
 use ballista_core::serde::protobuf::execute_query_result;
 use ballista_core::serde::protobuf::job_status::Status;
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
 use ballista_core::serde::protobuf::{
-    CancelJobParams, CleanJobDataParams, ExecuteQueryParams, GetJobStatusParams,
+    CancelJobParams, CleanJobDataParams, ExecuteQueryParams, GetJobStatusParams, KeyValuePair,
 };
 use ballista_core::version::insert_version_header;
 use datafusion::physical_plan::ExecutionPlan;
@@ -85,7 +86,11 @@ impl ClusterEngine {
         node.and_then(|node| node.try_encode(&mut bytes)).map_err(|error| refused(&error))?;
         let query = ExecuteQueryParams {
             query: Some(Query::PhysicalPlan(bytes)),
-            settings: Vec::new(),
+            // A task of several items would have them done at once, in one slot.
+            settings: vec![KeyValuePair {
+                key: BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK.into(),
+                value: Some("1".into()),
+            }],
             session_id: job.to_string(),
             operation_id: job.to_string(),
         };
