@@ -203,7 +203,7 @@ impl Worker {
         };
         let mut told = (0, Vec::new());
         let work = async {
-            let cx = self.context(&found.order, item, bound, warnings)?;
+            let cx = self.context(&found.order, bound, warnings)?;
             let done = self.done(found, item, bound, &cx).await?;
             told = (cx.lower.retry.load(Ordering::Relaxed), cx.all_reads());
             Ok::<_, RunError>(done)
@@ -219,7 +219,6 @@ impl Worker {
     fn context(
         &self,
         order: &JobOrder,
-        item: &WorkItem,
         bound: &Bound,
         warnings: &Arc<Warnings>,
     ) -> Result<StepContext, RunError> {
@@ -238,8 +237,7 @@ impl Worker {
             budget: Budget::unlimited(),
             resources: self.resources,
         };
-        let fresh = order.fresh && *item != WorkItem::Whole;
-        StepContext::new(&task, &self.store, surroundings, None, fresh)
+        StepContext::new(&task, &self.store, surroundings, None, order.fresh)
     }
 
     async fn done(
