@@ -15,8 +15,10 @@ use crate::operator::StepError;
 
 /// How often an item is handed out at most.
 const ROUNDS: u32 = 4;
-/// How often the store is asked how items ended: at first, and at last.
+/// How often the store is asked how items ended: at first, and at last. In between, the longer
+/// nothing ended the longer are the pauses: one of so many parts of that time.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
+const POLL_SHARE: u32 = 16;
 /// For how long an engine that cannot be reached is tried again while nothing else happens.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two attempts to reach it.
@@ -177,8 +179,9 @@ impl Job<'_> {
         handed_out: impl Future<Output = Result<(), EngineError>>,
     ) -> Result<Option<EngineError>, RunError> {
         let mut handed_out = std::pin::pin!(handed_out);
-        let mut pause = POLL.0;
+        let mut since = Instant::now();
         loop {
+            let pause = (since.elapsed() / POLL_SHARE).clamp(POLL.0, POLL.1);
             let over = tokio::select! {
                 over = &mut handed_out => Some(over),
                 () = sleep(pause) => None,
@@ -186,9 +189,8 @@ impl Job<'_> {
             let before = self.ended.len();
             self.look().await?;
             if self.ended.len() > before {
-                pause = POLL.0;
+                since = Instant::now();
             }
-            pause = (pause * 3 / 2).min(POLL.1);
             if let Some(over) = over {
                 return Ok(over.err());
             }
