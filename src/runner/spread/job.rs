@@ -19,6 +19,8 @@ const ROUNDS: u32 = 4;
 /// nothing ended the longer are the pauses: one of so many parts of that time.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 const POLL_SHARE: u32 = 16;
+/// A store that answers slowly is left alone for so many times as long as an answer took.
+const POLL_REST: u32 = 2;
 /// For how long an engine that cannot be reached is tried again while nothing else happens.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two attempts to reach it.
@@ -179,15 +181,17 @@ impl Job<'_> {
         handed_out: impl Future<Output = Result<(), EngineError>>,
     ) -> Result<Option<EngineError>, RunError> {
         let mut handed_out = std::pin::pin!(handed_out);
-        let mut since = Instant::now();
+        let (mut since, mut took) = (Instant::now(), Duration::ZERO);
         loop {
             let pause = (since.elapsed() / POLL_SHARE).clamp(POLL.0, POLL.1);
+            let pause = pause.max(took * POLL_REST);
             let over = tokio::select! {
                 over = &mut handed_out => Some(over),
                 () = sleep(pause) => None,
             };
-            let before = self.ended.len();
+            let (before, asked) = (self.ended.len(), Instant::now());
             self.look().await?;
+            took = asked.elapsed();
             if self.ended.len() > before {
                 since = Instant::now();
             }
