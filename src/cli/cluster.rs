@@ -65,7 +65,7 @@ async fn scheduler(args: SchedulerArgs) -> Exit {
     let stop = CancellationToken::new();
     watch_signals(stop.clone());
     let ready = |address| note(&format!("ready: scheduler at df://{address}, {}", build()));
-    ended(run_scheduler(args.bind, stop, ready).await)
+    ended(run_scheduler(args.bind, &build(), stop, ready).await)
 }
 
 async fn executor(args: ExecutorArgs) -> Exit {
@@ -90,7 +90,7 @@ async fn executor(args: ExecutorArgs) -> Exit {
     let resources = Resources { jobs: slots, memory: args.memory.bytes() / slots };
     let worker = Worker::new(name.clone(), REGISTRY, store, downloads, resources);
     let options =
-        ExecutorOptions { scheduler, bind: args.bind, slots, ..ExecutorOptions::default() };
+        ExecutorOptions { scheduler, bind: args.bind, slots, build: build(), ..Default::default() };
     let known = args.scheduler;
     let ready = move || {
         let name = escape(&name);
@@ -106,6 +106,10 @@ fn build() -> String {
 fn ended(result: Result<(), ClusterError>) -> Exit {
     match result {
         Ok(()) => Exit::Done,
+        Err(error @ ClusterError::OtherBuild { .. }) => {
+            let help = "start all processes of a cluster from one build";
+            fail(&format!("{error}\nhelp: {help}"), Exit::Failed)
+        }
         Err(error) => fail(&error.to_string(), Exit::Failed),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent, RunStatus};
-use crate::operator::FullConsent;
+use crate::operator::{Access, Consent, FullConsent, RefusedAccess};
 use crate::operators::REGISTRY;
 use crate::plan::{Plan, PlanSettings, plan};
 use crate::runner::{
@@ -124,6 +125,15 @@ async fn ran(
     store: &Store,
     engine: Arc<dyn Engine>,
 ) -> (RunOutcome, Vec<RunEvent>) {
+    ran_with(plan, store, engine, Arc::new(FullConsent)).await
+}
+
+async fn ran_with(
+    plan: &Arc<Plan>,
+    store: &Store,
+    engine: Arc<dyn Engine>,
+    consent: Arc<dyn Consent>,
+) -> (RunOutcome, Vec<RunEvent>) {
     let events = Arc::new(Events::default());
     let options = RunOptions {
         resources: Resources { jobs: 2, memory: 1 << 30 },
@@ -135,7 +145,7 @@ async fn ran(
         cancel: CancellationToken::new(),
         engine,
         remote: None,
-        consent: Arc::new(FullConsent),
+        consent,
         started: Instant::now(),
         events: Arc::clone(&events) as Arc<dyn EventSink>,
     };
@@ -235,4 +245,76 @@ async fn a_worker_of_another_build_is_refused_by_name() {
     let failed = outcome.steps.iter().find(|step| step.detail.is_some()).unwrap();
     let detail = failed.detail.as_deref().unwrap();
     assert!(detail.contains("worker-1 is galeras") && detail.contains("9.9.9"), "{detail}");
+}
+
+const MINING: &str = r#"galeras: 1
+name: mining
+steps:
+  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+  mined: { op: mine, from: repos, with: { since: 2022-01-01, until: 2023-01-01 } }
+"#;
+
+/// The user agrees to all but a look at folders of this name.
+#[derive(Debug)]
+struct AllBut(&'static str);
+
+impl Consent for AllBut {
+    fn refusal(&self, access: &Access) -> Option<RefusedAccess> {
+        let Access::Read { path } = access else { return None };
+        let (message, help) = (format!("reads {}", path.display()), "say yes".to_string());
+        path.ends_with(self.0).then_some(RefusedAccess { message, help })
+    }
+}
+
+/// A repository with one commit that adds a method; the commit.
+fn repository(folder: &Path) -> String {
+    std::fs::create_dir(folder).unwrap();
+    let method = format!("def {}():\n    return 1\n", folder.file_name().unwrap().display());
+    std::fs::write(folder.join("a.py"), method).unwrap();
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(folder).env_clear().env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", folder);
+        git.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        for who in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{who}_NAME"), "Ann").env(format!("GIT_{who}_EMAIL"), "ann@x.org");
+            git.env(format!("GIT_{who}_DATE"), "2022-06-01T00:00:00Z");
+        }
+        let ended = git.args(args).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        String::from_utf8(ended.stdout).unwrap().trim().to_string()
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "a.py"]);
+    git(&["commit", "--quiet", "--message", "Begin"]);
+    git(&["rev-parse", "HEAD"])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_repository_to_which_the_user_did_not_agree_is_opened_by_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rows = String::from("repo,clone_url,head_sha\n");
+    for name in ["agreed", "private"] {
+        let head = repository(&folder.path().join(name));
+        writeln!(rows, "{name},./{name},{head}").unwrap();
+    }
+    std::fs::write(folder.path().join("repos.csv"), rows).unwrap();
+    std::fs::write(folder.path().join("w.yaml"), MINING).unwrap();
+    let plan = planned(folder.path()).await;
+    let store =
+        async |name: &str| Store::open(&folder.path().join(name).to_string_lossy()).await.unwrap();
+    let consent = || Arc::new(AllBut("private"));
+    let alone = store("alone").await;
+    let alone = ran_with(&plan, &alone, Arc::new(Embedded), consent()).await.0;
+    let store = store("spread").await;
+    let engine = inside(&store, folder.path(), Mood::Plain, None);
+    let by_worker = Arc::clone(&engine) as Arc<dyn Engine>;
+    let (outcome, events) = ran_with(&plan, &store, by_worker, consent()).await;
+    assert_eq!(digests(&outcome), digests(&alone));
+    let mined = &outcome.steps[1];
+    let rows: Vec<u64> = mined.ports.iter().map(|port| port.rows).collect();
+    assert_eq!(rows, [1, 1], "a method of `agreed`, and a reject: {mined:?}");
+    // The worker did `agreed`, and the run says why there is nothing of the other.
+    assert!(engine.items.load(Ordering::SeqCst) > 0, "{engine:?}");
+    let why = |event: &RunEvent| matches!(event, RunEvent::Warning { message, .. } if message.contains("private: this reads"));
+    assert!(events.iter().any(why), "{events:?}");
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ballista_core::config::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK;
 use ballista_core::serde::protobuf::execute_query_params::Query;
 use ballista_core::serde::protobuf::execute_query_result;
 use ballista_core::serde::protobuf::job_status::Status;
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
 use ballista_core::serde::protobuf::{
-    CancelJobParams, CleanJobDataParams, ExecuteQueryParams, GetJobStatusParams,
+    CancelJobParams, CleanJobDataParams, ExecuteQueryParams, GetJobStatusParams, KeyValuePair,
 };
 use ballista_core::version::insert_version_header;
 use datafusion::physical_plan::ExecutionPlan;
@@ -18,9 +19,10 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint};
 
-use super::ClusterError;
+use super::build_check::introduce;
 use super::codec::WorkCodec;
 use super::work_exec::WorkExec;
+use super::{ClusterError, MESSAGE};
 use crate::operator::Registry;
 use crate::runner::{Engine, EngineError, build_stamp};
 
@@ -28,8 +30,6 @@ use crate::runner::{Engine, EngineError, build_stamp};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two questions about a job.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The most bytes of a message.
-const MESSAGE: usize = 64 << 20;
 
 type Scheduler = SchedulerGrpcClient<Channel>;
 
@@ -51,13 +51,14 @@ impl ClusterEngine {
         let host = address.strip_prefix("df://").map(|host| host.trim_end_matches('/'));
         let host = host.filter(|host| host.contains(':') && !host.contains(['/', '@', '?', '#']));
         let url = format!("http://{}", host.ok_or_else(bad)?);
+        let build = build_stamp(registry);
         let endpoint = Endpoint::from_shared(url).map_err(|_| bad())?;
-        let endpoint = endpoint
+        let endpoint = introduce(endpoint, &build)
+            .map_err(|_| bad())?
             .connect_timeout(PATIENCE)
             .timeout(PATIENCE)
             .http2_keep_alive_interval(PATIENCE)
             .keep_alive_while_idle(true);
-        let build = build_stamp(registry);
         Ok(Self { address: address.to_string(), endpoint, build })
     }
 
@@ -85,7 +86,11 @@ impl ClusterEngine {
         node.and_then(|node| node.try_encode(&mut bytes)).map_err(|error| refused(&error))?;
         let query = ExecuteQueryParams {
             query: Some(Query::PhysicalPlan(bytes)),
-            settings: Vec::new(),
+            // A task of several items would have them done at once, in one slot.
+            settings: vec![KeyValuePair {
+                key: BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK.into(),
+                value: Some("1".into()),
+            }],
             session_id: job.to_string(),
             operation_id: job.to_string(),
         };

@@ -3,23 +3,30 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
 use ballista_core::config::TaskSchedulingPolicy;
+use ballista_core::serde::protobuf::scheduler_grpc_server::{SERVICE_NAME, SchedulerGrpcServer};
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
-use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service_with_listener};
+use ballista_scheduler::scheduler_process::create_scheduler;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::build_check::own_build_only;
 use super::codec::WorkCodec;
-use super::{ClusterError, LOST_AFTER};
+use super::{ClusterError, LOST_AFTER, MESSAGE};
 
-/// Runs a scheduler until it is stopped. `ready` is given the address at which it listens.
+/// Runs a scheduler of this build until it is stopped; it refuses processes of others. `ready` is
+/// given the address at which it listens.
 ///
 /// # Errors
 /// If it cannot listen there, or Ballista gives up.
 pub async fn run_scheduler(
     bind: SocketAddr,
+    build: &str,
     stop: CancellationToken,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ClusterError> {
@@ -44,9 +51,20 @@ pub async fn run_scheduler(
     let config = Arc::new(config);
     let cluster = BallistaCluster::new_from_config(&config).await?;
     let scheduler = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await?;
+    let calls = SchedulerGrpcServer::new(scheduler)
+        .max_encoding_message_size(MESSAGE)
+        .max_decoding_message_size(MESSAGE);
+    // What else Ballista would serve, tables of other executors for example, nobody here asks for.
+    let routes = Router::new()
+        .route_service(&format!("/{SERVICE_NAME}/{{*call}}"), calls)
+        .layer(from_fn_with_state(Arc::<str>::from(build), own_build_only))
+        .route("/healthz", get(|| async { "ok" }))
+        .into_make_service_with_connect_info::<SocketAddr>();
     ready(address);
     tokio::select! {
-        ended = start_grpc_service_with_listener(listener, scheduler) => Ok(ended?),
+        ended = axum::serve(listener, routes) => {
+            ended.map_err(|source| ClusterError::Listen { address: address.to_string(), source })
+        }
         () = stop.cancelled() => Ok(()),
     }
 }

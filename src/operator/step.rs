@@ -134,6 +134,11 @@ pub trait RowStep: Send + Sync {
     fn source(&self, _cx: &LowerContext) -> Result<DataFrame, StepError> {
         Err(StepError::new("this operator needs an input table"))
     }
+    /// Whether the work on a row is little beside reading it and storing what comes of it: then
+    /// nothing is gained if others compute the rows for the one who puts the tables together.
+    fn is_light(&self) -> bool {
+        false
+    }
     /// The input columns that an output row depends on.
     fn reads(&self) -> Vec<String>;
     /// Adds the produced columns to `rows`, which has the columns of [`RowStep::reads`] and

@@ -240,6 +240,10 @@ impl BoundStep for BoundCut {
 }
 
 impl RowStep for BoundCut {
+    fn is_light(&self) -> bool {
+        true
+    }
+
     fn reads(&self) -> Vec<String> {
         vec![ID.to_string(), self.args.column.clone()]
     }

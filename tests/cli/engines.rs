@@ -39,6 +39,7 @@ fn a_plan_says_who_would_do_what() {
     for (step, place) in [
         ("data", "coordinator: it reads files of this machine"),
         ("features", "executors, by ranges of rows"),
+        ("prompts", "one executor"),
         ("answers", "coordinator: answers are paid for once"),
         ("means", "one executor"),
         ("pairs", "coordinator: its tables are small"),

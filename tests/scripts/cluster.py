@@ -5,14 +5,18 @@ near duplicates, cuts, prompts, asks a model on loopback, scores, describes, que
 gives the digests of an embedded run on 1, 2 and 4 executors; with an executor killed at random
 moments; with one stopped for longer than it may be silent; with all executors killed and started
 anew; with the scheduler killed and started anew; with the coordinator killed, and the workflow run
-again. Every question to the model is asked once, whatever happens. A secret that was planted into
-the environment of all processes is in no file that they wrote. Executors on another store, and
-items that end whoever begins them, end the run with an error that says so.
+again; with an executor whose disk for temporary files is full. Every question to the model is asked
+once, whatever happens. A secret that was planted into the environment of all processes is in no
+file that they wrote. Executors on another store, items that end whoever begins them, and executors
+all of whose disks are full end the run with an error that says so. An executor of another build
+does not join. A repository to which the user did not agree is opened by no executor.
 
 How to run it: `python3 tests/scripts/cluster.py [--galeras PATH] [--kills 20] [--commits 150]
 [--seed 1] [--only CASE] [--s3-server PATH]`, with a build that has the feature `cluster`. Needs the
-`git` program. `cargo build -p galeras-test-servers --features s3 --example s3` builds the S3 server
-of `--s3-server`, with which the store is a bucket, once with its connection cut for five seconds.
+`git` program, and the rights to mount a file system in memory for the cases `full-disk`, which are
+left out otherwise, and with fewer commits. `cargo build -p galeras-test-servers --features s3
+--example s3` builds the S3 server of `--s3-server`, with which the store is a bucket, once with its
+connection cut for five seconds.
 
 What it prints: a line for each case, how long it took, and how many rows were computed twice. Exit
 code 1 if anything does not hold.
@@ -21,9 +25,11 @@ code 1 if anything does not hold.
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -32,7 +38,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from chaos.servers import World  # noqa: E402
 from cluster.processes import Cluster  # noqa: E402
-from cluster.workload import write_workload  # noqa: E402
+from cluster.workload import TABLE_OF_REPOSITORIES, write_repository, write_workload  # noqa: E402
 from harness import Run, Verdict, arguments, command, environment, parse_events, work_folder  # noqa: E402
 
 SECRET = "PLANTED-SECRET-7c1f"
@@ -56,6 +62,9 @@ class Cases:
     def start(self, cache: Path, key: str, *more: str, extra=None, store=None) -> subprocess.Popen:
         run = command(self.galeras, self.workflow, cache, *more)
         run = [store if store and part == str(cache) else part for part in run]
+        return self.started(run, key, extra)
+
+    def started(self, run: list, key: str, extra: dict | None = None) -> subprocess.Popen:
         env = environment() | {"CLUSTER_KEY": key, "PLANTED": SECRET} | (extra or {})
         return subprocess.Popen(
             run, cwd=self.work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -146,6 +155,101 @@ class Cases:
         self.verdict.check(named, f"{name}: exit {run.code}: {why}")
         print(f"{name}: {run.wall:.1f} s, {why}", flush=True)
         cluster.end()
+
+    def full_disk(self, name: str) -> None:
+        """An executor whose temporary files find no room; `full-disk`: beside one that has some."""
+        folder = self.work / name
+        small = folder / "small"
+        small.mkdir(parents=True)
+        mounted = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
+        if subprocess.run(mounted, capture_output=True).returncode:
+            print(f"{name}: left out, nothing can be mounted here", flush=True)
+            return
+        cluster = Cluster(self.galeras, folder, str(folder / "store"))
+        # Little memory, so that what is sorted goes to the disk.
+        cluster.add(memory="16MiB", extra={"TMPDIR": str(small)})
+        if name == "full-disk":
+            cluster.add()
+        started = time.perf_counter()
+        process = self.start(folder / "store", name, "--engine", cluster.address)
+        run = self.finish(process, started)
+        told = [e for e in run.events if e.get("event") == "warning" and "again" in e["message"]]
+        mine = [e["message"] for e in told if "by executor-1: " in e["message"]]
+        check = self.verdict.check
+        check(any("No space left" in text for text in mine), f"{name}: no warning of a full disk")
+        check(len(mine) == len(told), f"{name}: others failed, too: {told}")
+        if name == "full-disk":
+            self.judge(name, run, folder)
+        else:
+            why = reasons(run)
+            named = re.search(r"^\w+: .*No space left.* \(executor executor-1, ", why)
+            check(run.code == 1 and named, f"{name}: exit {run.code}: {why}")
+            print(f"{name}: {run.wall:.1f} s, {why}", flush=True)
+        cluster.end()
+        subprocess.run(["umount", str(small)], check=True)
+
+    def other_build(self) -> None:
+        """Executors and runs of a program that was compiled for another machine, as it says."""
+        name, folder = "other-build", self.work / "other-build"
+        cluster = Cluster(self.galeras, folder, str(folder / "store"))
+        ours = re.search(r"galeras \S+ for (\S+), operators \S+", cluster.scheduler.text())
+        other = folder / "galeras"
+        machine = ours[1].encode()
+        other.write_bytes(Path(self.galeras).read_bytes().replace(machine, machine[:-1] + b"X"))
+        other.chmod(0o755)
+        theirs = ours[0].replace(ours[1], f"{ours[1][:-1]}X")
+        check = self.verdict.check
+
+        def names_both(text: str, what: str) -> None:
+            text = " ".join(text.split())
+            check(ours[0] in text and theirs in text, f"{name}: {what}: {text}")
+
+        stranger = cluster.start_executor(str(other), 1, (), "1GiB", {})
+        check(stranger.process.wait(timeout=60) == 1, f"{name}: an executor joined")
+        names_both(stranger.text(), "executor")
+        run = command(str(other), self.workflow, folder / "store", "--engine", cluster.address)
+        refused = self.finish(self.started(run, name), time.perf_counter())
+        check(refused.code == 1, f"{name}: a run was not refused: {refused.code}")
+        names_both(reasons(refused), "run")
+        print(f"{name}: {' '.join(stranger.text().split())}", flush=True)
+        other.unlink()
+        cluster.end()
+
+    def refused(self) -> None:
+        """A table of repositories, to one of which the user did not agree."""
+        name, folder = "refused", self.work / "refused"
+        project = folder / "project"
+        project.mkdir(parents=True)
+        write_repository(project / "inside.git", 20, 4, 7)
+        # What lies in the folder where the run is started needs no consent.
+        elsewhere = tempfile.TemporaryDirectory(prefix="galeras-")
+        outside = Path(elsewhere.name) / "outside.git"
+        write_repository(outside, 20, 4, 8)
+        rows = ["repo,clone_url,head_sha"]
+        for repo in (project / "inside.git", outside):
+            head = ["git", "-C", str(repo), "rev-parse", "main"]
+            head = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
+            rows.append(f"{repo.stem},{repo},{head}")
+        (project / "repos.csv").write_text("\n".join(rows) + "\n")
+        (project / "w.yaml").write_text(TABLE_OF_REPOSITORIES)
+        cluster = Cluster(self.galeras, folder, str(folder / "store"))
+        cluster.add()
+        runs = []
+        for cache, more in (("alone", ()), ("store", ("--engine", cluster.address))):
+            run = command(self.galeras, project / "w.yaml", folder / cache, *more)
+            run.remove("--allow-all")
+            runs.append(self.finish(self.started(run, name), time.perf_counter()))
+        alone, spread = runs
+        check = self.verdict.check
+        if check(spread.code == alone.code == 0, f"{name}: {reasons(alone)}; {reasons(spread)}"):
+            check(spread.digests == alone.digests, f"{name}: another digest")
+            rejects = spread.digests["mined", "rejects"][1]
+            check(rejects == 1, f"{name}: {rejects} repositories were refused")
+        told = sum("executor-1" in e.get("text", "") for e in spread.events)
+        check(told, f"{name}: no executor did anything")
+        print(f"{name}: {spread.wall:.1f} s, {told} items told", flush=True)
+        cluster.end()
+        elsewhere.cleanup()
 
     def bucket(self, name: str, program: Path) -> None:
         """A run whose store is a bucket; `bucket-cut`: one that says nothing for five seconds."""
@@ -259,9 +363,13 @@ def main() -> int:
     for name in ("bucket", "bucket-cut") if args.s3_server else ():
         if name.startswith(args.only):
             cases.bucket(name, args.s3_server)
-    for name in ("strange", "doomed"):
+    # Less than that fits into memory.
+    for name in ("full-disk", "full-disks") if args.commits >= 150 else ():
         if name.startswith(args.only):
-            getattr(cases, name)()
+            cases.full_disk(name)
+    for name in ("strange", "doomed", "refused", "other-build"):
+        if name.startswith(args.only):
+            getattr(cases, name.replace("-", "_"))()
     for name, executors, trouble, again in plan:
         if name.startswith(args.only):
             cases.case(name, executors, trouble, again)

@@ -264,6 +264,10 @@ const ONE: &str = "__prompt";
 const PARENT: &str = "__parent";
 
 impl RowStep for BoundPrompt {
+    fn is_light(&self) -> bool {
+        true
+    }
+
     fn reads(&self) -> Vec<String> {
         self.reads.clone()
     }

@@ -381,6 +381,10 @@ impl BoundValidate {
 }
 
 impl RowStep for BoundValidate {
+    fn is_light(&self) -> bool {
+        true
+    }
+
     fn reads(&self) -> Vec<String> {
         let names: BTreeSet<String> =
             self.rules.iter().flat_map(|r| r.checked.columns.iter().cloned()).collect();

@@ -15,8 +15,12 @@ use crate::operator::StepError;
 
 /// How often an item is handed out at most.
 const ROUNDS: u32 = 4;
-/// How often the store is asked how items ended: at first, and at last.
+/// How often the store is asked how items ended: at first, and at last. In between, the longer
+/// nothing ended the longer are the pauses: one of so many parts of that time.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
+const POLL_SHARE: u32 = 16;
+/// A store that answers slowly is left alone for so many times as long as an answer took.
+const POLL_REST: u32 = 2;
 /// For how long an engine that cannot be reached is tried again while nothing else happens.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two attempts to reach it.
@@ -75,12 +79,14 @@ impl<'a> Coordinator<'a> {
             fresh,
         };
         self.cx.store.put_work(&job.name, ORDER, &order).await?;
-        let mut round = 1;
+        let (mut round, mut failed_before) = (1, Vec::new());
         loop {
-            let missing = job.missing();
+            let mut missing = job.missing();
             if missing.is_empty() {
                 return Ok(true);
             }
+            // Twice, so that one who can do it gets it as well as who could not.
+            missing.append(&mut failed_before);
             let name = job.name.clone();
             let handed_out = self.engine.scatter(&name, &missing);
             let error = job.watch(handed_out).await?;
@@ -112,6 +118,7 @@ impl<'a> Coordinator<'a> {
                 self.cx.warn(format!("{name}, by {by}: {why}; it is handed out again"));
                 self.cx.store.forget_work(&job.name, &format!("{DONE}/{item}")).await?;
             }
+            failed_before = failed.into_iter().map(|(item, ..)| item).collect();
             let missing = job.missing();
             if missing.is_empty() {
                 return Ok(true);
@@ -174,18 +181,20 @@ impl Job<'_> {
         handed_out: impl Future<Output = Result<(), EngineError>>,
     ) -> Result<Option<EngineError>, RunError> {
         let mut handed_out = std::pin::pin!(handed_out);
-        let mut pause = POLL.0;
+        let (mut since, mut took) = (Instant::now(), Duration::ZERO);
         loop {
+            let pause = (since.elapsed() / POLL_SHARE).clamp(POLL.0, POLL.1);
+            let pause = pause.max(took * POLL_REST);
             let over = tokio::select! {
                 over = &mut handed_out => Some(over),
                 () = sleep(pause) => None,
             };
-            let before = self.ended.len();
+            let (before, asked) = (self.ended.len(), Instant::now());
             self.look().await?;
+            took = asked.elapsed();
             if self.ended.len() > before {
-                pause = POLL.0;
+                since = Instant::now();
             }
-            pause = (pause * 3 / 2).min(POLL.1);
             if let Some(over) = over {
                 return Ok(over.err());
             }

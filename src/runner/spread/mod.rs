@@ -98,7 +98,9 @@ pub(super) async fn spread(
         // An executor would open that row, too, and does not know what the user agreed to.
         return Ok(None);
     }
-    let whole = coordinator.run(vec![WorkItem::Whole], cx.forced, false).await?;
+    // What was computed just now is not computed once more.
+    let fresh = cx.forced && placement == Placement::Whole;
+    let whole = coordinator.run(vec![WorkItem::Whole], fresh, false).await?;
     let Some(outcome) = whole.and_then(|mut outcomes| outcomes.pop()) else { return Ok(None) };
     Ok(Some(result(cx, outcome, work, computed)?))
 }

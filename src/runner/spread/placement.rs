@@ -40,6 +40,7 @@ impl Placement {
             Lowering::Row(row) if row.is_source() => {
                 Self::Coordinator("it has no input whose rows could be divided")
             }
+            Lowering::Row(row) if row.is_light() => Self::Whole,
             Lowering::Row(_) => Self::Rows,
             Lowering::Table(_) => Self::Whole,
             Lowering::Paid(_) => Self::Coordinator("it is paid for"),

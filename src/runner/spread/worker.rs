@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::super::context::{Resources, StepContext, StepTask, Surroundings};
@@ -35,6 +36,14 @@ use galeras_chat::Budget;
 const ATTEMPTS: usize = 3;
 /// Orders that are kept in memory.
 const ORDERS: usize = 16;
+/// For so long a disk that was full, or a store that could not be reached, counts as that ...
+const LATELY: Duration = Duration::from_secs(60);
+/// ... and an item is left to others for so long, if nobody begins it ...
+const UNBEGUN: Duration = Duration::from_secs(3);
+/// ... or does not end it, who may be dead.
+const UNENDED: Duration = Duration::from_secs(120);
+/// How often the store is asked what became of it.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A process, or a part of one, that does items one by one.
 pub struct Worker {
@@ -45,6 +54,8 @@ pub struct Worker {
     downloads: PathBuf,
     resources: Resources,
     orders: Mutex<Vec<(String, Arc<Job>)>>,
+    /// When an item failed last that others may be able to do.
+    failed: Mutex<Option<Instant>>,
 }
 
 /// A job whose step is bound.
@@ -85,7 +96,8 @@ impl Worker {
         resources: Resources,
     ) -> Self {
         let build = build_stamp(&registry);
-        Self { name, build, registry, store, downloads, resources, orders: Mutex::default() }
+        let (orders, failed) = (Mutex::default(), Mutex::default());
+        Self { name, build, registry, store, downloads, resources, orders, failed }
     }
 
     /// Does an item of a job, unless it is done already, and says in the store how it ended.
@@ -98,6 +110,9 @@ impl Worker {
             return Ok(());
         }
         let Some(found) = self.job(job).await? else { return Ok(()) };
+        if self.failed_lately() && self.left_to_others(job, item).await? {
+            return Ok(());
+        }
         let started = Instant::now();
         let begun = format!("{BEGUN}/{item}");
         let before = self.store.work_names(job, &begun).await?;
@@ -106,13 +121,17 @@ impl Worker {
         self.store.put_work(job, &format!("{begun}/{attempt}"), &me).await?;
         let warnings = Arc::new(Warnings::default());
         let (result, retry, reads) = match before.len() {
-            ATTEMPTS.. => (Err(self.given_up(job, &begun, &before).await?), 0, Vec::new()),
+            ATTEMPTS.. => {
+                let who = self.beginners(job, &begun).await?;
+                (Err(given_up(before.len(), &who)), 0, Vec::new())
+            }
             _ => self.guarded(&found, item, &warnings).await,
         };
         let (ended, failure) = match result {
             Ok(done) => (done, None),
             Err(failure) => (Done::default(), Some(failure)),
         };
+        self.note(failure.as_ref());
         let outcome = Outcome {
             executor: self.name.clone(),
             seconds: started.elapsed().as_secs_f64(),
@@ -128,33 +147,46 @@ impl Worker {
         self.store.forget_work(job, &format!("{begun}/{attempt}")).await
     }
 
-    /// Why an item is not begun once more.
-    async fn given_up(
-        &self,
-        job: &str,
-        begun: &str,
-        before: &[String],
-    ) -> Result<Failure, StoreError> {
+    fn failed_lately(&self) -> bool {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.is_some_and(|at| at.elapsed() < LATELY)
+    }
+
+    /// Remembers whether an item failed for want of something that others may have.
+    fn note(&self, failure: Option<&Failure>) {
+        let here = failure.is_some_and(|failure| failure.again);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = here.then(Instant::now);
+    }
+
+    /// Waits for others to do an item: who fails at once would otherwise take more items than all
+    /// who work. False if nobody does it.
+    async fn left_to_others(&self, job: &str, item: u32) -> Result<bool, StoreError> {
+        let (done, begun) = (format!("{DONE}/{item}"), format!("{BEGUN}/{item}"));
+        let since = Instant::now();
+        loop {
+            sleep(LOOK).await;
+            let over = self.store.work::<JobOrder>(job, ORDER).await?.is_none();
+            if over || self.store.work::<Outcome>(job, &done).await?.is_some() {
+                return Ok(true);
+            }
+            let who = self.beginners(job, &begun).await?;
+            let others = who.iter().any(|executor| *executor != self.name);
+            if since.elapsed() > if others { UNENDED } else { UNBEGUN } {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Who has begun an item and not said how it ended, each once.
+    async fn beginners(&self, job: &str, begun: &str) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
-        for attempt in before {
+        for attempt in self.store.work_names(job, begun).await? {
             let begun: Option<Begun> = self.store.work(job, &format!("{begun}/{attempt}")).await?;
             names.extend(begun.map(|begun| begun.executor));
         }
         names.sort();
         names.dedup();
-        Ok(Failure {
-            message: format!(
-                "it was begun {} times, by {}, and nobody ended it",
-                before.len(),
-                names.join(", ")
-            ),
-            help: Some(
-                "it may take more memory than an executor has: give them more, or fewer slots each"
-                    .into(),
-            ),
-            again: false,
-            only_there: false,
-        })
+        Ok(names)
     }
 
     /// Does an item; a panic is a failure of it.
@@ -171,7 +203,7 @@ impl Worker {
         };
         let mut told = (0, Vec::new());
         let work = async {
-            let cx = self.context(&found.order, item, bound, warnings)?;
+            let cx = self.context(&found.order, bound, warnings)?;
             let done = self.done(found, item, bound, &cx).await?;
             told = (cx.lower.retry.load(Ordering::Relaxed), cx.all_reads());
             Ok::<_, RunError>(done)
@@ -187,7 +219,6 @@ impl Worker {
     fn context(
         &self,
         order: &JobOrder,
-        item: &WorkItem,
         bound: &Bound,
         warnings: &Arc<Warnings>,
     ) -> Result<StepContext, RunError> {
@@ -206,8 +237,7 @@ impl Worker {
             budget: Budget::unlimited(),
             resources: self.resources,
         };
-        let fresh = order.fresh && *item != WorkItem::Whole;
-        StepContext::new(&task, &self.store, surroundings, None, fresh)
+        StepContext::new(&task, &self.store, surroundings, None, order.fresh)
     }
 
     async fn done(
@@ -329,6 +359,13 @@ fn final_failure(message: impl Into<String>) -> Failure {
     Failure { message: message.into(), help: None, again: false, only_there: false }
 }
 
+/// Why an item is not begun once more.
+fn given_up(attempts: usize, who: &[String]) -> Failure {
+    let who = who.join(", ");
+    final_failure(format!("it was begun {attempts} times, by {who}, and nobody ended it"))
+        .help("it may take more memory than an executor has: give them more, or fewer slots each")
+}
+
 impl Failure {
     fn help(self, help: &str) -> Self {
         Self { help: Some(help.to_string()), ..self }
@@ -352,9 +389,19 @@ fn failure_of(error: &RunError) -> Failure {
     let explained = error.explained();
     let (message, help) = match explained.split_once("\nhelp: ") {
         Some((message, help)) => (message.to_string(), Some(help.to_string())),
-        None => (explained, None),
+        None => (explained, disk_help(error)),
     };
     Failure { message, help, again, only_there: false }
+}
+
+/// Which disk is full cannot be known.
+fn disk_help(error: &RunError) -> Option<String> {
+    let RunError::Step(error) = error else { return None };
+    let temporary = std::env::temp_dir();
+    let temporary = temporary.display();
+    (error.kind() == StepErrorKind::DiskFull).then(|| {
+        format!("make room for that executor's temporary files, in {temporary} (TMPDIR), or in the store")
+    })
 }
 
 /// Keeps the warnings of an item for its outcome.

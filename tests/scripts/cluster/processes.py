@@ -79,15 +79,20 @@ class Cluster:
         time.sleep(1)
         self.start_scheduler(self.address.removeprefix("df://"))
 
-    def add(self, slots: int = 1, before: tuple = ()) -> Process:
-        """One more executor, which is ready; `before` is a command that starts it."""
+    def start_executor(self, program: str, slots: int, before: tuple, memory: str, extra: dict):
+        """An executor of this program, which need not be ready."""
         self.started += 1
         name = f"executor-{self.started}"
-        command = [*before, self.galeras, "cluster", "executor", "--scheduler", self.address]
+        command = [*before, program, "cluster", "executor", "--scheduler", self.address]
         command += ["--cache", self.cache, "--slots", str(slots), "--name", name]
-        command += ["--memory", "1GiB"]
-        log = self.folder / f"{name}.log"
-        executor = Process(command, log, self.extra)
+        command += ["--memory", memory]
+        return Process(command, self.folder / f"{name}.log", self.extra | extra)
+
+    def add(
+        self, slots: int = 1, before: tuple = (), memory: str = "1GiB", extra: dict | None = None
+    ) -> Process:
+        """One more executor, which is ready; `before` is a command that starts it."""
+        executor = self.start_executor(self.galeras, slots, before, memory, extra or {})
         executor.wait_ready()
         self.executors.append(executor)
         return executor

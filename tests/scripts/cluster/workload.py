@@ -58,6 +58,14 @@ outputs:
   effects: { from: effects, path: effects.csv }
 """
 
+TABLE_OF_REPOSITORIES = """\
+galeras: 1
+name: table
+steps:
+  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+  mined: { op: mine, from: repos, with: { since: 2022-01-01, until: 2022-12-31 } }
+"""
+
 
 def write_repository(folder: Path, commits: int, files: int, seed: int) -> None:
     """A bare repository with one branch; the commits of a year change a few of many files."""
