@@ -16,8 +16,11 @@ const MOST_WIDTH: u64 = 10_000;
 /// The width of a filter that is given none.
 const USUAL_WIDTH: i64 = 4;
 
+/// The name of a filter, and how it is made.
+type Filter = (&'static str, fn() -> Value);
+
 /// Jinja's filters that make a text or a list of another, at most a few times as large.
-const COPYING: [(&str, fn() -> Value); 20] = [
+const COPYING: [Filter; 20] = [
     ("capitalize", || Value::from_function(filters::capitalize)),
     ("chain", || Value::from_function(filters::chain)),
     ("dictsort", || Value::from_function(filters::dictsort)),

@@ -13,10 +13,10 @@ use parquet::errors::{ParquetError, Result};
 use crate::digest::Digest;
 use crate::table_file::{Rows, TableFile};
 
-/// A file of which fewer rows than one in so many are needed is not referred to: to read these would
-/// be to go through all of it.
-pub(super) const SPARSE: u64 = 8;
-/// So many rows are looked at before that is judged.
+/// A file of which fewer rows than one in so many are needed is not referred to: whoever wants these
+/// would have to fetch and go through all of it.
+pub(super) const SPARSE: u64 = 2;
+/// So many rows of a base are looked at before it is given up.
 pub(super) const LOOK: u64 = 1 << 16;
 
 /// A stored table that may hold columns of a new one.

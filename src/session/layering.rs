@@ -13,7 +13,7 @@ use parquet::file::metadata::KeyValue;
 
 use super::base_lookup::BaseLookup;
 use super::base_rows::BaseRows;
-use super::base_table::{Base, BaseTable, LOOK, Places, SPARSE, Traced};
+use super::base_table::{Base, BaseTable, Places, SPARSE, Traced};
 use crate::digest::Digest;
 use crate::store::Store;
 use crate::table_file::{
@@ -310,5 +310,5 @@ fn trace(base: &Base, left: &[usize], equal: &[bool], positions: &[u64]) -> Resu
 fn is_dense(traced: &Traced) -> bool {
     let ends = traced.positions.iter().min().zip(traced.positions.iter().max());
     let span = ends.map_or(0, |(first, last)| last - first);
-    span <= LOOK + SPARSE * traced.positions.len() as u64
+    span <= SPARSE * traced.positions.len() as u64
 }

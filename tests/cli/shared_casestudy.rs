@@ -87,7 +87,12 @@ impl Owner {
             for port in manifest["ports"].as_array().unwrap() {
                 let digest = port["digest"].as_str().unwrap();
                 if wanted.contains(digest) {
-                    sizes.insert(digest.to_string(), port["bytes"].as_u64().unwrap());
+                    // The file of the table, and those that hold columns of it.
+                    let layers = port["layers"].as_array().into_iter().flatten();
+                    for file in layers.chain([port]) {
+                        let blob = file["blob"].as_str().unwrap().to_string();
+                        sizes.insert(blob, file["bytes"].as_u64().unwrap());
+                    }
                 }
             }
         }
