@@ -42,6 +42,8 @@ pub struct Remote {
     untold: Mutex<Vec<(Option<String>, String)>>,
     /// Keys whose results turned out to be unusable.
     denied: Mutex<HashSet<Digest>>,
+    /// Whose turn it is to copy a file.
+    copying: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
     /// Files and the tables that they were found to be.
     judged: Mutex<HashSet<(Digest, Digest)>>,
     /// Nothing more is asked: it could not be reached.
@@ -85,6 +87,7 @@ impl Remote {
             offers: Mutex::default(),
             untold: Mutex::default(),
             denied: Mutex::default(),
+            copying: Mutex::default(),
             judged: Mutex::default(),
             trouble: Mutex::default(),
             sizeless: AtomicBool::new(false),
@@ -309,6 +312,15 @@ impl Remote {
 
     /// Makes sure that a table is in `to`, or says why the remote does not give it.
     async fn fetch(&self, port: &PortArtifact, to: &Store) -> Result<Option<String>, RunError> {
+        // Steps side by side may need tables that refer to the same file: it comes once.
+        let mut files: Vec<Digest> = port.files().map(|file| file.blob).collect();
+        files.sort_unstable();
+        files.dedup();
+        let mut turns = Vec::with_capacity(files.len());
+        for file in files {
+            let turn = Arc::clone(locked(&self.copying).entry(file).or_default());
+            turns.push(turn.lock_owned().await);
+        }
         match self.store.copy_table(to, port).await {
             Ok(copied) => {
                 let bytes = copied.iter().map(|file| file.bytes).sum();

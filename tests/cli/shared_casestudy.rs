@@ -169,6 +169,10 @@ fn a_stranger_takes_it_from_remotes_of_every_kind() {
         };
         let stored = files_below(&other.path("cache/blobs"));
         let stored: u64 = stored.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+        let names = files_below(&other.path("cache/blobs"));
+        let names = names.iter().map(|file| file.file_stem().unwrap().to_str().unwrap());
+        let more: Vec<&str> = names.filter(|name| !needed.contains_key(*name)).collect();
+        assert_eq!(more, [""; 0], "{place}");
         println!("{place}: {moved} bytes of tables, {all_bytes} in all, needed {wanted}");
         assert!(moved * 100 <= wanted * 105, "{place}: {moved} of {wanted}");
         assert_eq!((stored, fetched(&done)["bytes"].as_u64().unwrap()), (moved, moved), "{place}");

@@ -19,7 +19,7 @@ steps:
   marked:
     op: sql
     from: methods
-    with: { query: \"SELECT *, length(code) AS n FROM methods\" }
+    with: { query: \"SELECT *, length(code) AS n FROM input\" }
   long:
     op: validate
     from: marked
@@ -31,7 +31,7 @@ steps:
   table:
     op: sql
     from: long
-    with: { query: \"SELECT count(*) AS rows, sum(n) AS n FROM long\" }
+    with: { query: \"SELECT count(*) AS rows, sum(n) AS n FROM input\" }
 outputs:
   long: { from: long, path: long.parquet }
   table: { from: table, path: table.csv }
@@ -132,7 +132,7 @@ fn damage_of_a_file_that_others_refer_to_is_no_result_of_theirs() {
 fn a_file_that_others_refer_to_stays_when_its_own_result_goes() {
     let (project, before) = project();
     // The query gives the same rows under another key, so that the first result of it is of no use.
-    project.edit("w.yaml", "SELECT *, length(code) AS n", "SELECT *, length(code) + 0 AS n");
+    project.edit("w.yaml", "AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
     let after = project.run_ok(&[]);
     assert_eq!(after.digests(), before.digests());
     project.edit("methods.jsonl", "def f7()", "def g7()");
@@ -153,13 +153,13 @@ fn what_is_sent_has_the_files_that_it_refers_to() {
     let sent = bytes(&project.path("remote/blobs"));
     fs::remove_dir_all(project.path("cache")).unwrap();
     // Nothing is pulled but what the outputs need, and what that refers to.
-    let from = project.run_json(&["--remote", "remote"]).exits(0);
+    let from = project.run_json(&["--remote", "remote", "--out", "other"]).exits(0);
     assert_eq!(from.digests(), before.digests());
     from.all_hit();
     project.run(&["pull", "w.yaml", "--remote", "remote"]).exits(0);
     assert_eq!(bytes(&project.path("cache/blobs")), sent);
     project.verifies("cache");
-    project.run_ok(&[]).all_hit();
+    project.run_ok(&["--out", "other"]).all_hit();
 
     // A bundle is read by others, too: its tables are whole.
     project.run(&["bundle", "w.yaml", "-o", "b.zip"]).exits(0);
@@ -174,7 +174,8 @@ fn what_is_sent_has_the_files_that_it_refers_to() {
     }
     assert!(seen >= 2, "{tables:?}");
     project.run(&["verify", "b.zip"]).exits(0);
-    let fresh = project.run_json(&["--cache", "fresh", "--remote", "b.zip"]).exits(0);
+    let fresh =
+        project.run_json(&["--cache", "fresh", "--remote", "b.zip", "--out", "again"]).exits(0);
     assert_eq!(fresh.digests(), before.digests());
     fresh.all_hit();
 }
