@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, UInt32Array};
-use arrow::compute::{concat, take};
+use arrow::compute::{concat, concat_batches, take};
 use arrow::datatypes::{DataType, SchemaRef};
 use parquet::errors::Result;
 
@@ -17,6 +17,9 @@ use super::base_table::{Base, same};
 /// The most rows of a base, and the most bytes of the columns that it shares: they are in memory.
 const MOST_ROWS: u64 = 1 << 16;
 const MOST_BYTES: usize = 64 << 20;
+
+/// Rows that are decoded at a time.
+const BATCH_ROWS: usize = 8192;
 
 /// A base whose rows are found by their ids.
 pub(super) struct BaseLookup {
@@ -50,7 +53,7 @@ impl BaseLookup {
         }
         let mut rows = HashMap::new();
         let all = 0..base.table.rows();
-        for batch in base.table.read(&[key], &[all], MOST_ROWS as usize)? {
+        for batch in base.table.read(&[key], &[all], BATCH_ROWS)? {
             let ids = batch?.column(0).as_string::<i32>().clone();
             for id in &ids {
                 let at = u32::try_from(rows.len())?;
@@ -64,25 +67,19 @@ impl BaseLookup {
             }
         };
         let Some(reference) = (0..schema.fields().len()).find(names) else { return Ok(None) };
-        let mut columns = Vec::with_capacity(base.shared.len());
-        let mut bytes = 0;
-        for column in &base.shared {
-            let all = 0..base.table.rows();
-            let mut values = Vec::new();
-            for batch in base.table.read(&[column.base], &[all], MOST_ROWS as usize)? {
-                let batch = batch?;
-                bytes += batch.get_array_memory_size();
-                if bytes > MOST_BYTES {
-                    return Ok(None);
-                }
-                values.push(batch.column(0).clone());
-            }
-            let values: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
-            if values.is_empty() {
+        let shared: Vec<usize> = base.shared.iter().map(|column| column.base).collect();
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        let all = 0..base.table.rows();
+        for batch in base.table.read(&shared, &[all], BATCH_ROWS)? {
+            let batch = batch?;
+            bytes += batch.get_array_memory_size();
+            if bytes > MOST_BYTES {
                 return Ok(None);
             }
-            columns.push(concat(&values)?);
+            batches.push(batch);
         }
+        let Some(columns) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
+        let columns = concat_batches(&columns, &batches)?.columns().to_vec();
         Ok(Some(Self { rows, columns, reference }))
     }
 
