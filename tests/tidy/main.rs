@@ -14,6 +14,7 @@ mod pages;
 mod sources;
 mod streams;
 mod tokens;
+mod unsafe_code;
 mod writers;
 
 /// Fails with one problem a line.

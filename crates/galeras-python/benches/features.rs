@@ -5,7 +5,8 @@
 //! FOLDER is searched for Python files, whose methods are the texts: a clone, or the library of
 //! `python3 -c 'import os; print(os.path.dirname(os.__file__))'`. In every round (5 unless it is
 //! said) each of these is run over all texts, one after another, on one thread: tree-sitter alone;
-//! our parse, within its bounds; the features; the size metrics by themselves, which need no tree.
+//! our parse, within its bounds and with our table; both for the first halves of the texts, which
+//! have errors; the features; the size metrics by themselves, which need no tree.
 //! Prints the least processor seconds of each, nanoseconds per byte, and the ratio to the bare parse.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -54,9 +55,15 @@ fn main() {
 
     let mut bare = tree_sitter::Parser::new();
     bare.set_language(&tree_sitter_python::LANGUAGE.into()).unwrap();
+    let mut bare_cut = tree_sitter::Parser::new();
+    bare_cut.set_language(&tree_sitter_python::LANGUAGE.into()).unwrap();
     let mut parsing = PythonParser::new().unwrap();
+    let mut parsing_cut = PythonParser::new().unwrap();
+    fn half(text: &str) -> &str {
+        &text[..text.floor_char_boundary(text.len() / 2)]
+    }
     type Run<'a> = (&'static str, Box<dyn FnMut(&str) + 'a>);
-    let mut runs: [Run<'_>; 4] = [
+    let mut runs: [Run<'_>; 6] = [
         (
             "bare parse",
             Box::new(|text| {
@@ -67,6 +74,18 @@ fn main() {
             "parse",
             Box::new(|text| {
                 let _ = black_box(parsing.parse(text));
+            }),
+        ),
+        (
+            "bare, cut",
+            Box::new(|text| {
+                black_box(bare_cut.parse(half(text), None).unwrap());
+            }),
+        ),
+        (
+            "parse, cut",
+            Box::new(|text| {
+                let _ = black_box(parsing_cut.parse(half(text)));
             }),
         ),
         (
@@ -82,7 +101,7 @@ fn main() {
             }),
         ),
     ];
-    let mut best = [f64::MAX; 4];
+    let mut best = [f64::MAX; 6];
     for _ in 0..rounds {
         for ((_, run), best) in runs.iter_mut().zip(&mut best) {
             let start = now();

@@ -7,6 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `decode` | bytes -> text (byte-order mark, PEP 263) |
+//! | `language` | the grammar, with its table laid out for speed |
 //! | `parse` | text -> tree-sitter tree within a budget |
 //! | `parses` | whether a text is Python, without its tree where there is no doubt |
 //! | `methods` | text -> its methods |
@@ -31,6 +32,7 @@ mod distinct;
 mod docstring;
 mod ends;
 mod features;
+mod language;
 mod lizard;
 mod methods;
 mod outline;

@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tree_sitter::{LogType, ParseOptions, ParseState, Parser, Point, Tree};
 
+use super::language::language;
+
 /// A reusable Python parser; one per thread.
 pub struct PythonParser {
     parser: Parser,
@@ -109,9 +111,7 @@ impl PythonParser {
     /// [`ParseError::NoTree`] if the grammar does not fit the linked tree-sitter.
     pub fn new() -> Result<Self, ParseError> {
         let mut parser = Parser::new();
-        parser
-            .set_language(&tree_sitter_python::LANGUAGE.into())
-            .map_err(|_| ParseError::NoTree)?;
+        parser.set_language(language()).map_err(|_| ParseError::NoTree)?;
         Ok(Self { parser, last: Vec::new(), ops: 0, buffers: super::lizard::Buffers::default() })
     }
 
