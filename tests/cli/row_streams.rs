@@ -81,6 +81,18 @@ fn only_changed_rows_are_computed_whatever_the_memory() {
 }
 
 #[test]
+fn a_few_rows_of_a_large_part_are_found() {
+    let project = project(7_000);
+    project.run_ok(&[]);
+    let changed = |row: usize| row % 100 != 1;
+    project.write("data.jsonl", methods(7_000, changed));
+    let again = project.run_ok(&["--memory", "1MiB"]);
+    assert_eq!(counts(&again, "features"), (6_930, 70), "{again}");
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(again.digests(), fresh.digests());
+}
+
+#[test]
 fn a_table_without_rows_goes_through() {
     let project = project(0);
     project.write("data.jsonl", "");

@@ -15,6 +15,7 @@
 mod evaluation;
 mod input;
 mod joined_rows;
+mod places;
 mod results;
 mod window;
 

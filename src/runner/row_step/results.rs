@@ -2,8 +2,7 @@
 //! is where its result is; parts are decoded when a window needs them, and kept as long as there
 //! is room.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,50 +15,20 @@ use tracing::Instrument;
 use super::super::context::StepContext;
 use super::super::error::RunError;
 use super::super::parts::commit_part;
+use super::places::{Place, Places};
 use super::{RowKey, digests, row_key};
 use crate::digest::Digest;
 use crate::id::ROW_DIGEST;
 use crate::operator::StepError;
-use crate::session::{BlobEncoding, scan_files, session};
+use crate::session::{BlobEncoding, scan_files, session, stored_rows};
 use crate::store::{MemoPart, Store};
 
 /// A part is finished after this time at the latest, so that not more than this is lost.
 const PART_TIME: Duration = Duration::from_millis(500);
 /// A part is finished when it has this many bytes in memory.
 const PART_BYTES: usize = 64 << 20;
-
-/// Row digests are uniform already: their first eight bytes stand for them, and are their hash.
-#[derive(Default)]
-struct Uniform(u64);
-
-impl Hasher for Uniform {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for (at, byte) in bytes.iter().take(8).enumerate() {
-            self.0 ^= u64::from(*byte) << (8 * at);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-}
-
-fn prefix(key: &RowKey) -> u64 {
-    let mut first = [0; 8];
-    first.copy_from_slice(&key[..8]);
-    u64::from_le_bytes(first)
-}
-
-/// Where a result is: a part, and a row of it.
-#[derive(Clone, Copy)]
-struct Place {
-    part: u32,
-    row: u32,
-}
+/// A part that is not in memory is decoded as a whole for one of so many of its rows.
+const FEW: usize = 8;
 
 /// A part of the recipe.
 #[derive(Default)]
@@ -76,22 +45,32 @@ struct Part {
     lost: bool,
 }
 
-/// A result in memory.
+/// Results in memory.
+#[derive(Default)]
 pub(super) struct Found {
-    pub(super) batch: RecordBatch,
+    pub(super) batches: Vec<RecordBatch>,
+    /// For each row that was asked for, where its result is, if there is one.
+    pub(super) places: Vec<Option<FoundPlace>>,
+}
+
+/// Where a result in memory is.
+#[derive(Clone, Copy)]
+pub(super) struct FoundPlace {
+    pub(super) batch: usize,
     pub(super) row: usize,
-    /// Which batch it is, among all.
-    pub(super) at: (usize, usize),
     /// Whether an earlier run computed it.
     pub(super) reused: bool,
 }
+
+/// A row that was asked for, as its number, and the row of a part where its result may be.
+type Wanted = (usize, u32);
 
 /// The results of a recipe.
 pub(super) struct Results<'a> {
     cx: &'a StepContext,
     recipe: Digest,
     schema: SchemaRef,
-    places: HashMap<u64, Place, BuildHasherDefault<Uniform>>,
+    places: Places,
     parts: Vec<Part>,
     /// How many parts are of earlier runs.
     earlier: usize,
@@ -157,7 +136,7 @@ impl<'a> Results<'a> {
 
     /// How many rows have a result.
     pub(super) fn known_rows(&self) -> u64 {
-        self.places.len() as u64
+        self.places.rows()
     }
 
     /// Notes where the rows of the next batch of a part are.
@@ -170,9 +149,7 @@ impl<'a> Results<'a> {
             else {
                 break;
             };
-            let place = Place { part, row: row_of_part };
-            // Two parts with the same row hold the same result; one is enough.
-            self.places.entry(prefix(&row_key(keys, row))).or_insert(place);
+            self.places.add(&row_key(keys, row), Place { part, row: row_of_part });
         }
         self.parts[part].rows += keys.len();
         Ok(())
@@ -191,41 +168,108 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The result of a row, if there is one.
+    /// The results of rows, if there are any.
     ///
     /// # Errors
-    /// If the operator's columns are not those of the part, which would be a defect.
-    pub(super) async fn find(&mut self, key: &RowKey) -> Result<Option<Found>, RunError> {
-        let Some(place) = self.places.get(&prefix(key)).copied() else { return Ok(None) };
-        let at = place.part as usize;
-        if self.parts[at].lost {
-            return Ok(None);
+    /// If the operator's columns are not those of a part, which would be a defect.
+    pub(super) async fn find(&mut self, keys: &[RowKey]) -> Result<Found, RunError> {
+        let mut found = Found { places: vec![None; keys.len()], ..Found::default() };
+        for (part, wanted) in self.parts_of(keys) {
+            self.parts[part].used = self.clock;
+            if self.parts[part].batches.is_none() && !self.fetch(part, wanted.len()).await? {
+                // What this run has put away is as soon computed again as it is decoded.
+                if part < self.earlier {
+                    self.pick(part, keys, &wanted, &mut found)?;
+                }
+                continue;
+            }
+            let (first, mut starts) = (found.batches.len(), Vec::new());
+            let mut start = 0;
+            for batch in self.parts[part].batches.iter().flatten() {
+                starts.push(start);
+                start += batch.num_rows();
+                found.batches.push(batch.clone());
+            }
+            for (asked, row) in wanted {
+                let row = row as usize;
+                let at = starts.partition_point(|start| *start <= row).saturating_sub(1);
+                let (batch, row) = (first + at, row - starts.get(at).copied().unwrap_or(0));
+                let reused = part < self.earlier;
+                found.take(asked, &keys[asked], FoundPlace { batch, row, reused })?;
+            }
         }
-        self.parts[at].used = self.clock;
-        if self.parts[at].batches.is_none()
-            && let Some(blob) = self.parts[at].blob
-        {
-            match read(&self.cx.store, blob, Arc::clone(&self.schema)).await {
-                Ok(batches) => self.parts[at].keep(batches),
-                Err(error) => {
-                    unreadable(self.cx, &blob, &error);
-                    self.parts[at].lost = true;
-                    return Ok(None);
+        Ok(found)
+    }
+
+    /// The parts that are to be asked for these rows. Of several that have a row, one that is in
+    /// memory, or that is needed anyway.
+    fn parts_of(&self, keys: &[RowKey]) -> BTreeMap<usize, Vec<Wanted>> {
+        let mut rows = vec![0_usize; self.parts.len()];
+        for place in keys.iter().flat_map(|key| self.places.of(key)) {
+            rows[place.part as usize] += 1;
+        }
+        let mut parts: BTreeMap<usize, Vec<Wanted>> = BTreeMap::new();
+        for (asked, key) in keys.iter().enumerate() {
+            let places = self.places.of(key).filter(|place| !self.parts[place.part as usize].lost);
+            let best = places.max_by_key(|place| {
+                let part = place.part as usize;
+                (self.parts[part].batches.is_some(), rows[part], std::cmp::Reverse(part))
+            });
+            if let Some(place) = best {
+                parts.entry(place.part as usize).or_default().push((asked, place.row));
+            }
+        }
+        parts
+    }
+
+    /// Decodes a part for so many of its rows; `false` if they are few, or it cannot be read.
+    async fn fetch(&mut self, part: usize, wanted: usize) -> Result<bool, RunError> {
+        let Some(blob) = self.parts[part].blob else { return Ok(false) };
+        let is_few = wanted.saturating_mul(FEW) < self.parts[part].rows;
+        // Single rows are read from files.
+        if is_few && (part >= self.earlier || self.cx.store.local_blob(&blob).is_some()) {
+            return Ok(false);
+        }
+        match read(&self.cx.store, blob, Arc::clone(&self.schema)).await {
+            Ok(batches) => self.parts[part].keep(batches),
+            Err(error) => self.lose(part, &blob, &error),
+        }
+        Ok(!self.parts[part].lost)
+    }
+
+    /// Finds rows in a part of which only their pages are decoded.
+    fn pick(
+        &mut self,
+        part: usize,
+        keys: &[RowKey],
+        wanted: &[Wanted],
+        found: &mut Found,
+    ) -> Result<(), RunError> {
+        let Some(blob) = self.parts[part].blob.filter(|_| !self.parts[part].lost) else {
+            return Ok(());
+        };
+        let columns: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let rows: Vec<u64> = wanted.iter().map(|(_, row)| u64::from(*row)).collect();
+        let picked = self.cx.store.table_file(&blob).and_then(|table| {
+            table.map(|table| stored_rows(&Arc::new(table), &rows, &columns)).transpose()
+        });
+        match picked {
+            Ok(picked) => {
+                let batch = found.batches.len();
+                found.batches.extend(picked);
+                for (row, (asked, _)) in wanted.iter().enumerate() {
+                    found.take(*asked, &keys[*asked], FoundPlace { batch, row, reused: true })?;
                 }
             }
+            Err(error) => self.lose(part, &blob, &error.into()),
         }
-        let mut row = place.row as usize;
-        for (number, batch) in self.parts[at].batches.iter().flatten().enumerate() {
-            if row < batch.num_rows() {
-                // Another row may have the same first bytes.
-                let same = row_key(digests(batch)?, row) == *key;
-                let reused = at < self.earlier;
-                let (batch, at) = (batch.clone(), (at, number));
-                return Ok(same.then_some(Found { batch, row, at, reused }));
-            }
-            row -= batch.num_rows();
-        }
-        Ok(None)
+        Ok(())
+    }
+
+    /// A damaged part is a miss.
+    fn lose(&mut self, part: usize, blob: &Digest, error: &RunError) {
+        unreadable(self.cx, blob, error);
+        self.parts[part].lost = true;
     }
 
     /// Takes what was computed now; finishes the part that grows when it is time.
@@ -286,6 +330,18 @@ impl<'a> Results<'a> {
     }
 }
 
+impl Found {
+    /// Notes where the result of a row is, if it is that: another row may have the same first bytes.
+    fn take(&mut self, asked: usize, key: &RowKey, place: FoundPlace) -> Result<(), RunError> {
+        if let Some(batch) = self.batches.get(place.batch)
+            && row_key(digests(batch)?, place.row) == *key
+        {
+            self.places[asked] = Some(place);
+        }
+        Ok(())
+    }
+}
+
 impl Part {
     fn held(&self) -> usize {
         if self.batches.is_some() { self.bytes } else { 0 }
@@ -317,7 +373,6 @@ async fn read(
     Ok(scan_files(&session(1), store, &[blob], schema)?.collect().await?)
 }
 
-/// A damaged part is a miss.
 fn unreadable(cx: &StepContext, blob: &Digest, error: &RunError) {
     cx.warn(format!("part {} cannot be read: {error}", blob.short()));
 }

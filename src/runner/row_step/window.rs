@@ -9,7 +9,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use super::super::error::RunError;
 use super::input::InputBatch;
-use super::results::Results;
+use super::results::{Found, FoundPlace, Results};
 use super::{RowKey, digests, row_key};
 use crate::id::ROW_DIGEST;
 use crate::operator::StepError;
@@ -80,37 +80,35 @@ impl Window {
         results: &mut Results<'_>,
     ) -> Result<Self, RunError> {
         results.tick();
-        let rows = input.iter().map(|batch| batch.keys.len()).sum();
-        let mut origins = Vec::with_capacity(rows);
-        let (mut known, mut fresh, mut reused) = (Vec::new(), Vec::new(), 0);
-        let mut batches: HashMap<(usize, usize), usize> = HashMap::new();
-        // What was found for a row of this window, and whether an earlier run had computed it.
-        let mut seen: HashMap<RowKey, (Origin, bool)> = HashMap::new();
+        // Each digest once, and which of them each row has.
+        let mut keys: Vec<RowKey> = Vec::new();
+        let mut numbers = Vec::with_capacity(input.iter().map(|batch| batch.keys.len()).sum());
+        let mut seen: HashMap<RowKey, usize> = HashMap::with_capacity(numbers.capacity());
+        for batch in &input {
+            for row in 0..batch.keys.len() {
+                let key = row_key(&batch.keys, row);
+                numbers.push(*seen.entry(key).or_insert_with(|| {
+                    keys.push(key);
+                    keys.len() - 1
+                }));
+            }
+        }
+        let Found { batches: known, places } = results.find(&keys).await?;
+        let (mut fresh, mut reused) = (Vec::new(), 0);
+        let mut origins = Vec::with_capacity(numbers.len());
+        // The digest that comes for the first time next.
+        let mut next = 0;
         for batch in &input {
             let mut is_fresh = vec![false; batch.keys.len()];
-            for (row, is_fresh) in is_fresh.iter_mut().enumerate() {
-                let key = row_key(&batch.keys, row);
-                if let Some((origin, earlier)) = seen.get(&key) {
-                    reused += u64::from(*earlier);
-                    origins.push(*origin);
-                    continue;
-                }
-                let (origin, earlier) = match results.find(&key).await? {
-                    Some(found) => {
-                        let batch = *batches.entry(found.at).or_insert_with(|| {
-                            known.push(found.batch.clone());
-                            known.len() - 1
-                        });
-                        (Origin::Known { batch, row: found.row }, found.reused)
-                    }
-                    None => {
-                        *is_fresh = true;
-                        (Origin::Fresh(key), false)
-                    }
-                };
-                reused += u64::from(earlier);
-                seen.insert(key, (origin, earlier));
-                origins.push(origin);
+            for is_fresh in &mut is_fresh {
+                let number = numbers[origins.len()];
+                *is_fresh = number == next && places[number].is_none();
+                next += usize::from(number == next);
+                reused += u64::from(places[number].is_some_and(|place| place.reused));
+                origins.push(match places[number] {
+                    Some(FoundPlace { batch, row, .. }) => Origin::Known { batch, row },
+                    None => Origin::Fresh(keys[number]),
+                });
             }
             if is_fresh.contains(&true) {
                 let mut arrays: Vec<ArrayRef> = vec![Arc::new(batch.keys.clone())];
