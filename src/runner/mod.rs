@@ -10,6 +10,7 @@ mod context;
 mod error;
 mod fan_out_step;
 mod file_digests;
+mod freed_memory;
 mod history;
 mod input;
 mod key;

@@ -13,6 +13,7 @@ use super::check::check_all;
 use super::compute::compute;
 use super::context::{Resources, StepContext, StepTask, Surroundings};
 use super::error::RunError;
+use super::freed_memory::give_back;
 use super::history::RunHistory;
 use super::input::input_size;
 use super::key::step_key;
@@ -135,6 +136,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     });
     // What killed runs left goes while the steps run; it may be large.
     let swept = tokio::task::spawn_blocking(sweep);
+    let _freed = give_back(runner.options.resources.memory);
     let lock = runner.store.shared_lock().await;
     let (mut status, steps, manifests) = match &lock {
         Ok(_) => runner.schedule().await,

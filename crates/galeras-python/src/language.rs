@@ -1,7 +1,7 @@
 //! The grammar of Python for parsing: that of tree-sitter-python, with its table of parse actions
 //! laid out so that an entry is looked up instead of searched.
 //!
-//! Here: that one table, and the only `unsafe` code of the project. Not here: parsing (`parse`).
+//! Here: that one table, read from the memory of the generated parser. Not here: parsing (`parse`).
 //!
 //! A generated parser holds the rows of most states as short lists, which tree-sitter searches from
 //! the front for every token, and while it recovers from an error for every token that there could
