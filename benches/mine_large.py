@@ -9,9 +9,10 @@ last one ends. All starts together must not work much longer than an undisturbed
 digests must be its own.
 
 How to run it: `python3 benches/mine_large.py --repo PATH --since 2015-01-01 --until 2027-01-01
-[--branch NAME] [--repeat 1] [--kills 10] [--rounds 1] [--seed 1] [--jobs N] [--at-most 4]
-[--no-requirements] [--galeras PATH]`. The repository may be bare; it is only read. The window is
-since <= committer time < until, in UTC.
+[--branch NAME] [--repeat 1] [--kills 10] [--rounds 1] [--seed 1] [--jobs N] [--memory SIZE]
+[--at-most 4] [--no-requirements] [--galeras PATH]`. The repository may be bare; it is only read.
+The window is since <= committer time < until, in UTC. The demand on memory, 1 GiB, is one on a run
+with `--memory 512MiB`: without it, a run may take a quarter of the machine.
 
 What it prints: seconds of the wall and of the processors of both, their ratio, the memory, the
 processors kept busy, each kill with the work up to it, the ratio of the work with kills to that
@@ -52,11 +53,12 @@ class Start:
 
 def start(args: argparse.Namespace, flow: Path, cache: Path, seconds: float | None = None) -> Start:
     """Runs the workflow, and kills it after so many seconds."""
-    jobs = ["--jobs", str(args.jobs)] if args.jobs else []
+    more = ["--jobs", str(args.jobs)] if args.jobs else []
+    more += ["--memory", args.memory] if args.memory else []
     with (flow.parent / "events").open("w+b") as out, (flow.parent / "errors").open("w+b") as err:
         began = time.perf_counter()
         process = subprocess.Popen(
-            command(args.galeras, flow, cache, *jobs),
+            command(args.galeras, flow, cache, *more),
             cwd=flow.parent,
             env=environment(),
             stdout=out,
@@ -156,6 +158,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1, help="repetitions with kills")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, help="of galeras run")
+    parser.add_argument("--memory", help="of galeras run")
     parser.add_argument("--at-most", type=float, default=4, help="times the cpu of git log -p")
     parser.add_argument("--no-requirements", action="store_true", help="only report")
     args = parser.parse_args()

@@ -2,7 +2,7 @@
 """Must-show: the scores of `galeras` against those of Python packages, per core, in one go.
 
 What it shows: seconds of processor time of one thread for codebleu, BLEU, chrF, ROUGE-L and
-Levenshtein over the same pairs of real methods, ours (`cargo bench --bench scores`) and those of
+Levenshtein over the same pairs of real methods, ours (`cargo bench -p galeras-metrics --bench scores`) and those of
 codebleu 0.7.0, sacrebleu 2.6.0, rouge_score 0.1.2 and rapidfuzz 3.14.6; and that of the bare
 tree-sitter parse of both texts. Rounds of ours and theirs take turns.
 
@@ -81,7 +81,8 @@ def bench_program(given: str | None) -> str:
     if given:
         return given
     built = subprocess.run(
-        ["cargo", "bench", "--bench", "scores", "--no-run", "--message-format", "json"],
+        ["cargo", "bench", "-p", "galeras-metrics", "--bench", "scores", "--no-run"]
+        + ["--message-format", "json"],
         cwd=ROOT,
         check=True,
         stdout=subprocess.PIPE,
