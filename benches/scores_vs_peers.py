@@ -2,9 +2,9 @@
 """Must-show: the scores of `galeras` against those of Python packages, per core, in one go.
 
 What it shows: seconds of processor time of one thread for codebleu, BLEU, chrF, ROUGE-L and
-Levenshtein over the same pairs of real methods, ours (`cargo bench -p galeras-metrics --bench scores`) and those of
-codebleu 0.7.0, sacrebleu 2.6.0, rouge_score 0.1.2 and rapidfuzz 3.14.6; and that of the bare
-tree-sitter parse of both texts. Rounds of ours and theirs take turns.
+Levenshtein over the same pairs of real methods, ours (`cargo bench -p galeras-metrics --bench
+scores`) and those of codebleu 0.7.0, sacrebleu 2.6.0, rouge_score 0.1.2 and rapidfuzz 3.14.6; and
+that of the bare tree-sitter parse of both texts. Rounds of ours and theirs take turns.
 
 How to run it: `python3 benches/scores_vs_peers.py --methods FILE.parquet [--pairs 5000]
 [--rounds 3] [--slow-pairs 1000] [--program PATH of the built bench] [--work FOLDER]`. The file
