@@ -1,4 +1,4 @@
-"""Must-show 1: what the `ast` step costs over a bare parse.
+"""What the `ast` step costs over a bare parse.
 
 What it shows: `features` of the quickstart, on an empty store and all cores, against
 tree-sitter alone: one thread, the texts of `methods`, the same crate versions

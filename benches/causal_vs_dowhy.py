@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Must-show: the analysis of treatment effects by `regress` against DoWhy, in one go, and against
+"""The analysis of treatment effects by `regress` against DoWhy, in one go, and against
 the Python package antecedent.
 
 What it shows: the effects of T1 and T2 against control on the Levenshtein distance of the

@@ -1,4 +1,4 @@
-"""Must-show: a benchmark against a corpus five times its size.
+"""A benchmark against a corpus five times its size.
 
 What it shows: seconds and peak memory of `dedup` on ROWS methods, alone and with OTHERS methods
 at its input `against`, under `--memory 1GiB`. Both tables are of real methods. Where there are not

@@ -1,4 +1,4 @@
-"""Must-show: `dedup` against dpu_utils and rensa, on real methods, in one go on one machine.
+"""`dedup` against dpu_utils and rensa, on real methods, in one go on one machine.
 
 What it shows: the near-duplicates (set Jaccard >= 0.8 and multiset Jaccard >= 0.7 of the word
 tokens, at least 20 tokens, connected components) of the same rows, found by

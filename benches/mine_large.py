@@ -1,4 +1,4 @@
-"""Must-show: a large history costs a few times what `git log -p` costs, and kills cost little.
+"""A large history costs a few times what `git log -p` costs, and kills cost little.
 
 What it shows: the Python methods of a window of one repository are mined into an empty store. The
 processor time is compared with that of `git log -p` over the same window, in the same run; the

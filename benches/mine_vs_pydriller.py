@@ -1,4 +1,4 @@
-"""Must-show: mining a history is as right as PyDriller, far faster, and near `git log -p`.
+"""Mining a history is as right as PyDriller, far faster, and near `git log -p`.
 
 What it shows: the changed Python methods of a window of a repository's history, mined by
 PyDriller (pinned; with its complexity, nloc, token count and the method's text) and by

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Must-show: the scores of `galeras` against those of Python packages, per core, in one go.
+"""The scores of `galeras` against those of Python packages, per core, in one go.
 
 What it shows: seconds of processor time of one thread for codebleu, BLEU, chrF, ROUGE-L and
 Levenshtein over the same pairs of real methods, ours (`cargo bench -p galeras-metrics --bench

@@ -1,4 +1,4 @@
-"""Must-show: a table of a million rows from Python, against pyarrow's own reader of the same file.
+"""A table of a million rows from Python, against pyarrow's own reader of the same file.
 
 What it shows: `Workflow.table("scores")`, which asks the program where the result is (and that it
 is one of the workflow as it stands, unharmed), takes at most 1.2 times as long as

@@ -2,8 +2,11 @@
 //! threads, in any memory, for repeated rows and for rows that partly have results.
 
 use std::fmt::Write as _;
+use std::fs;
 
-use crate::harness::{Outcome, Project};
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project, Running, files_below};
 
 const WORKFLOW: &str = "\
 galeras: 1
@@ -90,6 +93,33 @@ fn a_few_rows_of_a_large_part_are_found() {
     assert_eq!(counts(&again, "features"), (6_930, 70), "{again}");
     let fresh = project.run_ok(&["--cache", "fresh"]);
     assert_eq!(again.digests(), fresh.digests());
+}
+
+/// What is read row by row is compared with its digest before, as whole files are.
+#[test]
+fn no_row_is_read_from_a_damaged_part() {
+    let project = project(7_000);
+    project.run_ok(&[]);
+    project.write("data.jsonl", methods(7_000, |row| row % 100 != 1));
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    for at in 0..8 {
+        let cache = format!("cache-{at}");
+        Running::start(project.shell(&format!("cp -r cache {cache}"))).finish().exits(0);
+        let parts = files_below(&project.path(&format!("{cache}/memo")));
+        assert!(!parts.is_empty());
+        for part in parts {
+            let part: Value = serde_json::from_slice(&fs::read(part).unwrap()).unwrap();
+            let blob = part["blob"].as_str().unwrap();
+            let blob = project.path(&format!("{cache}/blobs/{}/{blob}.parquet", &blob[..2]));
+            let mut bytes = fs::read(&blob).unwrap();
+            let middle_of_eighth = (2 * at + 1) * bytes.len() / 16;
+            bytes[middle_of_eighth] ^= 1;
+            fs::write(&blob, bytes).unwrap();
+        }
+        let again = project.run_ok(&["--memory", "1MiB", "--cache", &cache]);
+        assert_eq!(counts(&again, "features"), (7_000, 0), "{again}");
+        assert_eq!(again.digests(), fresh.digests(), "{at}");
+    }
 }
 
 #[test]

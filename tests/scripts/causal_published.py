@@ -1,4 +1,4 @@
-"""Must-show: on the published experiment the program gives the numbers of an independent analysis.
+"""On the published experiment the program gives the numbers of an independent analysis.
 
 What it shows: `workflows/table3.yaml` on the published data (2,923 methods under control, T1 and
 T2) gives the numbers of `tests/reference/table3.json`, which Python computed: correlations, paired

@@ -1,4 +1,4 @@
-"""Must-show: `dedup` with an input `against` is exact, and nothing but the rows counts.
+"""`dedup` with an input `against` is exact, and nothing but the rows counts.
 
 What it shows: two samples of real methods, and made rows at the edges of every rule, are compared
 by brute force, every row of one with every row of the other: Jaccard similarities and containments

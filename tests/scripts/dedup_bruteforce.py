@@ -1,4 +1,4 @@
-"""Must-show: `dedup` is exact, and nothing but the rows and the arguments counts.
+"""`dedup` is exact, and nothing but the rows and the arguments counts.
 
 What it shows: on a sample of real methods, and made rows at the edges of every rule, all pairs
 of rows are compared by brute force (sparse matrix products of integers), the components are

@@ -1,4 +1,4 @@
-"""Must-show: every number of Tables I and II of `workflows/galeras.yaml` is that of DuckDB.
+"""Every number of Tables I and II of `workflows/galeras.yaml` is that of DuckDB.
 
 What it shows: Table I (mean and sample standard deviation of the features of each testbed) and
 Table II (sampled rows, duplicates, their share, size) are computed again by DuckDB from the

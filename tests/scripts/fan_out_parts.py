@@ -1,4 +1,4 @@
-"""Part of must-show 6, and of promise P2: parts end between input rows, never inside one.
+"""Parts end between input rows, never inside one.
 
 What it shows: operators that make several rows of one (`methods`: a file) leave parts that
 hold all rows of an input row or none. A folder with one file of more methods than a batch

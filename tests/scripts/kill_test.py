@@ -1,4 +1,4 @@
-"""Must-show 6: killed at any instant, the next run goes on and gives the same digests.
+"""Killed at any instant, the next run goes on and gives the same digests.
 
 What it shows: a workflow that keeps all operators busy for many seconds (the carried corpus
 through `methods -> ast -> validate -> sample -> cut`, and `read -> ast` over made methods)

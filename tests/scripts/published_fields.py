@@ -1,4 +1,4 @@
-"""Must-show: the files that `shape: galeras` writes have the keys and types of the published ones.
+"""The files that `shape: galeras` writes have the keys and types of the published ones.
 
 What it shows: the keys of the published JSON files and the types of their values are read from a
 checkout of WM-SEMERU/galeras-benchmark: from the data files that it has, now or in its history,

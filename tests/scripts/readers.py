@@ -1,4 +1,4 @@
-"""Must-show 9: pandas and DuckDB read every artifact, and agree with Galeras.
+"""pandas and DuckDB read every artifact, and agree with Galeras.
 
 What it shows: after a run of the quickstart every blob of the store, including the parts of
 row-precise reuse, is read by `pandas.read_parquet` and by DuckDB. Rows, columns and their

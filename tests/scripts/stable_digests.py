@@ -1,4 +1,4 @@
-"""Must-shows 2 and 3: what must not matter does not.
+"""What must not matter does not.
 
 What it shows: after one run of the quickstart, a second one finds every step in the store
 and takes under 100 ms of wall time (median of 20, process start included). So does a run

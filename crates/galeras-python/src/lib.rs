@@ -33,6 +33,8 @@ mod docstring;
 mod ends;
 mod features;
 mod language;
+#[cfg(test)]
+mod library;
 mod lizard;
 mod methods;
 mod outline;

@@ -27,7 +27,7 @@ use crate::store::{MemoPart, Store};
 const PART_TIME: Duration = Duration::from_millis(500);
 /// A part is finished when it has this many bytes in memory.
 const PART_BYTES: usize = 64 << 20;
-/// A part that is not in memory is decoded as a whole for one of so many of its rows.
+/// A part for which there is no room is decoded as a whole for one of so many of its rows.
 const FEW: usize = 8;
 
 /// A part of the recipe.
@@ -38,7 +38,10 @@ struct Part {
     /// Its rows, if they are in memory.
     batches: Option<Vec<RecordBatch>>,
     rows: usize,
+    /// What its rows take in memory; zero if they never were there.
     bytes: usize,
+    /// How many of its rows were asked for since it was in memory.
+    asked: usize,
     /// When it was used last, in windows.
     used: u64,
     /// It could not be read.
@@ -74,8 +77,9 @@ pub(super) struct Results<'a> {
     parts: Vec<Part>,
     /// How many parts are of earlier runs.
     earlier: usize,
-    /// Bytes that decoded parts may take.
+    /// Bytes that decoded parts may take, and those that they take.
     budget: usize,
+    held: usize,
     clock: u64,
     /// When the part that grows was begun; it is the last one.
     growing: Option<Instant>,
@@ -103,6 +107,7 @@ impl<'a> Results<'a> {
             parts,
             earlier: 0,
             budget,
+            held: 0,
             clock: 0,
             growing,
             pending,
@@ -158,13 +163,12 @@ impl<'a> Results<'a> {
     /// A new window begins: what it does not use may leave the memory.
     pub(super) fn tick(&mut self) {
         self.clock += 1;
-        let mut kept: usize = self.parts.iter().map(|part| part.held()).sum();
-        while kept > self.budget {
-            let stored =
-                self.parts.iter_mut().filter(|part| part.held() > 0 && part.blob.is_some());
+        while self.held > self.budget {
+            let stored = self.parts.iter_mut();
+            let stored = stored.filter(|part| part.batches.is_some() && part.blob.is_some());
             let Some(oldest) = stored.min_by_key(|part| part.used) else { break };
-            kept -= oldest.held();
-            oldest.batches = None;
+            self.held -= oldest.bytes;
+            (oldest.batches, oldest.asked) = (None, 0);
         }
     }
 
@@ -179,7 +183,7 @@ impl<'a> Results<'a> {
             if self.parts[part].batches.is_none() && !self.fetch(part, wanted.len()).await? {
                 // What this run has put away is as soon computed again as it is decoded.
                 if part < self.earlier {
-                    self.pick(part, keys, &wanted, &mut found)?;
+                    self.pick(part, keys, &wanted, &mut found).await?;
                 }
                 continue;
             }
@@ -225,20 +229,48 @@ impl<'a> Results<'a> {
     /// Decodes a part for so many of its rows; `false` if they are few, or it cannot be read.
     async fn fetch(&mut self, part: usize, wanted: usize) -> Result<bool, RunError> {
         let Some(blob) = self.parts[part].blob else { return Ok(false) };
-        let is_few = wanted.saturating_mul(FEW) < self.parts[part].rows;
+        let is_few = |wanted: usize| wanted.saturating_mul(FEW) < self.parts[part].rows;
+        let alone = match part < self.earlier {
+            // What is read alone costs pages: again and again, more than the whole part.
+            true => !self.has_room(part) && is_few(self.parts[part].asked + wanted),
+            false => is_few(wanted),
+        };
+        self.parts[part].asked += wanted;
         // Single rows are read from files.
-        if is_few && (part >= self.earlier || self.cx.store.local_blob(&blob).is_some()) {
+        if alone && (part >= self.earlier || self.cx.store.local_blob(&blob).is_some()) {
             return Ok(false);
         }
         match read(&self.cx.store, blob, Arc::clone(&self.schema)).await {
-            Ok(batches) => self.parts[part].keep(batches),
+            Ok(batches) => {
+                let bytes = batches.iter().flat_map(RecordBatch::columns).map(own_bytes).sum();
+                self.held += bytes;
+                let part = &mut self.parts[part];
+                (part.batches, part.bytes) = (Some(batches), bytes);
+            }
             Err(error) => self.lose(part, &blob, &error),
         }
         Ok(!self.parts[part].lost)
     }
 
+    /// Whether a part could be decoded without another one having to leave; as far as is known.
+    fn has_room(&self, part: usize) -> bool {
+        let part = &self.parts[part];
+        let bytes = match part.bytes {
+            // As many for a row as in those that were decoded.
+            0 => {
+                let known = self.parts.iter().filter(|part| part.bytes > 0);
+                let (rows, bytes) = known.fold((0, 0), |(rows, bytes), part| {
+                    (rows + part.rows as u128, bytes + part.bytes as u128)
+                });
+                usize::try_from(bytes * part.rows as u128 / rows.max(1)).unwrap_or(usize::MAX)
+            }
+            bytes => bytes,
+        };
+        self.held.saturating_add(bytes) <= self.budget
+    }
+
     /// Finds rows in a part of which only their pages are decoded.
-    fn pick(
+    async fn pick(
         &mut self,
         part: usize,
         keys: &[RowKey],
@@ -248,12 +280,14 @@ impl<'a> Results<'a> {
         let Some(blob) = self.parts[part].blob.filter(|_| !self.parts[part].lost) else {
             return Ok(());
         };
-        let columns: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
         let rows: Vec<u64> = wanted.iter().map(|(_, row)| u64::from(*row)).collect();
-        let picked = self.cx.store.table_file(&blob).and_then(|table| {
+        let (store, schema) = (self.cx.store.clone(), Arc::clone(&self.schema));
+        let picked = tokio::task::spawn_blocking(move || {
+            let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let table = store.table_file(&blob)?;
             table.map(|table| stored_rows(&Arc::new(table), &rows, &columns)).transpose()
         });
-        match picked {
+        match picked.await.map_err(|_| StepError::new("a reader thread panicked"))? {
             Ok(picked) => {
                 let batch = found.batches.len();
                 found.batches.extend(picked);
@@ -288,8 +322,10 @@ impl<'a> Results<'a> {
         self.parts[at].used = self.clock;
         for batch in batches {
             self.index(at, &batch)?;
+            let bytes: usize = batch.columns().iter().map(own_bytes).sum();
             let part = &mut self.parts[at];
-            part.bytes += batch.columns().iter().map(own_bytes).sum::<usize>();
+            part.bytes += bytes;
+            self.held += bytes;
             part.batches.get_or_insert_default().push(batch);
         }
         let old = self.growing.is_some_and(|began| began.elapsed() > PART_TIME);
@@ -339,17 +375,6 @@ impl Found {
             self.places[asked] = Some(place);
         }
         Ok(())
-    }
-}
-
-impl Part {
-    fn held(&self) -> usize {
-        if self.batches.is_some() { self.bytes } else { 0 }
-    }
-
-    fn keep(&mut self, batches: Vec<RecordBatch>) {
-        self.bytes = batches.iter().flat_map(RecordBatch::columns).map(own_bytes).sum();
-        self.batches = Some(batches);
     }
 }
 

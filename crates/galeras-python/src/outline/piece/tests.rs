@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
+use crate::library::python_files;
 use crate::outline::cut::Cuts;
 use proptest::prelude::*;
 
@@ -213,35 +214,22 @@ fn doubtful_code_is_left_to_the_parser() {
 /// Every piece of the standard library, and of the files below `OUTLINE_CORPUS`.
 #[test]
 fn pieces_of_real_files_are_the_same() {
-    let mut folders = vec![std::path::PathBuf::from(rustpython_pylib::LIB_PATH)];
-    folders.extend(std::env::var_os("OUTLINE_CORPUS").map(Into::into));
+    let others = std::env::var_os("OUTLINE_CORPUS").map(std::path::PathBuf::from);
     let mut parser = PythonParser::new().unwrap();
     let (mut files, mut plain, mut all) = (0, 0, 0);
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let python = path.extension().is_some_and(|suffix| suffix == "py");
-            let Some(text) = python.then(|| std::fs::read_to_string(&path).ok()).flatten() else {
-                continue;
-            };
-            files += 1;
-            let cuts = Cuts::of(text.as_bytes());
-            for span in &cuts.spans {
-                let members = &cuts.members[span.members.clone()];
-                let ends = members.iter().skip(1).copied().chain([span.end]);
-                let members = members.iter().zip(ends);
-                let members = members.map(|(&from, to)| (Context::Member("C"), from, to));
-                for (context, from, to) in members.chain([(Context::Top, span.start, span.end)]) {
-                    let compared = compare(&mut parser, context, &text[from..to]);
-                    let compared =
-                        compared.unwrap_or_else(|why| panic!("{}\n{why}", path.display()));
-                    all += to - from;
-                    plain += if compared { to - from } else { 0 };
-                }
+    for (path, text) in python_files(others) {
+        files += 1;
+        let cuts = Cuts::of(text.as_bytes());
+        for span in &cuts.spans {
+            let members = &cuts.members[span.members.clone()];
+            let ends = members.iter().skip(1).copied().chain([span.end]);
+            let members = members.iter().zip(ends);
+            let members = members.map(|(&from, to)| (Context::Member("C"), from, to));
+            for (context, from, to) in members.chain([(Context::Top, span.start, span.end)]) {
+                let compared = compare(&mut parser, context, &text[from..to]);
+                let compared = compared.unwrap_or_else(|why| panic!("{}\n{why}", path.display()));
+                all += to - from;
+                plain += if compared { to - from } else { 0 };
             }
         }
     }
