@@ -24,6 +24,7 @@ use super::step_error::StepError;
 use super::table::Port;
 use crate::digest::Digest;
 use crate::event::ROWS;
+use crate::scratch::LazyScratch;
 use galeras_chat::Budget;
 
 /// The columns of an input that can change a step's result.
@@ -280,7 +281,7 @@ pub struct LowerContext {
     /// The session that runs the plans.
     pub session: SessionContext,
     /// A folder for temporary files, removed after the step.
-    pub scratch: PathBuf,
+    pub scratch: LazyScratch,
     /// The folder of the workflow file.
     pub base: PathBuf,
     /// A folder for what is fetched. It outlives the run.

@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
 use crate::operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
-use crate::scratch::ScratchFolder;
+use crate::scratch::LazyScratch;
 use crate::session::{bounded_session, session};
 use crate::store::{MemoPart, RecipeParts, Store};
 use galeras_chat::Budget;
@@ -75,8 +75,6 @@ pub(super) struct StepContext {
     pub(super) forced: bool,
     /// The stored files that the result is computed from.
     reads: Mutex<BTreeSet<Digest>>,
-    /// Removed with everything in it when the step ends.
-    _scratch: ScratchFolder,
 }
 
 impl StepContext {
@@ -89,16 +87,18 @@ impl StepContext {
     ) -> Result<Self, RunError> {
         let Surroundings { events, cancel, consent, budget, resources } = surroundings;
         let Resources { jobs, memory } = resources;
-        let scratch = ScratchFolder::create()?;
+        let scratch = LazyScratch::default();
         let small = input_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES);
-        let bounded = || bounded_session(jobs, memory / SORTS, scratch.path());
+        let bounded = || -> Result<_, RunError> {
+            Ok(bounded_session(jobs, memory / SORTS, scratch.path()?)?)
+        };
         let lower = LowerContext {
             session: match task.bound.lowering() {
                 Lowering::FanOut(_) => bounded()?,
                 Lowering::Table(table) if table.bounded() && !small => bounded()?,
                 Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
-            scratch: scratch.path().to_path_buf(),
+            scratch,
             base: task.base.to_path_buf(),
             downloads: task.downloads.to_path_buf(),
             jobs,
@@ -120,7 +120,6 @@ impl StepContext {
             events: Arc::clone(events),
             forced,
             reads: Mutex::default(),
-            _scratch: scratch,
         })
     }
 
@@ -130,7 +129,7 @@ impl StepContext {
         if self.small {
             return Ok(session(1));
         }
-        Ok(bounded_session(1, self.lower.memory / SORTS, &self.lower.scratch)?)
+        Ok(bounded_session(1, self.lower.memory / SORTS, self.lower.scratch.path()?)?)
     }
 
     /// Notes that the result is computed from these stored files, among others.

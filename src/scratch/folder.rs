@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
@@ -66,6 +67,24 @@ impl ScratchFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+/// A scratch folder that is made when it is first asked for: most steps keep nothing on disk.
+#[derive(Debug, Default)]
+pub struct LazyScratch(OnceLock<ScratchFolder>);
+
+impl LazyScratch {
+    /// Where it is.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn path(&self) -> io::Result<&Path> {
+        if let Some(folder) = self.0.get() {
+            return Ok(folder.path());
+        }
+        let folder = ScratchFolder::create()?;
+        Ok(self.0.get_or_init(|| folder).path())
     }
 }
 

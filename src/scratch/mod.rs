@@ -8,6 +8,6 @@ mod folder;
 mod free_space;
 mod whole_file;
 
-pub use folder::{ScratchFolder, sweep};
+pub use folder::{LazyScratch, ScratchFolder, sweep};
 pub use free_space::{KEPT_FREE, free_bytes};
 pub use whole_file::{WholeFile, clear_place, sync_folder};

@@ -109,11 +109,13 @@ pub struct SourceSpan {
 }
 
 impl SourceSpan {
-    /// Binds a span to its text, cut to what the text holds.
+    /// Binds a span to its text, cut to what the text holds, and to whole characters: of those that
+    /// it touches all bytes are in it.
     pub fn new(source: &Arc<Source>, span: Span) -> Self {
-        let size = source.text().len();
-        let start = span.start.min(size);
-        Self { source: Arc::clone(source), start, len: span.end.min(size).saturating_sub(start) }
+        let text = source.text();
+        let (start, end) = (text.floor_char_boundary(span.start), span.end.max(span.start));
+        let end = text.ceil_char_boundary(end);
+        Self { source: Arc::clone(source), start, len: end - start }
     }
 
     /// One past the last byte.
@@ -149,5 +151,19 @@ mod tests {
         assert_eq!(s.position(9999), Position { line: 3, column: 1 });
         assert_eq!(s.slice(s.line_span(1).unwrap()), "é: 1");
         assert_eq!(s.line_span(4), None);
+    }
+
+    #[test]
+    fn a_span_has_whole_characters() {
+        let source = Arc::new(Source::new("f", "aé: 1"));
+        let bound = |start, end| {
+            let span = SourceSpan::new(&source, Span { start, end });
+            (span.start, span.end())
+        };
+        assert_eq!(
+            [bound(1, 2), bound(2, 3), bound(2, 2), bound(0, 1)],
+            [(1, 3), (1, 3), (1, 3), (0, 1)]
+        );
+        assert_eq!([bound(1, 1), bound(4, 99), bound(99, 99)], [(1, 1), (4, 6), (6, 6)]);
     }
 }

@@ -396,7 +396,7 @@ impl TableStep for BoundDedup {
             let input = inputs.remove(INPUT).ok_or_else(missing)?;
             let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
             let bpe = tokenizer(self, model).await?;
-            let limits = limits(cx);
+            let limits = limits(cx)?;
             let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
             // A small table stands on the left: its rows are looked up by those of the input, which
             // stay in their order.

@@ -41,12 +41,12 @@ pub(super) async fn tokenizer(
 }
 
 /// What a search may use.
-pub(super) fn limits(cx: &LowerContext) -> SimilarityLimits {
-    SimilarityLimits {
+pub(super) fn limits(cx: &LowerContext) -> std::io::Result<SimilarityLimits> {
+    Ok(SimilarityLimits {
         memory: cx.memory - cx.memory / OF_MEMORY,
         threads: cx.jobs.max(1),
-        scratch: cx.scratch.clone(),
-    }
+        scratch: cx.scratch.path()?.to_path_buf(),
+    })
 }
 
 /// The documents of the input.

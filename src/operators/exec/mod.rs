@@ -233,9 +233,9 @@ impl TableStep for BoundExec {
         inputs: BTreeMap<String, DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let mut files = Vec::new();
+            let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
             for (name, df) in inputs {
-                let path = cx.scratch.join(format!("input-{name}"));
+                let path = scratch.join(format!("input-{name}"));
                 let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
                 let batches = df.collect().await?;
                 write_table(&path, self.args.format, &schema, &batches).map_err(|error| {
@@ -244,7 +244,7 @@ impl TableStep for BoundExec {
                 })?;
                 files.push((name, path));
             }
-            let (command, output) = (&self.args.command, cx.scratch.join("output"));
+            let (command, output) = (&self.args.command, scratch.join("output"));
             run(command, cx, &files, &output).await?;
             let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
                 let command = shown(command);

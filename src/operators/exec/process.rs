@@ -34,10 +34,11 @@ pub(super) async fn run(
     output: &Path,
 ) -> Result<(), StepError> {
     let name = shown(command);
-    let errors = cx.scratch.join("stderr");
     let failed = |error: io::Error| {
         StepError::new(format!("cannot run the command {name}: {error}")).because(error)
     };
+    let scratch = cx.scratch.path().map_err(failed)?;
+    let errors = scratch.join("stderr");
     let group = CommandGroup::start().map_err(failed)?;
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).current_dir(&cx.base).process_group(group.id());
@@ -77,7 +78,7 @@ pub(super) async fn run(
         return Ok(());
     }
     let mut message = format!("the command {name} ended with {}", explained(status));
-    if rustix::fs::statvfs(&cx.scratch).is_ok_and(|s| s.f_bavail == 0) {
+    if rustix::fs::statvfs(scratch).is_ok_and(|s| s.f_bavail == 0) {
         let folder = std::env::temp_dir();
         message.push_str(&format!("; no space left on device in {}", folder.display()));
     }
