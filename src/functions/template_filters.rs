@@ -188,15 +188,9 @@ fn bounded(
 /// Jinja's `format`, up to a width.
 fn format(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     let args = args.into_values();
-    let text = args.first().and_then(Value::as_str).unwrap_or_default().replace("%%", "");
-    let large = text.split('%').skip(1).any(|spec| {
-        // `%(name)-10.3f`; `*` takes the number from the arguments.
-        let spec = spec.split_once(')').map_or(spec, |(name, rest)| match name.starts_with('(') {
-            true => rest,
-            false => spec,
-        });
-        let end = spec.find(|c: char| !c.is_ascii_digit() && !"-+ #.*".contains(c));
-        let spec = &spec[..end.unwrap_or(spec.len())];
+    let text = args.first().and_then(Value::as_str).unwrap_or_default();
+    let fields = fields(text);
+    let large = fields.iter().any(|(_, spec)| {
         let digits = spec.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
         let wide = |digits: &str| digits.parse().map_or(true, |width: u64| width > MOST_WIDTH);
         digits.into_iter().any(wide) || spec.contains('*') && args.iter().skip(1).any(is_large)
@@ -204,12 +198,39 @@ fn format(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value,
     if large {
         return Err(too_wide());
     }
+    // minijinja reads names byte by byte, and panics within a character.
+    if let Some((name, _)) = fields.iter().find(|(name, _)| !name.is_ascii()) {
+        let message = format!("the name `{name}` in `%(…)` has letters beyond ASCII");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
     let weights = args.iter().map(weight).collect::<Result<Vec<_>, _>>()?;
     // A name may be used as often as it is written.
-    let uses = if text.contains("%(") { text.split('%').count() as u64 } else { 1 };
+    let named = fields.iter().any(|(name, _)| !name.is_empty());
+    let uses = if named { fields.len() as u64 } else { 1 };
     let written = weights.iter().sum::<u64>().saturating_mul(uses);
     charge(state, written.saturating_add(text.len() as u64))?;
     Value::from_function(filters::format).call(state, &args)
+}
+
+/// Of the fields of a printf-style text the names and what is between these and the conversion:
+/// `name` and `-10.3` of `%(name)-10.3f`. A field that is not ended has the rest of the text.
+fn fields(text: &str) -> Vec<(&str, &str)> {
+    let (mut fields, mut rest) = (Vec::new(), text);
+    while let Some((_, after)) = rest.split_once('%') {
+        if let Some(after) = after.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        let (name, after) = match after.strip_prefix('(') {
+            Some(named) => named.split_once(')').unwrap_or((named, "")),
+            None => ("", after),
+        };
+        let end = after.find(|c: char| !c.is_ascii_digit() && !"-+ #.*".contains(c));
+        let (spec, after) = after.split_at(end.unwrap_or(after.len()));
+        fields.push((name, spec));
+        rest = after;
+    }
+    fields
 }
 
 fn is_large(width: &Value) -> bool {
@@ -241,6 +262,8 @@ mod tests {
             "{{ '%1000000000000d' | format(1) }}",
             "{{ '%(a).20000f' | format(a=1) }}",
             "{{ '%*d' | format(1000000000000, 1) }}",
+            "{{ '%(a%b)1000000000d' | format(**{'a%b': 1}) }}",
+            "{{ '%(a%%b)1000000000d' | format(**{'a%%b': 1}) }}",
         ] {
             let error = rendered(text).unwrap_err();
             assert!(error.to_string().contains("a width is above"), "{text}: {error}");
@@ -250,8 +273,18 @@ mod tests {
             ("{{ [1, 2, 3] | batch(2, 0) | list }}", "[[1, 2], [3, 0]]"),
             ("{{ [1, 2, 3] | slice(2) | list }}", "[[1, 2], [3]]"),
             ("{{ '20000 * %5d %% 20000' | format(20000) }}", "20000 * 20000 % 20000"),
+            ("{{ '%(a%b)3d%% of é' | format(**{'a%b': 1}) }}", "  1% of é"),
         ] {
             assert_eq!(rendered(text).unwrap(), wanted, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_beyond_ascii_is_an_error() {
+        for text in ["%(größe)s", "%(é", "%(a%é", "%d %(a) %(é)d"] {
+            let error = rendered(&format!("{{{{ '{text}' | format(1) }}}}")).unwrap_err();
+            assert!(error.to_string().contains("letters beyond ASCII"), "{text}: {error}");
+        }
+        assert_eq!(rendered("{{ 'ö %s é' | format('ü') }}").unwrap(), "ö ü é");
     }
 }
