@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use galeras::operator::{FullConsent, LowerContext, Lowering};
+use galeras::scratch::LazyScratch;
 use galeras::session::session;
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +54,7 @@ fn read(suffix: &str, input: &[u8]) {
 fn context(folder: &Path) -> LowerContext {
     LowerContext {
         session: session(1),
-        scratch: folder.to_path_buf(),
+        scratch: LazyScratch::default(),
         base: folder.to_path_buf(),
         downloads: folder.join("downloads"),
         jobs: 1,
