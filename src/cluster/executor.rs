@@ -55,6 +55,7 @@ pub async fn run_executor(
     scheduler.join(Duration::from_secs(options.patience.into())).await?;
     let folder = ScratchFolder::create()
         .map_err(|source| ClusterError::Listen { address: "a temporary folder".into(), source })?;
+    let _freed = worker.give_memory_back();
     let workshop = Workshop { worker: Arc::new(worker), runtime: Handle::current() };
     let health = ExecutorHealth::new();
     let build = options.build;

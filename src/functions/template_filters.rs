@@ -16,31 +16,37 @@ const MOST_WIDTH: u64 = 10_000;
 /// The width of a filter that is given none.
 const USUAL_WIDTH: i64 = 4;
 
-/// The name of a filter, and how it is made.
-type Filter = (&'static str, fn() -> Value);
+/// The name of a filter, what each item that it is given counts for, and how it is made.
+type Filter = (&'static str, u64, fn() -> Value);
 
-/// Jinja's filters that make a text or a list of another, at most a few times as large.
-const COPYING: [Filter; 20] = [
-    ("capitalize", || Value::from_function(filters::capitalize)),
-    ("chain", || Value::from_function(filters::chain)),
-    ("dictsort", || Value::from_function(filters::dictsort)),
-    ("groupby", || Value::from_function(filters::groupby)),
-    ("items", || Value::from_function(filters::items)),
-    ("lines", || Value::from_function(filters::lines)),
-    ("lower", || Value::from_function(filters::lower)),
-    ("map", || Value::from_function(filters::map)),
-    ("reject", || Value::from_function(filters::reject)),
-    ("rejectattr", || Value::from_function(filters::rejectattr)),
-    ("reverse", || Value::from_function(filters::reverse)),
-    ("select", || Value::from_function(filters::select)),
-    ("selectattr", || Value::from_function(filters::selectattr)),
-    ("sort", || Value::from_function(filters::sort)),
-    ("split", || Value::from_function(filters::split)),
-    ("title", || Value::from_function(filters::title)),
-    ("trim", || Value::from_function(filters::trim)),
-    ("unique", || Value::from_function(filters::unique)),
-    ("upper", || Value::from_function(filters::upper)),
-    ("zip", || Value::from_function(filters::zip)),
+/// What counts for an item that is compared with others, many times, in its lower case.
+const COMPARED: u64 = 8 * ITEM_BYTES;
+
+/// Jinja's filters that go through a text or a list, or make one at most a few times as large. Those for
+/// lists take a text as the list of its characters.
+const COPYING: [Filter; 22] = [
+    ("capitalize", 0, || Value::from_function(filters::capitalize)),
+    ("chain", ITEM_BYTES, || Value::from_function(filters::chain)),
+    ("dictsort", COMPARED, || Value::from_function(filters::dictsort)),
+    ("groupby", COMPARED, || Value::from_function(filters::groupby)),
+    ("items", ITEM_BYTES, || Value::from_function(filters::items)),
+    ("lines", 0, || Value::from_function(filters::lines)),
+    ("lower", 0, || Value::from_function(filters::lower)),
+    ("map", ITEM_BYTES, || Value::from_function(filters::map)),
+    ("max", ITEM_BYTES, || Value::from_function(filters::max)),
+    ("min", ITEM_BYTES, || Value::from_function(filters::min)),
+    ("reject", ITEM_BYTES, || Value::from_function(filters::reject)),
+    ("rejectattr", ITEM_BYTES, || Value::from_function(filters::rejectattr)),
+    ("reverse", 0, || Value::from_function(filters::reverse)),
+    ("select", ITEM_BYTES, || Value::from_function(filters::select)),
+    ("selectattr", ITEM_BYTES, || Value::from_function(filters::selectattr)),
+    ("sort", COMPARED, || Value::from_function(filters::sort)),
+    ("split", 0, || Value::from_function(filters::split)),
+    ("title", 0, || Value::from_function(filters::title)),
+    ("trim", 0, || Value::from_function(filters::trim)),
+    ("unique", COMPARED, || Value::from_function(filters::unique)),
+    ("upper", 0, || Value::from_function(filters::upper)),
+    ("zip", ITEM_BYTES, || Value::from_function(filters::zip)),
 ];
 
 /// Adds the filters.
@@ -55,14 +61,22 @@ pub(super) fn add(environment: &mut Environment<'_>) {
     environment.add_filter("list", list);
     environment.add_filter("string", string);
     environment.add_filter("sum", sum);
-    for (name, filter) in COPYING {
+    for (name, item, filter) in COPYING {
         let filter = filter();
         let counted = move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
-            let made = filter.call(state, &args.into_values())?;
+            let args = args.into_values();
+            let given: u64 = args.iter().map(given).sum();
+            charge(state, given.saturating_mul(item))?;
+            let made = filter.call(state, &args)?;
             charge(state, size(&made)).map(|()| made)
         };
         environment.add_filter(name, counted);
     }
+}
+
+/// How many items a filter for lists is given with a value.
+fn given(value: &Value) -> u64 {
+    value.as_str().map_or_else(|| items(value), |text| text.chars().count() as u64)
 }
 
 /// Jinja's `replace`, up to a length.
@@ -79,11 +93,8 @@ fn replace(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value
 /// Jinja's `list`, up to a length.
 fn list(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     let args = args.into_values();
-    let bytes = args.first().map_or(0, |value| match value.as_str() {
-        Some(text) => text.len() as u64,
-        None => size(value),
-    });
-    charge(state, bytes)?;
+    let items = args.first().map_or(0, given);
+    charge(state, items.saturating_mul(ITEM_BYTES))?;
     Value::from_function(filters::list).call(state, &args)
 }
 
@@ -286,5 +297,18 @@ mod tests {
             assert!(error.to_string().contains("letters beyond ASCII"), "{text}: {error}");
         }
         assert_eq!(rendered("{{ 'ö %s é' | format('ü') }}").unwrap(), "ö ü é");
+    }
+
+    #[test]
+    fn a_text_that_is_taken_as_characters_may_not_be_long() {
+        let doubled = |times: usize| format!("'abcd'{}", " | replace('', 'abcdefg')".repeat(times));
+        for filter in ["sort", "unique", "sort | reverse", "list", "max", "map('upper') | list"] {
+            // 4 characters, then 39, 319, …: 1.3 and 10 million at last.
+            let rendered =
+                |times| rendered(&format!("{{{{ {} | {filter} | first }}}}", doubled(times)));
+            assert!(rendered(4).is_ok(), "{filter}");
+            let error = rendered(7).unwrap_err();
+            assert!(error.to_string().contains("the template makes"), "{filter}: {error}");
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! Memory that was freed goes back to the system while a run goes on.
+//! Memory that was freed goes back to the system while a run goes on, or an executor of a cluster.
 //!
 //! The allocator of glibc keeps what a thread frees for the next thread that asks, in as many places
 //! as there were threads at a time. With ten million rows a step frees and asks for gigabytes, and
-//! after minutes held half as much again as it needed. So when a process has more than its run was
-//! given, what is free is given back.
+//! after minutes held half as much again as it needed. So when a process has more than it was given,
+//! what is free is given back.
 //!
 //! Does not live here: how much memory a step takes (`context`).
 
@@ -17,11 +17,11 @@ use tokio_util::task::AbortOnDropHandle;
 const EVERY: Duration = Duration::from_millis(500);
 
 /// To give back costs tens of milliseconds. It is done again after the process has grown by one of
-/// so many parts of the memory of the run.
+/// so many parts of the memory that it was given.
 const GROWN: u64 = 8;
 
 /// Gives back what is free whenever the process has more than `memory` bytes, until this is dropped.
-pub(super) fn give_back(memory: usize) -> AbortOnDropHandle<()> {
+pub(in crate::runner) fn give_back(memory: usize) -> AbortOnDropHandle<()> {
     let memory = memory as u64;
     AbortOnDropHandle::new(tokio::spawn(async move {
         let mut kept = 0;

@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::context::{Resources, StepContext, StepTask, Surroundings};
 use super::super::error::RunError;
 use super::super::fan_out_step::{self, OpenedRows, Share};
+use super::super::freed_memory::give_back;
 use super::super::row_step::{self, RowInput};
 use super::super::step_work::StepWork;
 use super::order::{
@@ -98,6 +100,11 @@ impl Worker {
         let build = build_stamp(&registry);
         let (orders, failed) = (Mutex::default(), Mutex::default());
         Self { name, build, registry, store, downloads, resources, orders, failed }
+    }
+
+    /// Gives memory back that its items freed, until what is returned is dropped.
+    pub fn give_memory_back(&self) -> AbortOnDropHandle<()> {
+        give_back(self.resources.memory.saturating_mul(self.resources.jobs))
     }
 
     /// Does an item of a job, unless it is done already, and says in the store how it ended.
