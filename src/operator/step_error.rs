@@ -145,7 +145,15 @@ impl From<io::Error> for StepError {
 
 /// DataFusion's message without its wrappers, back traces and layer names.
 pub fn plain_message(error: &DataFusionError) -> String {
-    let text = error.find_root().strip_backtrace();
+    let root = error.find_root();
+    let text = root.strip_backtrace();
+    if let DataFusionError::ExecutionJoin(task) = root
+        && task.is_panic()
+    {
+        // `task 7 panicked with message "…"`
+        let said = text.split_once('"').map(|(_, said)| said.trim_end_matches('"'));
+        return format!("a library gave up: {}", said.unwrap_or(&text));
+    }
     let text = text.strip_prefix("Error during planning: ").unwrap_or(&text);
     let text = text.strip_prefix("Schema error: ").unwrap_or(text);
     let text = text.strip_prefix("Execution error: ").unwrap_or(text);
@@ -171,6 +179,15 @@ mod tests {
         assert_eq!(named.to_string(), "cannot write the model");
         let bottom = cause::chain(&named).last().map(ToString::to_string);
         assert_eq!(bottom.as_deref(), Some("No space left on device (os error 28)"));
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_a_library_that_gave_up() {
+        let task = tokio::spawn(async { [1, 2][..std::hint::black_box(9)].len() });
+        let panicked = Box::new(task.await.unwrap_err());
+        let error = DataFusionError::ExecutionJoin(panicked).context("reading");
+        let message = plain_message(&error);
+        assert!(message.starts_with("a library gave up: range end"), "{message}");
     }
 
     #[test]

@@ -110,7 +110,8 @@ struct Footer {
 }
 
 impl Footer {
-    /// `None` if it is not Thrift.
+    /// `None` if it is not Thrift, or a value is of another kind than the format says: the library
+    /// reads it all the same, as something else.
     fn read(bytes: &[u8]) -> Option<Self> {
         let mut footer = Self::default();
         let mut reader = Reader::new(bytes);
@@ -124,6 +125,7 @@ impl Footer {
                         Some(())
                     }
                     (5, Kind::I32) => reader.integer().map(|number| element.children = number),
+                    (3..=5, _) => None,
                     _ => reader.skip(kind),
                 })?;
                 footer.schema.push(element);
@@ -131,6 +133,7 @@ impl Footer {
             }),
             (3, Kind::I64) => reader.integer().map(|rows| footer.rows = rows),
             (4, Kind::List) => reader.list(Kind::Struct, |reader| footer.row_group(reader)),
+            (2..=4, _) => None,
             _ => reader.skip(kind),
         })?;
         Some(footer)
@@ -144,6 +147,7 @@ impl Footer {
                 self.column_chunk(reader)
             }),
             (3, Kind::I64) => reader.integer().map(|number| rows = number),
+            (1 | 3, _) => None,
             _ => reader.skip(kind),
         })?;
         self.group_rows.push(rows);
@@ -159,12 +163,14 @@ impl Footer {
                 (7, Kind::I64) => reader.integer().map(|number| length = number),
                 (9, Kind::I64) => reader.integer().map(|number| data = number),
                 (11, Kind::I64) => reader.integer().map(|number| dictionary = Some(number)),
+                (7 | 9 | 11, _) => None,
                 _ => reader.skip(kind),
             }),
             (4, Kind::I64) => reader.integer().map(|number| offsets.0 = number),
             (5, Kind::I32) => reader.integer().map(|number| offsets.1 = number),
             (6, Kind::I64) => reader.integer().map(|number| statistics.0 = number),
             (7, Kind::I32) => reader.integer().map(|number| statistics.1 = number),
+            (3..=7, _) => None,
             _ => reader.skip(kind),
         })?;
         self.parts.extend([(dictionary.unwrap_or(data), length), offsets, statistics]);

@@ -8,8 +8,10 @@ const MAX_DEPTH: usize = 32;
 /// What kind of value comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A truth value, which within a struct has no bytes of its own.
+    /// A truth value in a list.
     Bool,
+    /// One of a struct, which has no bytes of its own.
+    Flag,
     I8,
     I16,
     I32,
@@ -76,9 +78,8 @@ impl<'a> Reader<'a> {
                 step => id.checked_add(i64::from(step))?,
             };
             // The value of a truth is in its header.
-            if kind != Kind::Bool {
-                on_field(self, id, kind)?;
-            }
+            let kind = if kind == Kind::Bool { Kind::Flag } else { kind };
+            on_field(self, id, kind)?;
         }
     }
 
@@ -119,6 +120,7 @@ impl<'a> Reader<'a> {
     /// Passes over a value.
     pub(super) fn skip(&mut self, kind: Kind) -> Option<()> {
         match kind {
+            Kind::Flag => Some(()),
             Kind::Bool | Kind::I8 => self.take(1).map(drop),
             Kind::I16 | Kind::I32 | Kind::I64 => self.varint().map(drop),
             Kind::Double => self.take(8).map(drop),
@@ -220,6 +222,6 @@ mod tests {
             reader.skip(kind)
         });
         assert_eq!(read, Some(()));
-        assert_eq!(found, [(3, Kind::I32), (20, Kind::Binary)]);
+        assert_eq!(found, [(1, Kind::Flag), (3, Kind::I32), (20, Kind::Binary)]);
     }
 }
