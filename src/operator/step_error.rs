@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
+use tokio::task::JoinError;
 
 use crate::cause;
 
@@ -145,19 +147,23 @@ impl From<io::Error> for StepError {
 
 /// DataFusion's message without its wrappers, back traces and layer names.
 pub fn plain_message(error: &DataFusionError) -> String {
-    let root = error.find_root();
-    let text = root.strip_backtrace();
-    if let DataFusionError::ExecutionJoin(task) = root
-        && task.is_panic()
-    {
+    if let Some(task) = cause::chain(error).find_map(panicked_task) {
         // `task 7 panicked with message "…"`
+        let text = task.to_string();
         let said = text.split_once('"').map(|(_, said)| said.trim_end_matches('"'));
         return format!("a library gave up: {}", said.unwrap_or(&text));
     }
+    let text = error.find_root().strip_backtrace();
     let text = text.strip_prefix("Error during planning: ").unwrap_or(&text);
     let text = text.strip_prefix("Schema error: ").unwrap_or(text);
     let text = text.strip_prefix("Execution error: ").unwrap_or(text);
     text.strip_prefix("External error: ").unwrap_or(text).trim().to_string()
+}
+
+/// The task that panicked, if this is what says so. Repartitioning shares it among its readers.
+fn panicked_task<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a JoinError> {
+    let shared = || cause.downcast_ref::<Arc<JoinError>>().map(Arc::as_ref);
+    cause.downcast_ref().or_else(shared).filter(|task: &&JoinError| task.is_panic())
 }
 
 #[cfg(test)]
@@ -183,11 +189,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_panics_is_a_library_that_gave_up() {
-        let task = tokio::spawn(async { [1, 2][..std::hint::black_box(9)].len() });
-        let panicked = Box::new(task.await.unwrap_err());
-        let error = DataFusionError::ExecutionJoin(panicked).context("reading");
-        let message = plain_message(&error);
-        assert!(message.starts_with("a library gave up: range end"), "{message}");
+        let panicked = || async {
+            tokio::spawn(async { [1, 2][..std::hint::black_box(9)].len() }).await.unwrap_err()
+        };
+        let join = DataFusionError::ExecutionJoin(Box::new(panicked().await));
+        let shared = DataFusionError::External(Box::new(Arc::new(panicked().await)));
+        let parquet = parquet::errors::ParquetError::External(Box::new(panicked().await));
+        for error in [join, shared, parquet.into()] {
+            let message = plain_message(&error.context("reading"));
+            assert!(message.starts_with("a library gave up: range end"), "{message}");
+        }
     }
 
     #[test]

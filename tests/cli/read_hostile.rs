@@ -90,6 +90,25 @@ fn no_flipped_byte_of_a_parquet_file_ends_the_program() {
 }
 
 #[test]
+fn files_that_made_a_library_panic_are_errors_that_name_them() {
+    let folder = crate::harness::package().join("../fuzz/corpus/read_parquet");
+    for (name, code, said) in [
+        ("page_beyond_its_column", 1, "a library gave up: range end out of bounds"),
+        ("bits_beyond_a_word", 2, "its footer is damaged"),
+        ("schema_of_no_type", 2, "its reader gave up"),
+    ] {
+        let project = project("d.parquet", std::fs::read(folder.join(name)).unwrap());
+        let outcome = project.run(&["run", "w.yaml"]).exits(code);
+        ends_well(&outcome);
+        let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in ["cannot read `d.parquet`", said] {
+            assert!(flat.contains(word), "{name}: {outcome}");
+        }
+        assert!(files_below(&project.path("cache/blobs")).is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn a_damaged_stored_table_ends_no_verb() {
     let sound = project("d.parquet", parquet(&["id", "n"]));
     sound.write(
