@@ -32,6 +32,8 @@ mod ops;
 mod origin;
 mod past_runs;
 mod path;
+#[cfg(test)]
+mod plan_tests;
 mod plot;
 mod recall;
 mod recomputed;

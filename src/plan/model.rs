@@ -99,19 +99,20 @@ impl Plan {
         with_ancestors(&self.steps, steps.iter().copied())
     }
 
-    /// How many of the `wanted` steps may be computed at the same time as this one: neither of both
-    /// needs the other.
-    pub fn independent_of(&self, step: usize, wanted: &[bool]) -> usize {
-        let mut related = vec![false; self.steps.len()];
-        self.with_ancestors(&[step]).into_iter().for_each(|i| related[i] = true);
+    /// How many of the `wanted` steps may be computed at the same time as this one, counted up to
+    /// `most`: neither of both needs the other.
+    pub fn independent_of(&self, step: usize, wanted: &[bool], most: usize) -> usize {
+        let mut needed = vec![false; self.steps.len()];
+        self.with_ancestors(&[step]).into_iter().for_each(|i| needed[i] = true);
+        // What comes before a step does not need it.
+        let before = (0..step).filter(|i| wanted[*i] && !needed[*i]).take(most).count();
         let mut after = vec![false; self.steps.len()];
         after[step] = true;
-        for i in step + 1..self.steps.len() {
-            if self.steps[i].upstream().any(|u| after[u]) {
-                (after[i], related[i]) = (true, true);
-            }
-        }
-        (0..related.len()).filter(|i| wanted[*i] && !related[*i]).count()
+        let behind = (step + 1..self.steps.len()).filter(|i| {
+            after[*i] = self.steps[*i].upstream().any(|u| after[u]);
+            wanted[*i] && !after[*i]
+        });
+        before + behind.take(most - before).count()
     }
 }
 

@@ -17,6 +17,9 @@ use crate::store::Store;
 /// While a step is computed, the run tells how far it is this often.
 const TICK: Duration = Duration::from_secs(1);
 
+/// One part in so many of the time goes to estimates of what is left, at most.
+const ESTIMATE_SHARE: u32 = 100;
+
 /// Before a step has computed for so long, and so much, its speed says little.
 const LEAST_TIME: Duration = Duration::from_secs(3);
 const LEAST_SHARE: u64 = 50;
@@ -53,6 +56,15 @@ struct RunState {
     /// Seconds that steps of this run took, and that they were expected to take.
     took: f64,
     foreseen: f64,
+    /// What was last told of the time that is left.
+    estimate: Option<Estimate>,
+}
+
+/// An estimate of the time that is left.
+struct Estimate {
+    made: Instant,
+    good_until: Instant,
+    seconds: Option<f64>,
 }
 
 /// Where a step is.
@@ -99,6 +111,7 @@ impl RunProgress {
             expected: None,
             took: 0.0,
             foreseen: 0.0,
+            estimate: None,
             plan,
         };
         Self { events, state: Mutex::new(state), ticks: OnceLock::new() }
@@ -126,7 +139,8 @@ impl RunProgress {
         let task = tokio::spawn(async move {
             let expected = expectations(&plan, &history, &store, &force).await;
             if let Some(progress) = progress.upgrade() {
-                progress.state().expected = Some(expected);
+                let mut state = progress.state();
+                (state.expected, state.estimate) = (Some(expected), None);
             }
             let mut ticks = tokio::time::interval(TICK);
             loop {
@@ -152,12 +166,12 @@ impl RunProgress {
     /// Tells how far the run is, while a step is computed.
     fn tell(&self) {
         let told = {
-            let state = self.state();
+            let mut state = self.state();
             let running = |phase: &Phase| matches!(phase, Phase::Running { .. });
             state.steps.iter().any(running).then(|| RunEvent::RunProgress {
                 begun: state.begun,
                 steps: state.wanted,
-                seconds_left: state.seconds_left(Instant::now()),
+                seconds_left: state.estimated(Instant::now()),
             })
         };
         if let Some(event) = told {
@@ -291,6 +305,22 @@ impl RunState {
             true => (self.took / self.foreseen).clamp(1.0 / MOST_DRIFT, MOST_DRIFT),
             false => 1.0,
         }
+    }
+
+    /// The seconds that the rest of the run takes, by an estimate that may be some time old: each
+    /// looks at all steps, and with thousands of them it would take longer than many a step.
+    fn estimated(&mut self, now: Instant) -> Option<f64> {
+        if let Some(last) = &self.estimate
+            && now < last.good_until
+        {
+            let since = now.saturating_duration_since(last.made).as_secs_f64();
+            return last.seconds.map(|seconds| (seconds - since).max(0.0));
+        }
+        let seconds = self.seconds_left(now);
+        let took = now.elapsed();
+        self.estimate =
+            Some(Estimate { made: now, good_until: now + ESTIMATE_SHARE * took, seconds });
+        seconds
     }
 
     /// The seconds that the rest of the run takes; nothing if that of one step is not known.

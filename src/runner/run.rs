@@ -486,7 +486,7 @@ impl Runner {
         });
         let (events, RunOptions { cancel, consent, resources, .. }) = (&self.events, &self.options);
         let budget = self.spending.budget(i);
-        let beside = self.plan.independent_of(i, &self.wanted).min(resources.jobs.max(1) - 1);
+        let beside = self.plan.independent_of(i, &self.wanted, resources.jobs.max(1) - 1);
         let resources = Resources { memory: resources.memory / (beside + 1), ..*resources };
         let surroundings = Surroundings { events, cancel, consent, budget, resources };
         let bytes = input_size(step, done).map(|(_, bytes)| bytes);
