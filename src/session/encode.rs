@@ -23,6 +23,8 @@ const ROW_GROUP_ROWS: usize = if cfg!(test) { 1024 } else { 32 * 1024 };
 
 /// From here on a higher level takes much more time and saves little.
 const ZSTD_LEVEL: i32 = 3;
+/// The bytes that a file takes on most disks at least.
+const BLOCK: usize = 4 << 10;
 /// Bytes of the distinct values of a column of a row group: of more, the rest is stored as it is.
 const DICTIONARY_BYTES: usize = 8 << 20;
 
@@ -58,7 +60,7 @@ pub(crate) fn encode<W: Write + Send>(
         }
     };
     batches = next_group(batches, &mut layering)?;
-    let properties = properties_of(batches.first(), layering.as_ref());
+    let properties = properties_of(&batches, layering.as_ref());
     let writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))?;
     let (mut file, factory) = writer.into_serialized_writer()?;
     let mut number = 0;
@@ -101,12 +103,17 @@ fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
     batches
 }
 
-fn properties_of(first: Option<&RecordBatch>, layering: Option<&Layering>) -> WriterProperties {
+/// How a file is written whose first row group has these batches.
+fn properties_of(batches: &[RecordBatch], layering: Option<&Layering>) -> WriterProperties {
+    let compression = match fits_a_block(batches) {
+        true => Compression::UNCOMPRESSED,
+        false => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()),
+    };
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
+        .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_created_by("galeras".to_string());
-    for (name, repeats) in first.into_iter().flat_map(long_texts) {
+    for (name, repeats) in batches.first().into_iter().flat_map(long_texts) {
         let column = ColumnPath::from(name);
         properties = match repeats {
             true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
@@ -121,6 +128,17 @@ fn properties_of(first: Option<&RecordBatch>, layering: Option<&Layering>) -> Wr
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
     properties.build()
+}
+
+/// Whether the rows fit a block of a disk as they are. To compress them saves nothing, and what it
+/// takes to begin, for each column when it is written and when it is read, is most of the work.
+fn fits_a_block(batches: &[RecordBatch]) -> bool {
+    let columns = batches.iter().flat_map(RecordBatch::columns);
+    // What the lists of a slice hold is not known without a look at each.
+    let flat = columns.clone().all(|column| !column.data_type().is_nested());
+    let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(BLOCK));
+    flat && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
+        && bytes.sum::<usize>() <= BLOCK
 }
 
 /// The text columns whose values are long on average, and whether these repeat: as the code of a
@@ -236,6 +254,7 @@ mod tests {
     use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder, StructArray};
     use arrow::datatypes::{DataType, Field, Schema};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::file::metadata::ColumnChunkMetaData;
 
     use super::*;
 
@@ -286,5 +305,27 @@ mod tests {
         let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, None, || None).unwrap().out;
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
         assert_eq!(reader.build().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_what_fits_a_block_is_not_compressed() {
+        let flat = |start, rows| batch(start, rows).project(&[0]).unwrap();
+        for (batch, compressed) in [
+            (flat(0, 500), false),
+            // Whatever it is cut from.
+            (flat(0, 5000).slice(100, 500), false),
+            (flat(0, 520), true),
+            (batch(0, 10), true),
+        ] {
+            let schema = batch.schema();
+            let mut rest = vec![batch].into_iter();
+            let encoded = encode(Vec::new(), schema, 1, None, || rest.next()).unwrap();
+            let bytes = bytes::Bytes::from(encoded.out);
+            let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+            let columns = reader.metadata().row_group(0).columns();
+            let are =
+                |column: &ColumnChunkMetaData| column.compression() != Compression::UNCOMPRESSED;
+            assert!(columns.iter().all(|column| are(column) == compressed), "{columns:?}");
+        }
     }
 }
