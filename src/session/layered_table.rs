@@ -72,7 +72,7 @@ impl TableProvider for LayeredTable {
         _: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let stored = Arc::new(StoredObject::open(&self.store, &self.blob).await?);
-        let planned = Planned::new(&stored, &self.schema, projection.map(Vec::as_slice))?;
+        let planned = Planned::new(stored.schema(), &self.schema, projection.map(Vec::as_slice))?;
         let groups: Vec<usize> = kept_groups(&stored, filters);
         let count = state.config().target_partitions().clamp(1, groups.len().max(1));
         let rows = |group: &usize| stored.groups()[*group].end - stored.groups()[*group].start;
@@ -82,23 +82,7 @@ impl TableProvider for LayeredTable {
         if parts.is_empty() {
             parts.push(Vec::new());
         }
-        let order = self.key.iter().map_while(|name| {
-            let options = SortOptions { descending: false, nulls_first: true };
-            Some(PhysicalSortExpr::new(col(name, &planned.schema).ok()?, options))
-        });
-        let order: Vec<PhysicalSortExpr> = order.collect();
-        let schema = Arc::clone(&planned.schema);
-        let equivalences = match order.is_empty() {
-            true => EquivalenceProperties::new(schema),
-            false => EquivalenceProperties::new_with_orderings(schema, [order]),
-        };
-        let partitioning = Partitioning::UnknownPartitioning(parts.len());
-        let properties = PlanProperties::new(
-            equivalences,
-            partitioning,
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let properties = stored_properties(&planned.schema, &self.key, parts.len());
         Ok(Arc::new(LayeredScan {
             stored,
             planned: Arc::new(planned),
@@ -107,6 +91,30 @@ impl TableProvider for LayeredTable {
             properties: Arc::new(properties),
         }))
     }
+}
+
+/// What plans know of rows that are read from a stored table: they come in the order of the key, as
+/// far as its columns are read.
+pub(super) fn stored_properties(
+    schema: &SchemaRef,
+    key: &[String],
+    partitions: usize,
+) -> PlanProperties {
+    let order = key.iter().map_while(|name| {
+        let options = SortOptions { descending: false, nulls_first: true };
+        Some(PhysicalSortExpr::new(col(name, schema).ok()?, options))
+    });
+    let order: Vec<PhysicalSortExpr> = order.collect();
+    let equivalences = match order.is_empty() {
+        true => EquivalenceProperties::new(Arc::clone(schema)),
+        false => EquivalenceProperties::new_with_orderings(Arc::clone(schema), [order]),
+    };
+    PlanProperties::new(
+        equivalences,
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    )
 }
 
 /// A column that must have one value for a row to be kept.
@@ -177,7 +185,7 @@ impl Planned {
     /// # Errors
     /// If the stored table lacks one.
     pub(super) fn new(
-        stored: &StoredObject,
+        stored: &SchemaRef,
         schema: &SchemaRef,
         projection: Option<&[usize]>,
     ) -> Result<Self> {
@@ -185,9 +193,14 @@ impl Planned {
             Some(columns) => Arc::new(schema.project(columns)?),
             None => Arc::clone(schema),
         };
-        let columns = schema.fields().iter().map(|field| stored.schema().index_of(field.name()));
+        let columns = schema.fields().iter().map(|field| stored.index_of(field.name()));
         let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
         Ok(Self { schema, columns })
+    }
+
+    /// The columns as they were planned.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// Where the stored table has them.

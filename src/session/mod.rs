@@ -24,6 +24,7 @@ mod parquet_metadata;
 mod published_shape;
 mod recursion;
 mod scan;
+mod small_table;
 mod sql_depth;
 mod sql_mistake;
 mod sql_words;

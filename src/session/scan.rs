@@ -15,6 +15,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
 use super::layered_table::LayeredTable;
+use super::small_table::{SMALL_BYTES, SmallTable};
 use super::stored_object::{StoredObject, check_stored};
 use super::write::column;
 use crate::digest::Digest;
@@ -36,11 +37,16 @@ pub fn scan(
     let schema = table.stored();
     let known = |name: &&String| schema.field_with_name(name).is_ok();
     let key: Vec<String> = table.key.iter().filter(known).cloned().collect();
-    let stored = if stored.layers.is_empty() {
+    let stored = if !stored.layers.is_empty() {
+        layered(session, store, stored, schema, key)?
+    } else if let Some(file) =
+        store.local_blob(&stored.blob).filter(|_| stored.bytes <= SMALL_BYTES)
+    {
+        check_stored(store, &stored.blob)?;
+        session.read_table(Arc::new(SmallTable { file, schema, key }))?
+    } else {
         let order = key.iter().map(|name| column(name).sort(true, true)).collect();
         listing(session, store, &[stored.blob], schema, order)?
-    } else {
-        layered(session, store, stored, schema, key)?
     };
     if table.schema.fields().iter().any(|f| is_virtual(f)) {
         let columns = table.schema.fields().iter().map(|f| {

@@ -45,7 +45,7 @@ pub async fn scan_range(
         .map(|(group, rows)| (group, vec![rows]))
         .collect();
     let schema = table.stored();
-    let planned = Planned::new(&stored, &schema, None)?;
+    let planned = Planned::new(stored.schema(), &schema, None)?;
     let batches: Vec<RecordBatch> = stored
         .read(planned.columns(), parts, BATCH_ROWS)
         .and_then(async |batch| planned.batch(batch))
