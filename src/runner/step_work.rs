@@ -167,8 +167,8 @@ impl PortWriter<'_> {
 
     /// One table after the other. The rows of the first are the progress of the step, if `counts`.
     async fn ports(&self, ports: Ports, counts: bool) -> Result<Vec<PortArtifact>, RunError> {
-        let mut artifacts = Vec::with_capacity(ports.len());
-        let last = ports.len().saturating_sub(1);
+        let (store, threads) = (&self.cx.store, self.cx.jobs);
+        let mut tables = Vec::with_capacity(ports.len());
         for (at, (name, df)) in ports.into_iter().enumerate() {
             let rows = AtomicU64::new(0);
             let on_rows = |n| {
@@ -177,16 +177,11 @@ impl PortWriter<'_> {
                     self.cx.progress(before + n);
                 }
             };
-            let on_encoded = || {
-                if at == last {
-                    self.turn.end();
-                }
-            };
             let table = self.open(name, df).await?;
-            let (store, threads) = (&self.cx.store, self.cx.jobs);
-            artifacts.push(table.store(name, store, threads, on_rows, on_encoded).await?);
+            tables.push(table.encode(name, store, threads, on_rows).await?);
         }
-        Ok(artifacts)
+        self.turn.end();
+        Ok(try_join_all(tables.into_iter().map(|table| table.commit(store))).await?)
     }
 
     /// All tables of a row step while its rows are computed.

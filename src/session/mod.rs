@@ -62,4 +62,4 @@ pub use stored_rows::stored_rows;
 pub use text_search::contains_ascii;
 pub use unnested_groups::dropped_group_columns;
 pub use whole_table::{WholeTableError, store_whole, whole_file, whole_temporary};
-pub use write::{OpenTable, StoreTableError, column, open_table, sorted_by_key};
+pub use write::{EncodedTable, OpenTable, StoreTableError, column, open_table, sorted_by_key};

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::base_table::BaseTable;
-use super::blob_encoding::BlobEncoding;
+use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
 use super::layering::Bases;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
@@ -111,13 +111,30 @@ impl OpenTable {
     /// If the plan fails, a column that may not be null has nulls, two rows have the same key, or
     /// the store cannot be written.
     pub async fn store(
-        mut self,
+        self,
         port: &str,
         store: &Store,
         threads: usize,
         on_rows: impl Fn(u64),
         on_encoded: impl FnOnce(),
     ) -> Result<PortArtifact, StoreTableError> {
+        let encoded = self.encode(port, store, threads, on_rows).await?;
+        on_encoded();
+        encoded.commit(store).await
+    }
+
+    /// Computes the rows and encodes them, on so many threads: all of [`OpenTable::store`] but for
+    /// the wait for the disk.
+    ///
+    /// # Errors
+    /// Those of [`OpenTable::store`].
+    pub async fn encode(
+        mut self,
+        port: &str,
+        store: &Store,
+        threads: usize,
+        on_rows: impl Fn(u64),
+    ) -> Result<EncodedTable, StoreTableError> {
         let mut order = KeyOrder::new(&self.schema, &self.key)?;
         let (tables, key) = (std::mem::take(&mut self.bases), self.key.clone());
         let bases = (!tables.is_empty()).then(|| Bases { store: store.clone(), tables, key });
@@ -130,7 +147,33 @@ impl OpenTable {
                 break;
             }
         }
-        sink.finish(store, port, self.key, on_encoded).await
+        let (blob, columns, rows) = sink.finish().await?;
+        Ok(EncodedTable { port: port.to_string(), key: self.key, columns, rows, blob })
+    }
+}
+
+/// A table whose file is complete, but neither durable nor in the store.
+pub struct EncodedTable {
+    port: String,
+    key: Vec<String>,
+    columns: Vec<ColumnDigest>,
+    rows: u64,
+    blob: EncodedBlob,
+}
+
+impl EncodedTable {
+    /// Puts it into the store.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn commit(self, store: &Store) -> Result<PortArtifact, StoreTableError> {
+        let Self { port, key, columns, rows, blob } = self;
+        let blob = blob.commit(store).await?;
+        let digest = table_digest(&columns, rows);
+        let layers = blob.layers.iter().map(|layer| store.layer(layer));
+        let layers = layers.collect::<Result<_, _>>()?;
+        let (bytes, blob) = (blob.bytes, blob.digest);
+        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns, layers })
     }
 }
 
@@ -213,27 +256,15 @@ impl ArtifactSink {
         self.to_hasher.send(batch.clone()).await.is_ok() && self.to_writer.send(batch).await.is_ok()
     }
 
-    async fn finish(
-        self,
-        store: &Store,
-        port: &str,
-        key: Vec<String>,
-        on_encoded: impl FnOnce(),
-    ) -> Result<PortArtifact, StoreTableError> {
+    /// The file, and the digests and the number of the rows.
+    async fn finish(self) -> Result<(EncodedBlob, Vec<ColumnDigest>, u64), StoreTableError> {
         let Self { to_hasher, to_writer, hasher, writer } = self;
         drop((to_hasher, to_writer));
         let encoded = writer.finish().await;
         let panicked = |_| StepError::new("a writer thread panicked");
         // What is wrong with the rows says more than that they could not be written.
         let (columns, rows) = hasher.await.map_err(panicked)??;
-        let encoded = encoded?;
-        on_encoded();
-        let blob = encoded.commit(store).await?;
-        let digest = table_digest(&columns, rows);
-        let layers = blob.layers.iter().map(|layer| store.layer(layer));
-        let layers = layers.collect::<Result<_, _>>()?;
-        let (port, bytes, blob) = (port.to_string(), blob.bytes, blob.digest);
-        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns, layers })
+        Ok((encoded?, columns, rows))
     }
 }
 
