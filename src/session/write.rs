@@ -2,7 +2,7 @@
 //! hashed and written as Parquet.
 //!
 //! Hashing and encoding run on threads of their own, behind bounded channels, while the plan
-//! computes the next rows.
+//! computes the next rows, unless there are but a few.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -32,6 +32,9 @@ use crate::workflow::quote;
 
 /// Batches that may wait for a writer thread.
 const QUEUE: usize = 8;
+
+/// Below this a table is not handed over batch by batch.
+const HELD_BYTES: usize = 64 << 10;
 
 /// Why a table was not stored.
 #[derive(Debug, thiserror::Error)]
@@ -138,16 +141,32 @@ impl OpenTable {
         let mut order = KeyOrder::new(&self.schema, &self.key)?;
         let (tables, key) = (std::mem::take(&mut self.bases), self.key.clone());
         let bases = (!tables.is_empty()).then(|| Bases { store: store.clone(), tables, key });
-        let mut sink = ArtifactSink::new(store, Arc::clone(&self.schema), threads, bases)?;
+        let (mut held, mut bytes) = (Vec::new(), 0);
+        let mut sink: Option<ArtifactSink> = None;
         while let Some(batch) = self.rows.next().await {
             let batch = conform(batch?, &self.schema)?;
             order.check(&batch)?;
             on_rows(batch.num_rows() as u64);
-            if !sink.send(batch).await {
+            bytes += batch.get_array_memory_size();
+            held.push(batch);
+            if sink.is_none() && bytes < HELD_BYTES {
+                continue;
+            }
+            let sink = match &mut sink {
+                Some(sink) => sink,
+                None => {
+                    let schema = Arc::clone(&self.schema);
+                    sink.insert(ArtifactSink::new(store, schema, threads, bases.clone())?)
+                }
+            };
+            if !sink.send_all(&mut held).await {
                 break;
             }
         }
-        let (blob, columns, rows) = sink.finish().await?;
+        let (blob, columns, rows) = match sink {
+            Some(sink) => sink.finish().await?,
+            None => small(store, &self.schema, held, bases).await?,
+        };
         Ok(EncodedTable { port: port.to_string(), key: self.key, columns, rows, blob })
     }
 }
@@ -251,9 +270,16 @@ impl ArtifactSink {
         Ok(Self { to_hasher, to_writer, hasher, writer })
     }
 
-    /// Hands a batch on; false if a thread has ended early, which `finish` explains.
-    async fn send(&mut self, batch: RecordBatch) -> bool {
-        self.to_hasher.send(batch.clone()).await.is_ok() && self.to_writer.send(batch).await.is_ok()
+    /// Hands batches on; false if a thread has ended early, which `finish` explains.
+    async fn send_all(&mut self, batches: &mut Vec<RecordBatch>) -> bool {
+        for batch in batches.drain(..) {
+            if self.to_hasher.send(batch.clone()).await.is_err()
+                || self.to_writer.send(batch).await.is_err()
+            {
+                return false;
+            }
+        }
+        true
     }
 
     /// The file, and the digests and the number of the rows.
@@ -266,6 +292,25 @@ impl ArtifactSink {
         let (columns, rows) = hasher.await.map_err(panicked)??;
         Ok((encoded?, columns, rows))
     }
+}
+
+/// The file, the digests and the number of rows that are few: to hand them to a thread that hashes
+/// them takes longer than to hash them.
+async fn small(
+    store: &Store,
+    schema: &SchemaRef,
+    batches: Vec<RecordBatch>,
+    bases: Option<Bases>,
+) -> Result<(EncodedBlob, Vec<ColumnDigest>, u64), StoreTableError> {
+    let mut hasher = TableHasher::new(schema);
+    for batch in &batches {
+        hasher.update(batch).map_err(|e| StepError::new(e.to_string()))?;
+    }
+    let (columns, rows) = hasher.finish();
+    let mut batches = batches.into_iter();
+    let next = move || batches.next();
+    let writer = BlobEncoding::start(store, Arc::clone(schema), 1, bases, next)?;
+    Ok((writer.finish().await?, columns, rows))
 }
 
 /// Finds neighbouring rows with equal keys in sorted batches, and batches that are not sorted.
