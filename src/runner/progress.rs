@@ -17,8 +17,9 @@ use crate::store::Store;
 /// While a step is computed, the run tells how far it is this often.
 const TICK: Duration = Duration::from_secs(1);
 
-/// One part in so many of the time goes to estimates of what is left, at most.
+/// One part in so many of the time goes to estimates of what is left, unless they get too old.
 const ESTIMATE_SHARE: u32 = 100;
+const OLDEST_ESTIMATE: Duration = Duration::from_millis(500);
 
 /// Before a step has computed for so long, and so much, its speed says little.
 const LEAST_TIME: Duration = Duration::from_secs(3);
@@ -317,9 +318,8 @@ impl RunState {
             return last.seconds.map(|seconds| (seconds - since).max(0.0));
         }
         let seconds = self.seconds_left(now);
-        let took = now.elapsed();
-        self.estimate =
-            Some(Estimate { made: now, good_until: now + ESTIMATE_SHARE * took, seconds });
+        let good_for = (ESTIMATE_SHARE * now.elapsed()).min(OLDEST_ESTIMATE);
+        self.estimate = Some(Estimate { made: now, good_until: now + good_for, seconds });
         seconds
     }
 

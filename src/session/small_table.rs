@@ -5,6 +5,7 @@
 //! is done with their rows.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use parquet::arrow::arrow_reader::{
 };
 
 use super::layered_table::{Planned, stored_properties};
+use crate::cause;
 
 /// The largest file that is read in one go, and held while a plan uses it.
 pub(super) const SMALL_BYTES: u64 = 32 << 10;
@@ -60,7 +62,11 @@ impl TableProvider for SmallTable {
         _: &[Expr],
         _: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let bytes = Bytes::from(std::fs::read(&self.file)?);
+        let named = |error: io::Error| {
+            let message = format!("{}: {}", self.file.display(), cause::plain(&error));
+            io::Error::new(error.kind(), message)
+        };
+        let bytes = Bytes::from(std::fs::read(&self.file).map_err(named)?);
         let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
         let planned = Planned::new(metadata.schema(), &self.schema, projection.map(Vec::as_slice))?;
         let rows = metadata.metadata().file_metadata().num_rows();
@@ -223,11 +229,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_column_that_the_file_lacks_is_an_error() {
+    async fn a_column_that_the_file_lacks_is_an_error_and_so_is_a_file_that_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().to_string_lossy()).await.unwrap();
         let (file, table) = stored(&store, 3).await;
         let file = store.local_blob(&file.blob).unwrap();
+        let gone = SmallTable {
+            file: file.with_extension("x"),
+            schema: table.schema.clone(),
+            key: vec![],
+        };
+        let read = session(1).read_table(Arc::new(gone)).unwrap().collect().await;
+        let message = crate::operator::plain_message(&read.unwrap_err());
+        assert!(message.contains(".x: No such file"), "{message}");
         let mut fields: Vec<_> = table.schema.fields().iter().cloned().collect();
         fields.push(Arc::new(arrow::datatypes::Field::new(
             "no",
