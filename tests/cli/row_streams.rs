@@ -122,6 +122,40 @@ fn no_row_is_read_from_a_damaged_part() {
     }
 }
 
+/// One part of two is damaged: what it held is computed, what the others hold is taken from them.
+#[test]
+fn sound_parts_are_read_beside_damaged_ones() {
+    let project = project(7_000);
+    project.run_ok(&["--cache", "fresh"]);
+    // Computed in two goes, so that each step has several parts.
+    project.write("data.jsonl", methods(7_000, |row| row % 2 == 0));
+    project.run_ok(&[]);
+    project.write("data.jsonl", methods(7_000, |row| row % 2 == 1));
+    project.run_ok(&[]);
+    project.write("data.jsonl", methods(7_000, |row| row % 100 != 1));
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    for damaged in 0..2 {
+        let cache = format!("cache-{damaged}");
+        Running::start(project.shell(&format!("cp -r cache {cache}"))).finish().exits(0);
+        let mut parts = files_below(&project.path(&format!("{cache}/memo")));
+        parts.sort();
+        assert!(parts.len() > 1);
+        for part in parts.iter().skip(damaged).step_by(2) {
+            let part: Value = serde_json::from_slice(&fs::read(part).unwrap()).unwrap();
+            let blob = part["blob"].as_str().unwrap();
+            let blob = project.path(&format!("{cache}/blobs/{}/{blob}.parquet", &blob[..2]));
+            let mut bytes = fs::read(&blob).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(&blob, bytes).unwrap();
+        }
+        let again = project.run_ok(&["--memory", "1MiB", "--cache", &cache]);
+        let (computed, reused) = counts(&again, "features");
+        assert!(computed > 1_000 && reused > 1_000, "{computed} computed, {reused} reused");
+        assert_eq!(again.digests(), fresh.digests(), "{damaged}");
+    }
+}
+
 #[test]
 fn a_table_without_rows_goes_through() {
     let project = project(0);
