@@ -156,7 +156,7 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
 /// Answers a request, and records it. An error ends the connection.
 async fn answer(
     request: Request<Incoming>,
-    state: &State,
+    state: &Arc<State>,
 ) -> Result<Response<Full<Bytes>>, io::Error> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -165,15 +165,31 @@ async fn answer(
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     let path = parts.uri.path().trim_start_matches('/').to_string();
-    let (bucket, key) = path.split_once('/').unwrap_or((&path, ""));
+    let (bucket, _) = path.split_once('/').unwrap_or((&path, ""));
+    let refused = refusal(&parts, bucket, &manners, state);
+    if refused.is_none() && parts.method == Method::PUT {
+        tokio::time::sleep(manners.put_delay).await;
+    }
+    // What has begun is done and recorded, also if the client is gone meanwhile.
+    let state = Arc::clone(state);
+    let answered = tokio::spawn(async move { performed(parts, body, refused, &state).await });
+    answered.await.map_err(io::Error::other)?
+}
+
+/// Does what a request asks for, unless it was refused, and records it.
+async fn performed(
+    parts: Parts,
+    body: Bytes,
+    refused: Option<Response<Full<Bytes>>>,
+    state: &State,
+) -> Result<Response<Full<Bytes>>, io::Error> {
+    let path = parts.uri.path().trim_start_matches('/').to_string();
+    let key = path.split_once('/').map_or("", |(_, key)| key);
     let (method, query) = (parts.method.clone(), parts.uri.query().unwrap_or("").to_string());
     let came = body.len() as u64;
-    let response = match refusal(&parts, bucket, &manners, state) {
+    let response = match refused {
         Some(response) => response,
         None => {
-            if method == Method::PUT {
-                tokio::time::sleep(manners.put_delay).await;
-            }
             let conditional = has_condition(&parts);
             let _turn = if conditional { Some(state.conditions.lock().await) } else { None };
             let answer = state.service.call(Request::from_parts(parts, Body::from(body))).await;
