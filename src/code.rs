@@ -470,6 +470,10 @@ pub enum Code {
     /// expression one level deeper, and a plan has room for 1,000 levels. Compare with a list, join
     /// with a table that holds the values, or compute a part in a step before.
     ///
+    /// The queries that `WITH` names, and those in brackets, are put where their names stand. What a
+    /// query reads then is limited (2,000 tables), and so is what a column is made of (20,000
+    /// operators, functions, columns and constants): both may double with every query.
+    ///
     /// ```yaml
     /// with: { query: "SELECT * FROM input WHERE repo IN ('a/b', 'c/d', 'e/f')" }
     /// ```

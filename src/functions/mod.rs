@@ -9,10 +9,12 @@ pub mod bpe;
 pub mod scores;
 pub mod template;
 
+mod bounded;
 mod bpe_trainer;
 mod cut;
 mod function_doc;
 mod functions_page;
+mod growth;
 mod keyed_hash;
 mod message_words;
 mod moment;
@@ -41,6 +43,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, ScalarUDFImpl};
 
 use self::function_doc::documented;
 
+pub use bounded::{BoundedLists, Purpose, bounded};
 pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup};
 pub use keyed_hash::KeyedHash;

@@ -20,7 +20,8 @@ use crate::operator::{
     parse_args, stored_type,
 };
 use crate::session::{
-    SqlText, check_deterministic, check_sql_depth, dropped_group_columns, empty_view, explain,
+    SqlText, check_deterministic, check_growth, check_query, dropped_group_columns, empty_view,
+    explain,
 };
 use crate::workflow::quote;
 
@@ -99,7 +100,7 @@ impl Operator for SqlOperator {
             let args: Args = parse_args(args)?;
             let session = &cx.session;
             let one = |error| vec![error];
-            check_sql_depth(&args.query, "query").map_err(one)?;
+            check_query(&args.query, "query").map_err(one)?;
             let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
             let text =
                 SqlText { sql: &args.query, path: "query", session, columns: &[], tables: &tables };
@@ -114,6 +115,7 @@ impl Operator for SqlOperator {
             let state = session.state();
             let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
             read_only().verify_plan(&written).map_err(failed)?;
+            check_growth(&written, "query").map_err(failed)?.map_err(one)?;
             let plan = state.optimize(&written).map_err(failed)?;
             let keys =
                 cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();

@@ -19,7 +19,7 @@ use super::planned_report::PlannedReport;
 use super::scalar::plain;
 use super::settings::PlanSettings;
 use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
-use crate::session::{RowExpr, session};
+use crate::session::{RowExpr, planning_session};
 use crate::workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
 
 /// The cells of the steps of one file.
@@ -175,7 +175,7 @@ impl Expander {
             scopes: HashMap::new(),
             contracts: Vec::new(),
             embedding: Vec::new(),
-            session: session(1),
+            session: planning_session(),
             args_schemas: HashMap::new(),
             bound: HashMap::new(),
             conditions: HashMap::new(),

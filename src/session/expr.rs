@@ -13,7 +13,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
 
 use super::determinism::{KeyColumns, check_deterministic};
-use super::sql_depth::check_sql_depth;
+use super::sql_depth::{check_sql_depth, has_common_table};
 use super::sql_mistake::{SqlText, explain};
 use crate::code::Code;
 use crate::operator::ArgError;
@@ -40,6 +40,9 @@ pub fn parse_row_expr(
     path: &str,
 ) -> Result<RowExpr, ArgError> {
     check_sql_depth(sql, path)?;
+    if has_common_table(sql) {
+        return Err(not_a_row_expression(path));
+    }
     let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
     let text = SqlText { sql, path, session, columns: &columns, tables: &[] };
     let explain = |error: DataFusionError| explain(&error, &text);
@@ -60,12 +63,7 @@ pub fn parse_row_expr(
     })
     .map_err(explain)?;
     if whole_table {
-        return Err(ArgError::new(
-            path,
-            Code::NotARowExpression,
-            "the expression sees one row at a time, so it cannot aggregate or query",
-        )
-        .help("use a step with `op: sql` for aggregates"));
+        return Err(not_a_row_expression(path));
     }
     let table = MemTable::try_new(Arc::clone(schema), vec![vec![]]).map_err(explain)?;
     let df = session.read_table(Arc::new(table)).map_err(explain)?;
@@ -80,6 +78,12 @@ pub fn parse_row_expr(
     }
     let data_type = plan.schema().field(0).data_type().clone();
     Ok(RowExpr { expr, columns: columns.into_iter().collect(), data_type })
+}
+
+fn not_a_row_expression(path: &str) -> ArgError {
+    let message = "the expression sees one row at a time, so it cannot aggregate or query";
+    ArgError::new(path, Code::NotARowExpression, message)
+        .help("use a step with `op: sql` for aggregates")
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 
 use super::recursion::LimitRecursion;
-use crate::functions;
+use crate::functions::{self, BoundedLists, Purpose};
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
 /// about 1 MB and 60 ms, small enough to spread a small table over all cores.
@@ -108,7 +108,10 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
         .with_config(config)
         .with_default_features()
         .with_runtime_env(Arc::new(RuntimeEnv::default()));
-    builder.scalar_functions().get_or_insert_default().extend(functions::scalars());
+    let scalars = builder.scalar_functions().get_or_insert_default();
+    scalars.extend(functions::scalars());
+    *scalars = scalars.drain(..).map(functions::bounded).collect();
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedLists));
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
     let state = builder.build();
     let rules = state.optimizers().iter();
@@ -122,6 +125,19 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
 /// A fresh session with all functions and no tables, computing on `jobs` threads at a time.
 pub fn session(jobs: usize) -> SessionContext {
     build(jobs, true)
+}
+
+/// A session like [`session`] for queries that are planned and never run: it evaluates nothing that
+/// may take long.
+pub fn planning_session() -> SessionContext {
+    static STATE: LazyLock<SessionState> = LazyLock::new(|| {
+        let mut state = TEMPLATE.clone();
+        let options = state.config_mut().options_mut();
+        options.execution.target_partitions = 1;
+        options.extensions.insert(Purpose { planning: true });
+        state
+    });
+    with_own_catalogs(STATE.clone())
 }
 
 /// A session like [`session`], whose plans keep the order of a stored table: parts of a file
@@ -167,9 +183,13 @@ fn build(jobs: usize, deal_out: bool) -> SessionContext {
         state
     };
     let mut states = STATES.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut state = states.entry((jobs, deal_out)).or_insert_with(configured).clone();
+    let state = states.entry((jobs, deal_out)).or_insert_with(configured).clone();
     drop(states);
-    // A catalog of its own: tables of one step are not visible to another.
+    with_own_catalogs(state)
+}
+
+/// A catalog of its own: tables of one step are not visible to another.
+fn with_own_catalogs(mut state: SessionState) -> SessionContext {
     let catalogs = own_catalogs(&state);
     state.register_catalog_list(catalogs);
     SessionContext::new_with_state(state)

@@ -21,7 +21,7 @@ pub const MAX_SQL_DEPTH: usize = 1_000;
 ///
 /// # Errors
 /// An error with the code `sql-limit`.
-pub fn check_sql_depth(sql: &str, path: &str) -> Result<(), ArgError> {
+pub(super) fn check_sql_depth(sql: &str, path: &str) -> Result<(), ArgError> {
     // What is no SQL is reported by the parser, which knows more about it.
     let Ok(tokens) = Tokenizer::new(&GenericDialect {}, sql).tokenize() else { return Ok(()) };
     let depth = depth(&tokens);
@@ -35,6 +35,23 @@ pub fn check_sql_depth(sql: &str, path: &str) -> Result<(), ArgError> {
     let help = "compare with a list (`x IN (1, 2, 3)`), join with a table of the values, or \
                 compute a part in a step before";
     Err(ArgError::new(path, Code::SqlLimit, message).help(help))
+}
+
+/// Whether queries are given names (`WITH a AS (…)`): planning puts them in the place of their names,
+/// however often.
+pub(super) fn has_common_table(sql: &str) -> bool {
+    let Ok(tokens) = Tokenizer::new(&GenericDialect {}, sql).tokenize() else { return false };
+    let words = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
+    let keyword = |token: &Token| match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    };
+    // `TIMESTAMP WITH TIME ZONE` is a type.
+    let after = words.clone().skip(1).map(keyword).chain([None]);
+    words
+        .map(keyword)
+        .zip(after)
+        .any(|(word, next)| word == Some(Keyword::WITH) && next != Some(Keyword::TIME))
 }
 
 /// What stands between a pair of brackets, or in all of the text.
@@ -57,6 +74,8 @@ struct Level {
     queries: usize,
     /// Whether a query begins in here.
     selects: bool,
+    /// Whether it is between CASE and END rather than in brackets.
+    case: bool,
 }
 
 /// The length of a chain, and that of the longest one so far.
@@ -87,16 +106,9 @@ impl Level {
         1 + self.deepest + self.joins.most + self.sets + self.queries
     }
 
-    fn word(&mut self, word: Keyword) {
+    /// A word that stands where no operand can.
+    fn clause(&mut self, word: Keyword) {
         match word {
-            Keyword::OR | Keyword::XOR => {
-                self.ors += 1;
-                (self.ands.now, self.others.now) = (0, 0);
-            }
-            Keyword::AND => {
-                self.ands.add();
-                self.others.now = 0;
-            }
             Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::MINUS => {
                 self.end_expression();
                 self.sets += 1;
@@ -112,24 +124,69 @@ impl Level {
                 self.end_expression();
                 self.from = true;
             }
-            Keyword::JOIN => {
+            Keyword::JOIN | Keyword::PIVOT | Keyword::UNPIVOT => {
                 self.end_expression();
                 self.joins.add();
             }
-            Keyword::ON | Keyword::USING | Keyword::WHEN | Keyword::THEN | Keyword::ELSE => {
-                self.end_expression();
-            }
-            Keyword::WHERE
-            | Keyword::GROUP
-            | Keyword::HAVING
-            | Keyword::ORDER
-            | Keyword::QUALIFY
-            | Keyword::LIMIT
-            | Keyword::VALUES => {
+            Keyword::ON | Keyword::USING => self.end_expression(),
+            // WHERE, BY of GROUP and ORDER, and the like.
+            _ => {
                 self.end_expression();
                 self.from = false;
             }
-            Keyword::NOT
+        }
+    }
+
+    fn operator(&mut self, word: Keyword) {
+        match word {
+            Keyword::OR | Keyword::XOR => {
+                self.ors += 1;
+                (self.ands.now, self.others.now) = (0, 0);
+            }
+            Keyword::AND => {
+                self.ands.add();
+                self.others.now = 0;
+            }
+            _ => self.others.add(),
+        }
+    }
+}
+
+/// What stands before a token. A word where an operand is wanted is a name, whichever word it is: a
+/// column may be called `when`, and must not look like the end of an expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Something after which an expression or a clause may begin.
+    Start,
+    Operand,
+    Operator,
+    Period,
+}
+
+/// What a word is.
+enum Word {
+    /// Between two operands, or behind one.
+    Infix,
+    /// In front of an operand.
+    Prefix,
+    /// The begin of a clause.
+    Clause,
+    /// Between the parts of CASE.
+    Part,
+    Case,
+    End,
+    /// What changes nothing: `a IS DISTINCT FROM b`, `SELECT DISTINCT a`.
+    Distinct,
+    As,
+    Name,
+}
+
+impl Word {
+    fn of(keyword: Keyword) -> Self {
+        match keyword {
+            Keyword::OR
+            | Keyword::XOR
+            | Keyword::AND
             | Keyword::IS
             | Keyword::IN
             | Keyword::BETWEEN
@@ -141,48 +198,125 @@ impl Level {
             | Keyword::AT
             | Keyword::COLLATE
             | Keyword::DIV
-            | Keyword::OVERLAPS
-            | Keyword::INTERVAL => self.others.add(),
-            _ => {}
+            | Keyword::OVERLAPS => Self::Infix,
+            Keyword::NOT | Keyword::INTERVAL => Self::Prefix,
+            Keyword::SELECT
+            | Keyword::UNION
+            | Keyword::INTERSECT
+            | Keyword::EXCEPT
+            | Keyword::MINUS
+            | Keyword::FROM
+            | Keyword::JOIN
+            | Keyword::PIVOT
+            | Keyword::UNPIVOT
+            | Keyword::ON
+            | Keyword::USING
+            | Keyword::WHERE
+            | Keyword::BY
+            | Keyword::HAVING
+            | Keyword::QUALIFY
+            | Keyword::LIMIT
+            | Keyword::VALUES => Self::Clause,
+            Keyword::WHEN | Keyword::THEN | Keyword::ELSE => Self::Part,
+            Keyword::CASE => Self::Case,
+            Keyword::END => Self::End,
+            Keyword::DISTINCT => Self::Distinct,
+            Keyword::AS => Self::As,
+            _ => Self::Name,
         }
     }
 }
 
-fn depth(tokens: &[Token]) -> usize {
-    let mut levels = vec![Level::default()];
-    let close = |levels: &mut Vec<Level>| {
-        if levels.len() > 1
-            && let Some(closed) = levels.pop()
-            && let Some(outer) = levels.last_mut()
+/// The brackets that are open, and what stands before the token at hand.
+struct Reading {
+    levels: Vec<Level>,
+    before: Before,
+}
+
+impl Reading {
+    fn open(&mut self, level: Level) {
+        self.levels.push(level);
+        self.before = Before::Start;
+    }
+
+    fn close(&mut self) {
+        if self.levels.len() > 1
+            && let Some(closed) = self.levels.pop()
+            && let Some(outer) = self.levels.last_mut()
         {
             outer.queries += usize::from(closed.selects);
             outer.inner = outer.inner.max(closed.depth());
         }
-    };
-    for token in tokens {
-        let Some(level) = levels.last_mut() else { break };
+        self.before = Before::Operand;
+    }
+
+    fn word(&mut self, keyword: Keyword) {
+        let Some(level) = self.levels.last_mut() else { return };
+        let before = std::mem::replace(&mut self.before, Before::Operand);
+        match (Word::of(keyword), before) {
+            (_, Before::Period) => {}
+            (Word::Infix, Before::Operand) => {
+                level.operator(keyword);
+                self.before = Before::Operator;
+            }
+            // `x NOT IN (1, 2)` has one in front of the other.
+            (Word::Prefix, _) => {
+                level.others.add();
+                self.before = Before::Operator;
+            }
+            (Word::Clause, Before::Operand | Before::Start) => {
+                level.clause(keyword);
+                self.before = Before::Start;
+            }
+            (Word::Part, Before::Operand | Before::Start) if level.case => {
+                level.end_expression();
+                self.before = Before::Start;
+            }
+            (Word::Case, Before::Start | Before::Operator) => {
+                self.open(Level { case: true, ..Level::default() });
+            }
+            (Word::End, Before::Operand) if level.case => self.close(),
+            (Word::Distinct, _) => self.before = before,
+            (Word::As, Before::Operand) => self.before = Before::Start,
+            _ => {}
+        }
+    }
+
+    fn token(&mut self, token: &Token) {
+        let Some(level) = self.levels.last_mut() else { return };
         match token {
-            Token::LParen | Token::LBrace => levels.push(Level::default()),
+            Token::LParen | Token::LBrace => self.open(Level::default()),
             Token::LBracket => {
                 level.others.add();
-                levels.push(Level::default());
+                self.open(Level::default());
             }
-            Token::RParen | Token::RBracket | Token::RBrace => close(&mut levels),
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                // What looked like the begin of CASE was a name.
+                while self.levels.len() > 2 && self.levels.last().is_some_and(|level| level.case) {
+                    self.close();
+                }
+                self.close();
+            }
             Token::Comma => {
                 level.end_expression();
                 if level.from {
                     level.joins.add();
                 }
+                self.before = Before::Start;
             }
-            Token::SemiColon => level.end_expression(),
-            Token::Word(word) => match word.keyword {
-                Keyword::CASE => levels.push(Level::default()),
-                Keyword::END => close(&mut levels),
-                keyword => level.word(keyword),
-            },
-            Token::EOF
+            Token::SemiColon => {
+                level.end_expression();
+                self.before = Before::Start;
+            }
+            Token::Period => self.before = Before::Period,
+            // All columns, of a table or of all.
+            Token::Mul if matches!(self.before, Before::Start | Before::Period) => {
+                self.before = Before::Operand;
+            }
+            Token::Word(word) if word.quote_style.is_none() => self.word(word.keyword),
+            Token::EOF | Token::Whitespace(_) => {}
+            Token::Word(_)
             | Token::Number(..)
-            | Token::Whitespace(_)
             | Token::SingleQuotedString(_)
             | Token::DoubleQuotedString(_)
             | Token::NationalStringLiteral(_)
@@ -190,15 +324,23 @@ fn depth(tokens: &[Token]) -> usize {
             | Token::UnicodeStringLiteral(_)
             | Token::HexStringLiteral(_)
             | Token::DollarQuotedString(_)
-            | Token::Placeholder(_) => {}
+            | Token::Placeholder(_) => self.before = Before::Operand,
             // An operator, whichever.
-            _ => level.others.add(),
+            _ => {
+                level.others.add();
+                self.before = Before::Operator;
+            }
         }
     }
-    while levels.len() > 1 {
-        close(&mut levels);
+}
+
+fn depth(tokens: &[Token]) -> usize {
+    let mut reading = Reading { levels: vec![Level::default()], before: Before::Start };
+    tokens.iter().for_each(|token| reading.token(token));
+    while reading.levels.len() > 1 {
+        reading.close();
     }
-    levels.pop().map_or(0, Level::depth)
+    reading.levels.pop().map_or(0, Level::depth)
 }
 
 #[cfg(test)]
@@ -247,6 +389,33 @@ mod tests {
         assert!(depth_of(&format!("SELECT * FROM (VALUES {rows})")) < 10);
         let cases: String = (0..5_000).map(|i| format!(" WHEN x = {i} THEN y + {i}")).collect();
         assert!(depth_of(&format!("CASE{cases} ELSE 0 END > 1")) < 10);
+    }
+
+    #[test]
+    fn a_word_where_an_operand_is_wanted_is_a_name() {
+        let names = [
+            "when", "then", "on", "from", "limit", "where", "values", "select", "union", "or",
+            "and", "is", "in", "end", "case", "by", "t.when", "t.or", "\"or\"",
+        ];
+        for name in names {
+            for operator in [" OR ", " AND ", " + ", " IS DISTINCT FROM "] {
+                let run = vec!["b"; 400].join(operator);
+                let chain = vec![run; 4].join(&format!("{operator}{name}{operator}"));
+                assert!(check_sql_depth(&chain, "").is_err(), "{name}{operator}");
+            }
+        }
+        let counts = vec!["count(*) OVER (PARTITION BY x ORDER BY y)"; 1_200].join(" + ");
+        assert!(check_sql_depth(&format!("SELECT {counts} FROM t"), "").is_err());
+        let pivots = " PIVOT(sum(a) FOR b IN ('x'))".repeat(1_200);
+        assert!(check_sql_depth(&format!("SELECT * FROM t{pivots}"), "").is_err());
+        let within = vec!["f(x) WITHIN GROUP (ORDER BY y)"; 1_200].join(" + ");
+        assert!(check_sql_depth(&format!("SELECT {within} FROM t"), "").is_err());
+    }
+
+    #[test]
+    fn queries_with_names_are_told_from_types_with_a_zone() {
+        assert!(has_common_table("x IN (WITH a AS (SELECT 1) SELECT * FROM a)"));
+        assert!(!has_common_table("x::timestamp with time zone > y AND \"with\" = 'with'"));
     }
 
     #[test]

@@ -149,6 +149,7 @@ mod secret_addresses;
 mod shared_casestudy;
 mod shown_tables;
 mod signed_remotes;
+mod sql_bombs;
 mod sql_depth;
 mod sql_rules;
 mod staleness;

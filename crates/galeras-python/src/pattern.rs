@@ -18,6 +18,10 @@ const STEPS_PER_CALL: usize = 100;
 /// Matches that a query may have begun and not ended at one time.
 const OPEN_MATCHES: u32 = 4096;
 
+/// Bytes of a query. tree-sitter reads it by recursion, a level for each bracket or name, which would
+/// otherwise end the stack of the thread.
+const MAX_QUERY_BYTES: usize = 8 << 10;
+
 /// What to look for in a syntax tree of tree-sitter-python.
 #[derive(Debug)]
 pub struct SyntaxPattern(Form);
@@ -46,6 +50,9 @@ pub enum PatternError {
         /// What tree-sitter says.
         message: String,
     },
+    /// The query is too long.
+    #[error("the tree-sitter query has {0} bytes, and {MAX_QUERY_BYTES} are the most")]
+    TooLong(usize),
     /// The query has a predicate that nothing here evaluates.
     #[error("the tree-sitter query has the predicate `#{0}`, which is not known here")]
     UnknownPredicate(String),
@@ -90,6 +97,9 @@ impl SyntaxPattern {
                 true => Err(PatternError::UnknownKind(text.to_owned())),
                 false => Ok(Self(Form::Kind(ids))),
             };
+        }
+        if text.len() > MAX_QUERY_BYTES {
+            return Err(PatternError::TooLong(text.len()));
         }
         let query = Query::new(&language(), text).map_err(|error| PatternError::Query {
             line: error.row + 1,
@@ -193,6 +203,16 @@ mod tests {
         assert_eq!(count("identifier", "a = b"), 2);
         assert_eq!(count("try_statement", ""), 0);
         assert!(node_kinds().any(|kind| kind == "for_statement"));
+    }
+
+    #[test]
+    fn a_query_that_nests_without_end_is_refused() {
+        for deep in ["(", "[", "((identifier) ", "body: ", "(_ "] {
+            let error = SyntaxPattern::new(&format!("({}", deep.repeat(400_000))).unwrap_err();
+            assert!(matches!(error, PatternError::TooLong(_)), "{error}");
+            // As deep as a query may be: an error or a pattern, on the stack of a test.
+            let _ = SyntaxPattern::new(&format!("({}", deep.repeat(8_000 / deep.len())));
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::operator::{
     BindContext, BoundStep, Consent, FullConsent, Lowering, Pins, Registry, StepError,
     StepErrorKind,
 };
-use crate::session::{guarded, ordered_session, session};
+use crate::session::{guarded, ordered_session, planning_session};
 use crate::store::{Store, StoreError};
 use galeras_chat::Budget;
 
@@ -342,7 +342,7 @@ impl Worker {
         };
         let schemas = inputs.iter().map(|input| (input.port.clone(), input.schema.clone()));
         let cx = BindContext {
-            session: session(1),
+            session: planning_session(),
             inputs: schemas.collect::<BTreeMap<_, _>>(),
             base: PathBuf::from(&order.base),
             downloads: self.downloads.clone(),
