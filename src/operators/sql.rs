@@ -130,8 +130,12 @@ impl Operator for SqlOperator {
             if !dropped.is_empty() {
                 return Err(one(unnested_groups(&dropped)));
             }
-            let fields = written.schema().fields().iter().map(|f| {
-                Field::new(f.name(), stored_type(f.data_type()), f.is_nullable())
+            // The types are those of the plan: of columns that are united, and of the branches of a
+            // CASE, the written query knows the first.
+            let types = plan.schema().fields().iter().map(|f| f.data_type());
+            let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
+                let nullable = f.is_nullable() || f.data_type() != computed;
+                Field::new(f.name(), stored_type(computed), nullable)
                     .with_metadata(f.metadata().clone())
             });
             let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

@@ -27,6 +27,7 @@ mod scan;
 mod small_table;
 mod sql_depth;
 mod sql_growth;
+mod sql_ignored;
 mod sql_mistake;
 mod sql_reads;
 mod sql_words;

@@ -160,6 +160,8 @@ enum Before {
     Start,
     Operand,
     Operator,
+    /// DISTINCT behind an operator: `a IS DISTINCT FROM b`, or a name.
+    Distinct,
     Period,
 }
 
@@ -175,7 +177,6 @@ enum Word {
     Part,
     Case,
     End,
-    /// What changes nothing: `a IS DISTINCT FROM b`, `SELECT DISTINCT a`.
     Distinct,
     As,
     Name,
@@ -255,13 +256,16 @@ impl Reading {
         let before = std::mem::replace(&mut self.before, Before::Operand);
         match (Word::of(keyword), before) {
             (_, Before::Period) => {}
-            (Word::Infix, Before::Operand) => {
+            (Word::Infix, Before::Operand | Before::Distinct) => {
                 level.operator(keyword);
                 self.before = Before::Operator;
             }
             // `x NOT IN (1, 2)` has one in front of the other.
             (Word::Prefix, _) => {
                 level.others.add();
+                self.before = Before::Operator;
+            }
+            (Word::Clause, Before::Distinct) if keyword == Keyword::FROM => {
                 self.before = Before::Operator;
             }
             (Word::Clause, Before::Operand | Before::Start) => {
@@ -276,6 +280,7 @@ impl Reading {
                 self.open(Level { case: true, ..Level::default() });
             }
             (Word::End, Before::Operand) if level.case => self.close(),
+            (Word::Distinct, Before::Operator) => self.before = Before::Distinct,
             (Word::Distinct, _) => self.before = before,
             (Word::As, Before::Operand) => self.before = Before::Start,
             _ => {}

@@ -1,6 +1,8 @@
 //! How often a query reads a table when every name of `WITH` stands for its whole query: that is how
 //! it is planned, so that forty names, each of which reads the one before twice, are a million million
 //! reads.
+//!
+//! Does not live here: how deep a query is (`sql_depth`), and which clauses mean nothing (`sql_ignored`).
 
 use std::ops::ControlFlow;
 
@@ -9,20 +11,31 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::sql_depth::check_sql_depth;
+use super::sql_ignored::IgnoredClauses;
 use crate::code::Code;
 use crate::operator::ArgError;
 
 /// The most reads of tables that a query is planned with.
 pub const MAX_SQL_READS: u64 = 2_000;
 
-/// Refuses a query (at `path`) that is too deep to be planned, or reads tables too often.
+/// How deep queries and brackets may nest for the parser; the planner allows fewer.
+const PARSER_DEPTH: usize = 100;
+
+/// Refuses a query (at `path`) that is too deep to be planned, reads tables too often, or has a clause
+/// that would be passed over.
 ///
 /// # Errors
-/// An error with the code `sql-limit`.
+/// An error with the code `sql-limit` or `sql`.
 pub fn check_query(sql: &str, path: &str) -> Result<(), ArgError> {
     check_sql_depth(sql, path)?;
     // What is no SQL is reported by the planner, which knows more about it.
-    let Ok(statements) = Parser::parse_sql(&GenericDialect {}, sql) else { return Ok(()) };
+    let parser = Parser::new(&GenericDialect {}).with_recursion_limit(PARSER_DEPTH);
+    let parsed = parser.try_with_sql(sql).and_then(|mut parser| parser.parse_statements());
+    let Ok(statements) = parsed else { return Ok(()) };
+    if let ControlFlow::Break(clause) = statements.visit(&mut IgnoredClauses) {
+        let message = format!("{clause} would have no effect: queries do not know it");
+        return Err(ArgError::new(path, Code::Sql, message).help("leave it out"));
+    }
     let mut reads = Reads { queries: vec![Frame::default()] };
     let _ = statements.visit(&mut reads);
     let reads = reads.queries.first().map_or(0, |all| all.reads);
@@ -127,6 +140,39 @@ mod tests {
         let recursive = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 9) \
                          SELECT n FROM t";
         assert_eq!(reads(recursive), 1);
+    }
+
+    #[test]
+    fn a_clause_that_would_mean_nothing_is_refused() {
+        for (sql, clause) in [
+            ("SELECT * FROM t TABLESAMPLE (1 ROWS)", "TABLESAMPLE"),
+            ("SELECT * FROM t TABLESAMPLE BERNOULLI (10)", "TABLESAMPLE"),
+            ("SELECT * FROM (SELECT * FROM t TABLESAMPLE SYSTEM (10)) AS d", "TABLESAMPLE"),
+            ("SELECT * FROM t PREWHERE x = 1", "PREWHERE"),
+            ("SELECT x FROM t START WITH x = 1 CONNECT BY PRIOR x = y", "CONNECT BY"),
+            ("SELECT x, count(*) FROM t GROUP BY x WITH ROLLUP", "WITH ROLLUP"),
+            ("SELECT x, count(*) FROM t GROUP BY x WITH TOTALS", "WITH ROLLUP"),
+            ("SELECT * ILIKE '%i%' FROM t", "* ILIKE"),
+            ("SELECT * FROM t PARTITION (p0)", "PARTITION"),
+            ("SELECT * FROM t SETTINGS max_threads = 1", "SETTINGS"),
+            ("SELECT * FROM t FOR UPDATE", "FOR UPDATE"),
+            ("SELECT CAST('abcdef' AS VARCHAR(2)) AS v", "the length"),
+            ("SELECT x::char(2) AS v FROM (SELECT 'abc' AS x) AS t", "the length"),
+        ] {
+            let error = check_query(sql, "query").unwrap_err();
+            assert_eq!(error.code, Code::Sql, "{sql}");
+            assert!(error.message.starts_with(clause), "{sql}: {}", error.message);
+        }
+        for sql in [
+            "SELECT DISTINCT ON (x) x, y FROM t ORDER BY x, y",
+            "SELECT * EXCLUDE (x) FROM t",
+            "SELECT CAST(x AS VARCHAR) AS v, x::decimal(10, 2) AS d FROM t",
+            "SELECT x, count(*) FROM t GROUP BY ROLLUP (x)",
+            "FROM t SELECT x",
+            "SELECT x FROM t ORDER BY x LIMIT 5 OFFSET 2",
+        ] {
+            assert_eq!(check_query(sql, "query").err().map(|error| error.message), None, "{sql}");
+        }
     }
 
     #[test]

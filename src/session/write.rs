@@ -8,8 +8,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, RecordBatchOptions};
+use arrow::compute::CastOptions;
 use arrow::datatypes::SchemaRef;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+use arrow::util::display::FormatOptions;
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
@@ -35,6 +37,9 @@ const QUEUE: usize = 8;
 
 /// Below this a table is not handed over batch by batch.
 const HELD_BYTES: usize = 64 << 10;
+
+const STRICT: CastOptions<'static> =
+    CastOptions { safe: false, format_options: FormatOptions::new() };
 
 /// Why a table was not stored.
 #[derive(Debug, thiserror::Error)]
@@ -231,7 +236,8 @@ fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepEr
             if array.data_type() == field.data_type() {
                 Ok(Arc::clone(array))
             } else {
-                arrow::compute::cast(array, field.data_type())
+                // What does not fit is an error, not a null.
+                arrow::compute::cast_with_options(array, field.data_type(), &STRICT)
             }
         })
         .collect::<Result<Vec<_>, _>>()?;

@@ -16,7 +16,10 @@ fn project(step: &str, sql: &str) -> Project {
 }
 
 fn check_of(sql: &str) -> Project {
-    project("validate\n    from: data\n    with:\n      rules:\n      - name: r\n        check", sql)
+    project(
+        "validate\n    from: data\n    with:\n      rules:\n      - name: r\n        check",
+        sql,
+    )
 }
 
 fn query_of(sql: &str) -> Project {
@@ -37,8 +40,7 @@ fn a_large_result_is_looked_at_for_nothing_and_not_made() {
         let checked = check_of(ask);
         for verb in ["check", "plan", "explain"] {
             let step = if verb == "explain" { &["out"][..] } else { &[] };
-            let (exit, said, most) =
-                measured(&checked, &[&[verb, "w.yaml"][..], step].concat());
+            let (exit, said, most) = measured(&checked, &[&[verb, "w.yaml"][..], step].concat());
             assert_eq!(exit, Some(0), "{verb} {ask}: {said}");
             assert!(most < 400, "{verb} {ask}: {most} MiB");
         }
@@ -58,10 +60,12 @@ fn names_that_stand_for_ever_more_are_refused_at_their_place() {
         .map(|i| format!("a{i} AS (SELECT id FROM a{} UNION ALL SELECT id FROM a{})", i - 1, i - 1))
         .collect();
     let with = format!("WITH a0 AS (SELECT id FROM input), {} SELECT id FROM a40", with.join(", "));
-    let mut doubled = "SELECT id, x FROM input".to_string();
-    for _ in 0..40 {
-        doubled = format!("SELECT id, x + x AS x FROM ({doubled})");
-    }
+    let doubled: Vec<String> =
+        (1..41).map(|i| format!("a{i} AS (SELECT id, x + x AS x FROM a{})", i - 1)).collect();
+    let doubled = format!(
+        "WITH a0 AS (SELECT id, x FROM input), {} SELECT id, x FROM a40",
+        doubled.join(", ")
+    );
     for (sql, words) in [
         (with.as_str(), "reads tables 1099511627776 times"),
         (&format!("{doubled} WHERE x > 1"), "more than 20000 parts"),
@@ -76,6 +80,41 @@ fn names_that_stand_for_ever_more_are_refused_at_their_place() {
     let inner = with.replace("FROM input", "FROM (VALUES (1)) AS v (id)");
     let outcome = check_of(&format!("x IN ({inner})")).run_json(&[]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with("not-a-row-expression w.yaml:10:"), "{outcome}");
+}
+
+#[test]
+fn values_of_two_types_become_one_that_holds_both_or_an_error() {
+    let table = |project: &Project| {
+        let shown = project.run(&["show", "w.yaml", "out", "--format", "json"]).exits(0);
+        shown.stdout.trim().replace('\n', " ")
+    };
+    let united = query_of("SELECT id, x AS v FROM input UNION ALL SELECT 'c', 'q'");
+    united.run_ok(&[]);
+    assert!(table(&united).contains(r#""id":"c","v":"q""#), "{}", table(&united));
+    let cases =
+        query_of("SELECT id, CASE WHEN x > 1 THEN 1 WHEN x = 1 THEN 'a' END AS v FROM input");
+    cases.run_ok(&[]);
+    assert!(table(&cases).contains(r#""id":"a","v":"a""#), "{}", table(&cases));
+    let cases = query_of("SELECT id, CASE WHEN x > 1 THEN x ELSE 'small' END AS v FROM input");
+    cases.run_ok(&[]);
+    assert!(table(&cases).contains(r#""v":"small""#), "{}", table(&cases));
+}
+
+#[test]
+fn a_sum_that_64_bits_do_not_hold_is_an_error() {
+    for sum in ["sum(y)", "sum(DISTINCT y + x) OVER ()", "sum(y) OVER (ORDER BY id)"] {
+        let query = format!(
+            "SELECT 'k' AS id, {sum} AS s FROM (SELECT id, x, 9223372036854775800 + x AS y FROM input) AS t"
+        );
+        let query = match sum.contains("OVER") {
+            true => query.replace("'k' AS id", "id"),
+            false => query,
+        };
+        let project = query_of(&query.replace("DISTINCT ", ""));
+        let outcome = project.run_json(&[]).exits(1);
+        let said = outcome.to_string();
+        assert!(said.contains("more than 64 bits hold"), "{sum}: {said}");
+    }
 }
 
 #[test]

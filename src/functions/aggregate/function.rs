@@ -19,11 +19,12 @@ use datafusion::logical_expr::{
 };
 
 use super::accumulator::{DistinctAccumulator, ExactAccumulator, ExactGroups, Finish};
+use super::wide;
 
 /// An aggregate with the builtin's name, exact wherever the builtin would add floats.
 ///
-/// Types for which the builtin adds integers (integers, decimals, durations, intervals: their
-/// sums wrap or are exact, so order does not matter) stay with the builtin.
+/// Whole numbers are added by `wide`. Decimals, durations and intervals stay with the builtin: their
+/// sums wrap or are exact, so order does not matter.
 #[derive(Debug)]
 pub(crate) struct ExactFunction<const N: usize> {
     builtin: Arc<AggregateUDF>,
@@ -45,6 +46,11 @@ impl<const N: usize> ExactFunction<N> {
         finish: Finish<N>,
     ) -> Arc<AggregateUDF> {
         Arc::new(AggregateUDF::new_from_impl(Self { builtin, signature, finish }))
+    }
+
+    /// Whether it adds, and does not count.
+    fn adds(&self) -> bool {
+        matches!(self.finish, Finish::Float(_))
     }
 
     /// Whether a result of this type is computed from exact sums.
@@ -113,6 +119,9 @@ impl<const N: usize> AggregateUDFImpl for ExactFunction<N> {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if wide::is_wide(args.return_type()) && self.adds() {
+            return wide::state_fields(&self.builtin, args);
+        }
         if !self.is_exact(args.return_type()) {
             return self.builtin.state_fields(args);
         }
@@ -121,6 +130,9 @@ impl<const N: usize> AggregateUDFImpl for ExactFunction<N> {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if wide::is_wide(args.return_type()) && self.adds() {
+            return wide::accumulator(&self.builtin, args);
+        }
         if !self.is_exact(args.return_type()) {
             return self.builtin.accumulator(args);
         }
@@ -134,6 +146,8 @@ impl<const N: usize> AggregateUDFImpl for ExactFunction<N> {
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if self.is_exact(args.return_type()) {
             self.accumulator(args)
+        } else if wide::is_wide(args.return_type()) && self.adds() && !args.is_distinct {
+            wide::sliding(&self.builtin, args)
         } else {
             self.builtin.create_sliding_accumulator(args)
         }
@@ -153,6 +167,8 @@ impl<const N: usize> AggregateUDFImpl for ExactFunction<N> {
     ) -> Result<Box<dyn GroupsAccumulator>> {
         if self.is_exact(args.return_type()) {
             Ok(Box::new(ExactGroups::new(self.finish)))
+        } else if wide::is_wide(args.return_type()) && self.adds() {
+            wide::groups(&self.builtin, args)
         } else {
             self.builtin.create_groups_accumulator(args)
         }

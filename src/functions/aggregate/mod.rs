@@ -7,7 +7,7 @@
 //!
 //! Layers inside: `exact` (sums) and `dyadic` (one-rounding quotients and roots), `moments`
 //! (which sums a statistic needs), `accumulator` and `function` (DataFusion's traits), then
-//! one file per family: `sum`, `variance`, `correlation`, `extremes`. `order` lists what a
+//! one file per family: `sum` (of whole numbers: `wide`), `variance`, `correlation`, `extremes`. `order` lists what a
 //! plan check must refuse.
 //!
 //! Only functions looked up by name are replaced. Rust code that calls
@@ -29,6 +29,7 @@ mod moments;
 mod order;
 mod sum;
 mod variance;
+mod wide;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! `sum` and `avg` (`mean`).
 //!
 //! Here: their formulas and the signature by which `avg` gets 64-bit integers unrounded. Not
-//! here: sums of integers, decimals, durations and intervals, which stay DataFusion's (they
-//! wrap on overflow, in any order to the same value).
+//! here: sums of whole numbers (`wide`), and those of decimals, durations and intervals, which stay
+//! DataFusion's.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                     &[],
                     ONE_NUMBER,
                     "the sum",
-                    "rows with a null do not count; null if there are none",
+                    "rows with a null do not count; null if there are none; an error if the sum of whole numbers exceeds 64 bits",
                     "sum(x)",
                 )
             },

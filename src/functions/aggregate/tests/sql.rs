@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, UInt64Array,
+};
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use datafusion::datasource::MemTable;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -220,6 +222,34 @@ async fn integers_keep_their_sum_type_and_have_an_exact_mean() {
     assert!(error.is_err(), "text has no mean");
     let decimal = query(&ctx, "SELECT avg(CAST(x AS DECIMAL(20, 2))) FROM t WHERE x < 4").await;
     assert!(matches!(decimal.column(0).data_type(), DataType::Decimal128(_, 6)));
+}
+
+#[tokio::test]
+async fn a_sum_of_integers_is_right_or_an_error() {
+    let values = vec![Some(i64::MAX), Some(5), Some(-7), Some(i64::MAX), Some(i64::MIN), None];
+    for partitions in 1..=3 {
+        let x: ArrayRef = Arc::new(Int64Array::from(values.clone()));
+        let ctx = session(vec![("x", x)], partitions, 1);
+        // On the way the sum is beyond 64 bits, whatever the order.
+        let sums = query(&ctx, "SELECT sum(x) FROM t").await;
+        assert_eq!(sums.column(0).as_primitive::<Int64Type>().value(0), i64::MAX - 3);
+        let grouped = query(&ctx, "SELECT sum(x) FROM t GROUP BY x IS NULL ORDER BY 1").await;
+        assert_eq!(grouped.column(0).as_primitive::<Int64Type>().value(0), i64::MAX - 3);
+        for sql in [
+            "SELECT sum(x) FROM t WHERE x > 0",
+            "SELECT sum(x) FROM t WHERE x > 0 GROUP BY x IS NULL",
+            "SELECT sum(x) OVER () FROM t WHERE x > 0",
+            "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
+            "SELECT sum(DISTINCT x) FROM (SELECT x FROM t UNION ALL SELECT 6) AS u WHERE x > 0",
+        ] {
+            let error = ctx.sql(sql).await.unwrap().collect().await.unwrap_err().to_string();
+            assert!(error.contains("more than 64 bits hold"), "{sql}: {error}");
+        }
+    }
+    let large = vec![Some(u64::MAX), None];
+    let ctx = session(vec![("x", Arc::new(UInt64Array::from(large)))], 1, 1);
+    let sum = query(&ctx, "SELECT sum(x) FROM t").await;
+    assert_eq!(sum.column(0).as_primitive::<UInt64Type>().value(0), u64::MAX);
 }
 
 #[tokio::test]
