@@ -9,6 +9,7 @@ pub mod bpe;
 pub mod scores;
 pub mod template;
 
+mod bpe_limits;
 mod bpe_trainer;
 mod cut;
 mod function_doc;
