@@ -1,5 +1,5 @@
 //! Small files as a whole: workflows, lock files, contracts, tokenizers. The one place that reads
-//! them, and the limits of each.
+//! them, and the limits of each; and regular files of any size, for whoever reads them in pieces.
 //!
 //! A name in a workflow may stand for anything: `/dev/zero` has no end, a named pipe may never
 //! have a beginning. So only regular files are read, and only up to a limit.
@@ -24,15 +24,24 @@ pub const MAX_MODEL_BYTES: u64 = 512 << 20;
 /// If it cannot be opened or read, is not a regular file ([`ErrorKind::InvalidInput`]), or is
 /// larger ([`ErrorKind::FileTooLarge`]). The message fits after "cannot read FILE: ".
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let file = open(path)?;
+    let size = file.metadata()?.len();
+    whole(&file, size, limit)
+}
+
+/// A regular file, to be read piece by piece, of any size.
+///
+/// # Errors
+/// If it cannot be opened, or is not a regular file ([`ErrorKind::InvalidInput`]).
+pub fn open(path: &Path) -> Result<File> {
     regular(std::fs::metadata(path)?.file_type())?;
     // Whatever has taken the file's place meanwhile is not waited for.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
-    let about = file.metadata()?;
-    regular(about.file_type())?;
-    whole(&file, about.len(), limit)
+    regular(file.metadata()?.file_type())?;
+    Ok(file)
 }
 
 /// Like [`read`], for a file that the user named on the command line: a pipe (`<(…)`,
@@ -78,7 +87,7 @@ fn regular(kind: std::fs::FileType) -> Result<()> {
 }
 
 /// A number of bytes for people: `3 bytes`, `16 MiB`.
-fn bytes_text(bytes: u64) -> String {
+pub fn bytes_text(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{} KiB", bytes >> 10),
@@ -112,8 +121,9 @@ mod tests {
         for (path, what) in
             [(&pipe, "a named pipe"), (&link, "a device"), (&folder.path().into(), "a folder")]
         {
-            let error = read(path, 10).unwrap_err();
-            assert_eq!(error.to_string(), format!("it is {what}, not a file"));
+            for error in [read(path, 10).unwrap_err(), open(path).unwrap_err()] {
+                assert_eq!(error.to_string(), format!("it is {what}, not a file"));
+            }
         }
         let error = read_named(&link, 10).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);

@@ -2,50 +2,63 @@
 //! colours, ring, hide text or reorder it is made visible instead.
 //!
 //! Names of files and columns, cells, params, answers of models and servers are all such text.
+//! What is hidden is the same as on pages (`galeras_pages::is_hidden`). Emoji that are joined stay as
+//! they are, but not where somebody agrees to what a text says: there is [`escape_all`].
+//!
 //! [`escape`] is for a value within a line, [`escape_lines`] for a text of several lines,
-//! [`escape_json`] for JSON, [`shell_word`] for a word of a command, and [`VisibleWriter`] for everything that leaves the program: what a
-//! message forgot to escape is escaped there.
+//! [`escape_json`] for JSON, [`shell_word`] for a word of a command, and [`VisibleWriter`] for
+//! everything that leaves the program: what a message forgot to escape is escaped there.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Whether a character is not seen as itself: control characters (C0, DEL and C1), direction
-/// marks, spaces without width, separators of lines and paragraphs. Line ends and tabs are among
-/// them.
-pub fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
+pub use galeras_pages::is_hidden;
+use galeras_pages::{Seen, is_joiner};
 
 /// `text` on one line, with every hidden character written as `\n`, `\t`, `\r` or `\u{1b}`.
 pub fn escape(text: &str) -> String {
     escape_with(text, "\\n")
 }
 
+/// As [`escape`], but no hidden character stays, not even one that joins emoji: for what is agreed
+/// to, word for word.
+pub fn escape_all(text: &str) -> String {
+    let text = escape(text);
+    if !text.contains(is_hidden) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_hidden(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out
+}
+
 /// As [`escape`], with `newline` in the place of each line end (`\n` or `\r\n`).
 pub fn escape_with(text: &str, newline: &str) -> String {
-    escaped(text, newline, "\\t")
+    escaped(text, newline, "\\t", &mut Seen::default())
 }
 
 /// As [`escape`], but line ends and tabs stay as they are.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
     match text.contains(|c: char| is_hidden(c) && !matches!(c, '\n' | '\t')) {
-        true => Cow::Owned(escaped(text, "\n", "\t")),
+        true => Cow::Owned(escaped(text, "\n", "\t", &mut Seen::default())),
         false => Cow::Borrowed(text),
     }
 }
 
-fn escaped(text: &str, newline: &str, tab: &str) -> String {
+/// The text that goes on where `seen` has got to.
+fn escaped(text: &str, newline: &str, tab: &str, seen: &mut Seen) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        let hidden = seen.hides(c, chars.peek().copied());
         match c {
             '\r' if chars.peek() == Some(&'\n') => {}
             '\n' => out.push_str(newline),
             '\t' => out.push_str(tab),
             '\r' => out.push_str("\\r"),
-            c if is_hidden(c) => out.extend(c.escape_unicode()),
+            c if hidden => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -63,7 +76,9 @@ pub fn escape_json(json: String) -> String {
     let mut out = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if unseen(c) {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
         } else {
             out.push(c);
         }
@@ -79,6 +94,7 @@ pub fn shell_word(text: &str) -> String {
             '\'' | '\\' => format!("\\{c}"),
             '\n' => "\\n".to_string(),
             c if is_hidden(c) && c.is_ascii() => format!("\\x{:02x}", u32::from(c)),
+            c if is_hidden(c) && u32::from(c) > 0xffff => format!("\\U{:08x}", u32::from(c)),
             c if is_hidden(c) => format!("\\u{:04x}", u32::from(c)),
             c => c.to_string(),
         };
@@ -106,17 +122,19 @@ pub struct VisibleWriter<W: Write> {
     styled: bool,
     /// The beginning of a character or of a code, whose rest is still to come.
     pending: Vec<u8>,
+    seen: Seen,
 }
 
 impl<W: Write> VisibleWriter<W> {
     /// A writer to `out`; with `styled`, colours and weights get through.
     pub fn new(out: W, styled: bool) -> Self {
-        Self { out, styled, pending: Vec::new() }
+        Self { out, styled, pending: Vec::new(), seen: Seen::default() }
     }
 
     fn put(&mut self, bytes: &[u8], last: bool) -> io::Result<()> {
         if self.pending.is_empty() && bytes.iter().all(|b| matches!(b, b' '..=b'~' | b'\n' | b'\t'))
         {
+            self.seen = Seen::default();
             return self.out.write_all(bytes);
         }
         let mut all = std::mem::take(&mut self.pending);
@@ -129,8 +147,15 @@ impl<W: Write> VisibleWriter<W> {
                 self.pending = text.split_off(at).into_bytes();
             }
         }
+        // What follows a joiner says whether it is seen.
+        if !last && text.ends_with(is_joiner) {
+            self.pending = text.pop().map(String::from).unwrap_or_default().into_bytes();
+        }
         self.pending.extend(tail);
-        let shown = if self.styled { with_styles(&text) } else { escape_lines(&text).into_owned() };
+        let shown = match self.styled {
+            true => with_styles(&text, &mut self.seen),
+            false => escaped(&text, "\n", "\t", &mut self.seen),
+        };
         self.out.write_all(shown.as_bytes())
     }
 }
@@ -189,19 +214,20 @@ fn is_open_style(text: &str) -> bool {
         && inside.chars().all(plain)
 }
 
-fn with_styles(text: &str) -> String {
+fn with_styles(text: &str, seen: &mut Seen) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\x1b') {
         let length = style_length(&rest[at..]);
-        out.push_str(&escape_lines(&rest[..at]));
+        out.push_str(&escaped(&rest[..at], "\n", "\t", seen));
+        *seen = Seen::default();
         match length {
             Some(length) => out.push_str(&rest[at..at + length]),
             None => out.push_str(&escape("\x1b")),
         }
         rest = &rest[at + length.unwrap_or(1)..];
     }
-    out.push_str(&escape_lines(rest));
+    out.push_str(&escaped(rest, "\n", "\t", seen));
     out
 }
 
@@ -226,6 +252,16 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_agrees_to_hides_nothing() {
+        let text = "a\u{ad}b\u{2060}c\u{e0041}d\u{fe0f}\n";
+        assert_eq!(escape(text), "a\\u{ad}b\\u{2060}c\\u{e0041}d\\u{fe0f}\\n");
+        assert_eq!(escape_all(text), escape(text));
+        assert_eq!(escape("👩\u{200d}💻❤\u{fe0f}"), "👩\u{200d}💻❤\u{fe0f}");
+        assert_eq!(escape_all("👩\u{200d}💻❤\u{fe0f}"), "👩\\u{200d}💻❤\\u{fe0f}");
+        assert_eq!(shell_word("\u{e0041}"), r"$'\U000e0041'");
+    }
+
+    #[test]
     fn a_text_keeps_its_lines_and_tabs() {
         assert_eq!(escape_lines("a\n\tb\r\nc\rd\x07"), "a\n\tb\nc\\rd\\u{7}");
         assert!(matches!(escape_lines("a\n\tb"), Cow::Borrowed(_)));
@@ -234,7 +270,8 @@ mod tests {
 
     #[test]
     fn escaped_json_has_the_same_value() {
-        let value = serde_json::json!({"a\u{202e}": ["\x1b]0;x\x07", "\u{9b}\u{7f}\u{feff}é\n"]});
+        let value =
+            serde_json::json!({"a\u{202e}": ["\x1b]0;x\x07", "\u{9b}\u{7f}\u{feff}\u{e0041}é\n"]});
         let text = escape_json(value.to_string());
         assert!(!text.contains(is_hidden), "{text:?}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
@@ -284,5 +321,11 @@ mod tests {
     fn what_is_no_text_does_not_get_through() {
         assert_eq!(written(b"a\xff\x9bb\xc3", false), "a\u{fffd}\u{fffd}b\u{fffd}");
         assert_eq!(written("→測".as_bytes(), true), "→測");
+        let joined = "👩\u{200d}💻 ❤\u{fe0f} \u{200d}a";
+        for styled in [true, false] {
+            let shown = joined.replace(" \u{200d}a", " \\u{200d}a");
+            assert_eq!(written(joined.as_bytes(), styled), shown);
+        }
+        assert_eq!(written("👩\u{200d}".as_bytes(), false), "👩\\u{200d}");
     }
 }

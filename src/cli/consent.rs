@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::operator::{Access, Consent as _};
 use crate::plan::{Locking, Plan};
 use crate::trust::{AccessRequest, Allowance, Trust, phrase, program_lines};
-use crate::visible::{escape, shell_word};
+use crate::visible::{escape_all, shell_word};
 use crate::workflow::{Diagnostic, Diagnostics, Span};
 
 /// Plans the workflow for a verb that does what it says. What has to be asked for before there is
@@ -92,7 +92,7 @@ pub(super) fn can_ask(format: Format) -> bool {
 
 /// Who asks: ``step `a` (and 2 more)``.
 fn by(request: &AccessRequest) -> String {
-    let first = request.by.first().map(|by| escape(by)).unwrap_or_default();
+    let first = request.by.first().map(|by| escape_all(by)).unwrap_or_default();
     match request.by.len() {
         0 | 1 => first,
         n => format!("{first} (and {} more)", n - 1),
@@ -101,30 +101,30 @@ fn by(request: &AccessRequest) -> String {
 
 fn place(request: &AccessRequest) -> String {
     let position = request.place.source.position(request.place.start);
-    let path = escape(request.place.source.path());
+    let path = escape_all(request.place.source.path());
     format!("{path}:{}:{}", position.line, position.column)
 }
 
 fn place_of(problem: &Diagnostic) -> String {
     let position = problem.span.source.position(problem.span.start);
-    format!("{}:{}:{}", escape(problem.span.source.path()), position.line, position.column)
+    format!("{}:{}:{}", escape_all(problem.span.source.path()), position.line, position.column)
 }
 
 /// Shows what is asked for, in full, and waits for the answer. A yes is remembered.
 fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
     let mut text =
-        format!("{} does what you have not allowed yet:\n", escape(&file.to_string_lossy()));
+        format!("{} does what you have not allowed yet:\n", escape_all(&file.to_string_lossy()));
     // Writing to a String cannot fail.
     for (access, place) in asked {
         match access {
             Access::Program { command, folder, files } => {
-                let folder = escape(&folder.to_string_lossy());
+                let folder = escape_all(&folder.to_string_lossy());
                 let _ = writeln!(text, "\n- runs a program in {folder}:");
                 for line in program_lines(command) {
                     let _ = writeln!(text, "    | {line}");
                 }
                 for file in files {
-                    let (name, digest) = (escape(&file.name), file.digest.short());
+                    let (name, digest) = (escape_all(&file.name), file.digest.short());
                     let _ = writeln!(text, "  with the file {name} as it is now ({digest})");
                 }
             }
@@ -147,7 +147,7 @@ fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
     }
     match trust.agree(asked.iter().map(|(access, _)| *access)) {
         Ok(Some(folder)) => {
-            let folder = escape(&folder.to_string_lossy());
+            let folder = escape_all(&folder.to_string_lossy());
             note(&format!("remembered in {folder}; delete the files there to be asked again"));
         }
         Ok(None) => {}

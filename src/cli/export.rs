@@ -15,6 +15,7 @@ use super::unpacked::fail_share;
 use super::{Format, WorkflowArgs};
 use crate::plan::{Input, LockFile, OutputFormat};
 use crate::report::{GraphFormat, bytes, count, render_graph};
+use crate::scratch::ScratchFolder;
 use crate::sharing::{Dataset, Licences, Publisher, copy_workflow};
 use crate::visible::{escape, shell_word};
 
@@ -82,7 +83,7 @@ async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
         }
     }
     let staged = Staged::beside(&args.output)?;
-    let folder = staged.folder.path();
+    let folder = staged.files.as_path();
     let (main, set) = copy_workflow(&surveyed.plan, folder, &publisher.privacy)
         .map_err(|error| fail_share(&error))?;
     let mut repositories = BTreeMap::new();
@@ -181,7 +182,9 @@ fn free(folder: &Path, overwrite: bool) -> Result<(), Exit> {
 
 /// A folder that gets its place when all of it is written.
 struct Staged {
-    folder: tempfile::TempDir,
+    /// Where the files are until then: in a folder that goes when this is dropped.
+    files: PathBuf,
+    _folder: ScratchFolder,
 }
 
 impl Staged {
@@ -191,22 +194,22 @@ impl Staged {
             _ => Path::new("."),
         };
         let made = fs::create_dir_all(parent).and_then(|()| {
-            let folder = tempfile::Builder::new().prefix(".galeras-export-").tempdir_in(parent)?;
-            fs::create_dir(folder.path().join("data"))?;
-            Ok(folder)
+            let folder = ScratchFolder::create_hidden(parent)?;
+            let files = folder.path().join("files");
+            fs::create_dir_all(files.join("data"))?;
+            Ok(Self { files, _folder: folder })
         });
-        let folder = made.map_err(|error| {
+        made.map_err(|error| {
             let shown = escape(&to.display().to_string());
             fail(&format!("cannot write {shown}: {error}"), Exit::Disk)
-        })?;
-        Ok(Self { folder })
+        })
     }
 
     /// Moves what was written to its place, each file and folder at once.
     fn place(self, to: &Path) -> Result<(), Exit> {
         let moved = (|| -> io::Result<()> {
             fs::create_dir_all(to)?;
-            for entry in fs::read_dir(self.folder.path())? {
+            for entry in fs::read_dir(&self.files)? {
                 let entry = entry?;
                 let place = to.join(entry.file_name());
                 match fs::symlink_metadata(&place) {

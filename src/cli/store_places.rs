@@ -2,15 +2,14 @@
 //! interrupted runs are kept, and which folders belong to the store alone.
 //!
 //! A store that is a folder keeps them inside itself. A bucket has a private folder among the
-//! user's caches, and a store in memory one that ends with the process: none is shared with
-//! another store or another user.
+//! user's caches, and a store in memory one that ends with the process, or if that is killed with
+//! the next run: none is shared with another store or another user.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use tempfile::TempDir;
-
+use crate::scratch::ScratchFolder;
 use crate::store::{STORE_FOLDERS, StoreError, StoreLocation, private_folder};
 
 /// The folders of a store.
@@ -23,7 +22,7 @@ pub(super) struct StorePlaces {
 }
 
 /// The folder of a store in memory.
-static SCRATCH: Mutex<Option<TempDir>> = Mutex::new(None);
+static SCRATCH: Mutex<Option<ScratchFolder>> = Mutex::new(None);
 
 impl StorePlaces {
     /// The folders of the store at a location as `--cache` takes it.
@@ -51,15 +50,11 @@ pub(super) fn remove_scratch() {
 fn scratch() -> Result<PathBuf, StoreError> {
     let mut scratch = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(folder) = scratch.as_ref() {
-        return Ok(folder.path().to_path_buf());
+        return Ok(folder.path().join("downloads"));
     }
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    let folder = tempfile::Builder::new()
-        .prefix("galeras-memory-")
-        .permissions(private)
-        .tempdir()
+    let folder = ScratchFolder::create()
         .map_err(|error| StoreError::of("write", std::env::temp_dir().display(), error))?;
-    Ok(scratch.insert(folder).path().to_path_buf())
+    Ok(scratch.insert(folder).path().join("downloads"))
 }
 
 fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
@@ -102,6 +97,19 @@ mod tests {
         assert_eq!(caches(Some(""), Some("/h")).unwrap(), Path::new("/h/.cache"));
         assert_eq!(caches(None, Some("h")), None);
         assert_eq!(caches(None, None), None);
+    }
+
+    #[test]
+    fn a_store_in_memory_has_a_folder_that_the_next_run_would_sweep() {
+        let downloads = StorePlaces::of("memory://").unwrap().downloads;
+        assert_eq!(StorePlaces::of("memory://other").unwrap().downloads, downloads);
+        let folder = downloads.parent().unwrap();
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("galeras-scratch-") && folder.join("lock").exists(), "{name}");
+        crate::scratch::sweep();
+        assert!(folder.exists(), "its process lives");
+        remove_scratch();
+        assert!(!folder.exists());
     }
 
     #[test]

@@ -12,9 +12,9 @@ use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{
     OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Result as TokenizersResult,
-    Tokenizer,
 };
 
+use super::bpe_limits::{BoundedTokenizer, bounded, check};
 use super::bpe_trainer::learn;
 
 /// The bytes, each of which is a token: no vocabulary is smaller.
@@ -73,7 +73,7 @@ pub fn train(
     let merges = learned.merges.iter().map(|(one, other)| (token(*one), token(*other))).collect();
     let vocab: Vocab = learned.tokens.iter().cloned().zip(0..).collect();
     let bpe = BPE::builder().vocab_and_merges(vocab, merges).build();
-    let mut tokenizer = Tokenizer::new(bpe.map_err(|e| BpeError::new(&e))?);
+    let mut tokenizer = BoundedTokenizer::new(bpe.map_err(|e| BpeError::new(&e))?.into());
     tokenizer.with_pre_tokenizer(Some(splitter)).with_decoder(Some(ByteLevel::default()));
     Bpe::new(tokenizer)
 }
@@ -117,31 +117,35 @@ fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
 /// A model.
 #[derive(Clone, Debug)]
 pub struct Bpe {
-    tokenizer: Tokenizer,
+    tokenizer: BoundedTokenizer,
     /// By token id: whether it is (part of) a word.
     words: Vec<bool>,
 }
 
 impl Bpe {
     /// The model in the content of a `tokenizer.json`, of any kind that `tokenizers` knows.
-    /// Truncation, padding and dropout, which is random, are left out.
+    /// Truncation, padding and dropout, which is random, are left out, and so is what a
+    /// post-processor adds.
     ///
     /// # Errors
-    /// [`BpeError`] if the text is not a model, or if its ids are larger than allowed.
+    /// [`BpeError`] if the text is not a model, or if its ids are larger than allowed, its steps
+    /// are too many, or what they make of the added tokens is too long.
     pub fn from_json(json: &str) -> Result<Self, BpeError> {
-        let mut tokenizer: Tokenizer = json.parse().map_err(|e| BpeError::new(&e))?;
+        let mut tokenizer: BoundedTokenizer =
+            bounded(json.len(), || json.parse()).map_err(|e| BpeError::new(&e))?;
+        check(&tokenizer).map_err(BpeError)?;
         if let ModelWrapper::BPE(model) = tokenizer.get_model()
             && model.dropout.is_some()
         {
             let mut certain = model.clone();
             certain.dropout = None;
-            tokenizer.with_model(certain);
+            tokenizer.with_model(ModelWrapper::BPE(certain));
         }
         tokenizer.with_padding(None).with_truncation(None).map_err(|e| BpeError::new(&e))?;
         Self::new(tokenizer)
     }
 
-    fn new(tokenizer: Tokenizer) -> Result<Self, BpeError> {
+    fn new(tokenizer: BoundedTokenizer) -> Result<Self, BpeError> {
         let vocabulary = tokenizer.get_vocab(true);
         let size = vocabulary.values().max().map_or(0, |last| *last as usize + 1);
         if size > MAX_VOCAB {
@@ -179,13 +183,13 @@ impl Bpe {
     /// cut where it has to be, so that a word there is two.
     ///
     /// # Errors
-    /// [`BpeError`] if the model cannot split the text.
+    /// [`BpeError`] if the model cannot split the text, or if its steps make it too long.
     pub fn encode(&self, text: &str, words_only: bool, ids: &mut Vec<u32>) -> Result<(), BpeError> {
         ids.clear();
         let wanted = |id: &&u32| !words_only || self.words.get(**id as usize) == Some(&true);
         for piece in pieces(text, PIECE) {
-            let encoding = self.tokenizer.encode_fast(piece, false);
-            ids.extend(encoding.map_err(|e| BpeError::new(&e))?.get_ids().iter().filter(wanted));
+            let encoding = bounded(piece.len(), || self.tokenizer.encode_fast(piece, false));
+            ids.extend(encoding.map_err(BpeError)?.get_ids().iter().filter(wanted));
         }
         Ok(())
     }
@@ -200,6 +204,8 @@ fn is_word(token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+    use tokenizers::Tokenizer;
     use tokenizers::models::TrainerWrapper;
     use tokenizers::models::bpe::BpeTrainer;
 
@@ -323,6 +329,108 @@ mod tests {
         let random = json.replace("\"dropout\": null", "\"dropout\": 0.9");
         assert_ne!(random, json);
         assert_eq!(Bpe::from_json(&random).unwrap().to_json().unwrap(), json);
+    }
+
+    /// A learned model with other steps.
+    fn with(steps: Value) -> (String, Result<Bpe, BpeError>) {
+        let json = train(texts().into_iter(), 300).unwrap().to_json().unwrap();
+        let mut json: Value = serde_json::from_str(&json).unwrap();
+        json.as_object_mut().unwrap().extend(steps.as_object().unwrap().clone());
+        let json = json.to_string();
+        let bpe = Bpe::from_json(&json);
+        (json, bpe)
+    }
+
+    fn replace(what: Value, by: &str) -> Value {
+        json!({ "type": "Replace", "pattern": what, "content": by })
+    }
+
+    fn normalizers(all: Vec<Value>) -> Value {
+        json!({ "normalizer": { "type": "Sequence", "normalizers": all } })
+    }
+
+    #[test]
+    fn steps_that_make_a_text_too_long_are_an_error_and_take_no_memory() {
+        let twice = || replace(json!({ "String": "a" }), "aa");
+        let nested = json!({ "type": "Sequence", "normalizers": vec![twice(); 40] });
+        let long = "x".repeat(1 << 20);
+        let bytes = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+            "use_regex": false });
+        for steps in [
+            normalizers(vec![twice(); 40]),
+            normalizers(vec![nested, json!({ "type": "NFC" })]),
+            normalizers(vec![replace(json!({ "Regex": "" }), &long)]),
+            normalizers(vec![json!({ "type": "Prepend", "prepend": long })]),
+            normalizers(vec![json!({ "type": "ByteLevel" }); 40]),
+            json!({ "pre_tokenizer": { "type": "Sequence", "pretokenizers": vec![bytes; 40] } }),
+        ] {
+            let (_, bpe) = with(steps);
+            let error = bpe.unwrap().encode("a é", false, &mut Vec::new()).unwrap_err();
+            assert!(error.to_string().starts_with("the tokenizer makes the text"), "{error}");
+        }
+        // Added tokens go through the steps when the tokenizer is read.
+        let mut steps = normalizers(vec![twice(); 40]);
+        steps["added_tokens"] = json!([{ "id": 300, "content": "a", "single_word": false,
+            "lstrip": false, "rstrip": false, "normalized": true, "special": false }]);
+        let error = with(steps).1.unwrap_err();
+        assert!(error.to_string().starts_with("the tokenizer makes the text"), "{error}");
+    }
+
+    #[test]
+    fn what_would_be_a_panic_or_endless_is_an_error() {
+        let steps = |steps| with(steps).1.unwrap_err().to_string();
+        let none = json!({ "pre_tokenizer": { "type": "FixedLength", "length": 0 } });
+        assert!(steps(none).contains("`FixedLength` is 0"));
+        for table in ["", "////Pw==", "//8="] {
+            let cut = json!({ "type": "Precompiled", "precompiled_charsmap": table });
+            let error = steps(normalizers(vec![cut]));
+            assert!(error.contains("`precompiled_charsmap` is cut off"), "{error}");
+        }
+        // A table without an entry: whatever looks something up there panics.
+        let empty = json!({ "type": "Precompiled", "precompiled_charsmap": "AAAAAA==" });
+        let (_, bpe) = with(normalizers(vec![empty]));
+        let error = bpe.unwrap().encode("a", false, &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("is damaged"), "{error}");
+        let many = steps(normalizers(vec![json!({ "type": "NFC" }); 1_001]));
+        assert!(many.contains("more than 1000 normalizers"), "{many}");
+        let words = json!({ "model": { "type": "WordPiece", "vocab": { "[UNK]": 0 }, "unk_token":
+            "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 1_000_000 } });
+        assert!(steps(words).contains("256 are allowed"));
+    }
+
+    #[test]
+    fn bounded_steps_give_the_tokens_that_the_peer_gives() {
+        let steps = normalizers(vec![
+            json!({ "type": "NFKC" }),
+            json!({ "type": "Lowercase" }),
+            json!({ "type": "Prepend", "prepend": "_" }),
+            replace(json!({ "Regex": " {2,}" }), " "),
+            replace(json!({ "String": "self" }), "this one"),
+        ]);
+        let (json, bpe) = with(steps);
+        let bpe = bpe.unwrap();
+        let peer: Tokenizer = json.parse().unwrap();
+        // \u{fdfa} becomes eleven times as long.
+        for text in ["", "def  Ñ(self):\r\n\treturn ﬁ 世界 \u{fdfa}", &"self.Ñ  ".repeat(1_000)]
+        {
+            let mut ids = Vec::new();
+            bpe.encode(text, false, &mut ids).unwrap();
+            assert_eq!(ids, peer.encode_fast(text, false).unwrap().get_ids());
+        }
+        assert_eq!(bpe.to_json().unwrap(), peer.to_string(true).unwrap());
+    }
+
+    #[test]
+    fn what_a_post_processor_adds_is_left_out() {
+        let again = json!([{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "A",
+            "type_id": 0 } }]);
+        let again = json!({ "type": "TemplateProcessing", "single": again, "pair": again,
+            "special_tokens": {} });
+        let again = json!({ "type": "Sequence", "processors": vec![again; 40] });
+        let (_, bpe) = with(json!({ "post_processor": again }));
+        let (mut ids, bpe) = (Vec::new(), bpe.unwrap());
+        bpe.encode("self", false, &mut ids).unwrap();
+        assert_eq!(bpe.tokenizer.decode(&ids, false).unwrap(), "self");
     }
 
     #[test]

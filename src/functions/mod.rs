@@ -10,6 +10,7 @@ pub mod scores;
 pub mod template;
 
 mod bounded;
+mod bpe_limits;
 mod bpe_trainer;
 mod cut;
 mod function_doc;

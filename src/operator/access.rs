@@ -141,18 +141,20 @@ impl ServerAddress {
                 name.contains('.') && !LOCAL.iter().any(ends)
             }
             Ok(Host::Ipv4(address)) => {
-                let [a, b, ..] = address.octets();
-                let shared = a == 100 && (64..128).contains(&b);
-                !(address.is_private()
-                    || address.is_loopback()
-                    || address.is_link_local()
-                    || address.is_multicast()
-                    || address.is_broadcast()
-                    || shared
-                    || a == 0)
+                let bits = address.to_bits();
+                RESERVED_V4.iter().all(|(a, b, c, length)| {
+                    let network = u32::from_be_bytes([*a, *b, *c, 0]);
+                    (bits ^ network) >> (32 - length) != 0
+                })
             }
-            // The range of addresses that are given out; the rest is local or reserved.
-            Ok(Host::Ipv6(address)) => address.segments()[0] & 0xe000 == 0x2000,
+            Ok(Host::Ipv6(address)) => {
+                let bits = address.to_bits();
+                let within = |(a, b, length): &(u16, u16, u32)| {
+                    let network = u128::from(*a) << 112 | u128::from(*b) << 96;
+                    (bits ^ network) >> (128 - length) == 0
+                };
+                within(&GIVEN_OUT_V6) && !RESERVED_V6.iter().any(within)
+            }
             Err(_) => false,
         }
     }
@@ -163,6 +165,39 @@ impl fmt::Display for ServerAddress {
         write!(f, "{}://{}", self.scheme, self.authority())
     }
 }
+
+/// The networks of IPv4 that are not on the internet, by their first three bytes and the length of
+/// the prefix (IANA's registry of special-purpose addresses).
+const RESERVED_V4: [(u8, u8, u8, u32); 15] = [
+    (0, 0, 0, 8),       // this network
+    (10, 0, 0, 8),      // private
+    (100, 64, 0, 10),   // between a provider and its customers
+    (127, 0, 0, 8),     // loopback
+    (169, 254, 0, 16),  // link-local, servers of metadata
+    (172, 16, 0, 12),   // private
+    (192, 0, 0, 24),    // protocols
+    (192, 0, 2, 24),    // documentation
+    (192, 88, 99, 24),  // relays from IPv6
+    (192, 168, 0, 16),  // private
+    (198, 18, 0, 15),   // benchmarks
+    (198, 51, 100, 24), // documentation
+    (203, 0, 113, 24),  // documentation
+    (224, 0, 0, 4),     // multicast
+    (240, 0, 0, 4),     // reserved, broadcast
+];
+
+/// What is given out of IPv6: first two segments, length of the prefix. Loopback (`::1`), addresses
+/// of IPv4 (`::a.b.c.d`, `::ffff:a.b.c.d`, `64:ff9b::`), `100::`, private (`fc00::`), link-local
+/// (`fe80::`) and site-local ones (`fec0::`) and multicast (`ff00::`) are outside of it.
+const GIVEN_OUT_V6: (u16, u16, u32) = (0x2000, 0, 3);
+
+/// What of that is not on the internet, or holds an address of IPv4 that may not be.
+const RESERVED_V6: [(u16, u16, u32); 4] = [
+    (0x2001, 0, 23),     // protocols, Teredo among them
+    (0x2001, 0xdb8, 32), // documentation
+    (0x2002, 0, 16),     // 6to4
+    (0x3fff, 0, 20),     // documentation
+];
 
 /// Knows what was agreed to.
 pub trait Consent: Send + Sync + fmt::Debug {
@@ -225,6 +260,50 @@ mod tests {
         }
         for text in ["", "/a/b", "./a", "https://", "file:///x"] {
             assert_eq!(ServerAddress::of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn private_link_local_and_reserved_addresses_are_not_public() {
+        // The first and the last address of each network, and its neighbours that are public.
+        for (first, last, public) in [
+            ("0.0.0.0", "0.255.255.255", &["1.0.0.0"][..]),
+            ("10.0.0.0", "10.255.255.255", &["9.255.255.255", "11.0.0.0"]),
+            ("100.64.0.0", "100.127.255.255", &["100.63.255.255", "100.128.0.0"]),
+            ("127.0.0.0", "127.255.255.255", &["126.255.255.255", "128.0.0.0"]),
+            ("169.254.0.0", "169.254.255.255", &["169.253.255.255", "169.255.0.0"]),
+            ("172.16.0.0", "172.31.255.255", &["172.15.255.255", "172.32.0.0"]),
+            ("192.0.0.0", "192.0.0.255", &["191.255.255.255", "192.0.1.0"]),
+            ("192.0.2.0", "192.0.2.255", &["192.0.1.255", "192.0.3.0"]),
+            ("192.88.99.0", "192.88.99.255", &["192.88.98.255", "192.88.100.0"]),
+            ("192.168.0.0", "192.168.255.255", &["192.167.255.255", "192.169.0.0"]),
+            ("198.18.0.0", "198.19.255.255", &["198.17.255.255", "198.20.0.0"]),
+            ("198.51.100.0", "198.51.100.255", &["198.51.99.255", "198.51.101.0"]),
+            ("203.0.113.0", "203.0.113.255", &["203.0.112.255", "203.0.114.0"]),
+            ("224.0.0.0", "255.255.255.255", &["223.255.255.255"]),
+            ("[::]", "[1fff:ffff::ffff]", &["[2000::]", "[2400::]"]),
+            ("[::1]", "[::10.0.0.1]", &[]),
+            ("[::ffff:10.0.0.1]", "[::ffff:8.8.8.8]", &[]),
+            ("[64:ff9b::10.0.0.1]", "[64:ff9b:1::1]", &[]),
+            ("[100::]", "[100::ffff:ffff:ffff:ffff]", &[]),
+            ("[2001::]", "[2001:1ff:ffff::]", &["[2001:200::]"]),
+            ("[2001:db8::]", "[2001:db8:ffff::]", &["[2001:db7:ffff::]", "[2001:db9::]"]),
+            ("[2002::]", "[2002:0a00:1::]", &["[2001:ffff::]", "[2003::]"]),
+            ("[3fff::]", "[3fff:fff:ffff::]", &["[3fff:1000::]"]),
+            ("[4000::]", "[fbff::1]", &["[3ffe::1]"]),
+            ("[fc00::]", "[fdff:ffff::1]", &[]),
+            ("[fe80::]", "[febf::1]", &[]),
+            ("[fec0::]", "[ffff:ffff::1]", &[]),
+        ] {
+            for (address, is_public) in
+                [(first, false), (last, false)].into_iter().chain(public.iter().map(|a| (*a, true)))
+            {
+                assert_eq!(
+                    server(&format!("https://{address}/")).is_public(),
+                    is_public,
+                    "{address}"
+                );
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! the place of what somebody else wrote, unless the user says so.
 
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, Seek as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -184,11 +184,14 @@ impl OutputWriter<'_> {
         if self.remembered(&self.key(output)?).await.is_some_and(|known| known.file == content) {
             return Ok(true);
         }
-        let file = tempfile::NamedTempFile::new()?;
+        // Without a name, so that nothing of it is left if the process is killed.
+        let mut file = tempfile::tempfile()?;
         let ExportedTable { origin, .. } =
-            export_table(self.plan, output, self.store, self.done, file.as_file()).await?;
+            export_table(self.plan, output, self.store, self.done, &file).await?;
         let same_table = || occupant.has_table(&origin.table);
-        Ok(hash(file.path())? == content || output.format == OutputFormat::Parquet && same_table())
+        file.rewind()?;
+        Ok(Digest::of_reader(&file)? == content
+            || output.format == OutputFormat::Parquet && same_table())
     }
 
     /// What the bytes of the file depend on.

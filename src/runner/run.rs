@@ -30,7 +30,7 @@ use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::operator::{Consent, StepError};
 use crate::plan::Plan;
-use crate::scratch::sweep;
+use crate::scratch::{create_private, sweep};
 use crate::store::{Manifest, RunRecord, RunSettings, Store};
 
 /// How to run a plan.
@@ -134,6 +134,8 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         run: record.id.clone(),
         steps: steps.map(|(step, _)| step.name.clone()).collect(),
     });
+    // Whoever writes there says what is wrong.
+    let _ = create_private(&runner.plan.downloads);
     // What killed runs left goes while the steps run; it may be large.
     let swept = tokio::task::spawn_blocking(sweep);
     let _freed = give_back(runner.options.resources.memory);

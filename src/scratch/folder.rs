@@ -1,5 +1,6 @@
 //! Folders below the system's folder for temporary files, for what a step keeps on disk while it
-//! runs: inputs and outputs of programs, sorted parts of tables.
+//! runs: inputs and outputs of programs, sorted parts of tables. And hidden ones elsewhere, for what
+//! is on its way to its place.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -11,6 +12,9 @@ use tempfile::TempDir;
 
 /// How the names of the folders begin.
 const PREFIX: &str = "galeras-scratch-";
+
+/// How the names of those begin that are hidden among a user's files.
+const HIDDEN_PREFIX: &str = ".galeras-export-";
 
 /// The file in each that its process has locked.
 const LOCK: &str = "lock";
@@ -30,13 +34,23 @@ impl ScratchFolder {
     /// # Errors
     /// If it cannot be made.
     pub fn create() -> io::Result<Self> {
-        Self::create_in(&std::env::temp_dir())
+        Self::create_in(&std::env::temp_dir(), PREFIX)
     }
 
-    fn create_in(parent: &Path) -> io::Result<Self> {
+    /// A new, hidden folder in `parent`, for what is to be moved to a place near it when it is
+    /// whole. What killed processes left of such folders there is removed.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create_hidden(parent: &Path) -> io::Result<Self> {
+        sweep_in(parent, HIDDEN_PREFIX);
+        Self::create_in(parent, HIDDEN_PREFIX)
+    }
+
+    fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
         loop {
             let folder = tempfile::Builder::new()
-                .prefix(PREFIX)
+                .prefix(prefix)
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(parent)?;
             let path = folder.path().join(LOCK);
@@ -64,7 +78,7 @@ impl ScratchFolder {
         }
     }
 
-    /// Where it is.
+    /// Where it is. The name `lock` in it is taken.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -91,15 +105,15 @@ impl LazyScratch {
 /// Removes the folders that processes of this user have left behind, and counts them. Folders of
 /// living processes, this one included, stay.
 pub fn sweep() -> u64 {
-    sweep_in(&std::env::temp_dir())
+    sweep_in(&std::env::temp_dir(), PREFIX)
 }
 
-fn sweep_in(parent: &Path) -> u64 {
+fn sweep_in(parent: &Path, prefix: &str) -> u64 {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
     let owner = rustix::process::geteuid().as_raw();
     let mut count = 0;
     for entry in entries.flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+        if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
             continue;
         }
         // Links are not followed. What is another user's is for that one to remove.
@@ -123,7 +137,7 @@ mod tests {
     #[test]
     fn folders_of_the_dead_are_swept_and_nothing_else() {
         let parent = tempfile::tempdir().unwrap();
-        let alive = ScratchFolder::create_in(parent.path()).unwrap();
+        let alive = ScratchFolder::create_in(parent.path(), PREFIX).unwrap();
         fs::write(alive.path().join("input"), "1").unwrap();
         let names = ["galeras-scratch-dead", "galeras-scratch-unborn", "galeras-downloads"];
         let [dead, unborn, other] = names.map(|name| parent.path().join(name));
@@ -138,23 +152,38 @@ mod tests {
         fs::write(elsewhere.path().join("precious"), "1").unwrap();
         let link = parent.path().join("galeras-scratch-link");
         std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
-        assert_eq!(sweep_in(parent.path()), 2);
+        assert_eq!(sweep_in(parent.path(), PREFIX), 2);
         assert!(!dead.exists() && !unborn.exists());
         assert!(alive.path().join("input").exists() && other.exists() && link.exists());
         assert!(elsewhere.path().join("precious").exists());
         let path = alive.path().to_path_buf();
         drop(alive);
         assert!(!path.exists());
-        assert_eq!(sweep_in(parent.path()), 0);
+        assert_eq!(sweep_in(parent.path(), PREFIX), 0);
+    }
+
+    #[test]
+    fn a_hidden_folder_takes_the_place_of_those_that_killed_processes_left() {
+        let parent = tempfile::tempdir().unwrap();
+        let [dead, other] = [".galeras-export-dead", "galeras-scratch-1"];
+        for folder in [dead, other] {
+            fs::create_dir_all(parent.path().join(folder).join("files/data")).unwrap();
+        }
+        fs::write(parent.path().join(dead).join(LOCK), "").unwrap();
+        let one = ScratchFolder::create_hidden(parent.path()).unwrap();
+        let two = ScratchFolder::create_hidden(parent.path()).unwrap();
+        assert!(one.path().exists() && two.path().exists());
+        assert!(!parent.path().join(dead).exists() && parent.path().join(other).exists());
     }
 
     #[test]
     fn sweeping_and_making_do_not_disturb_each_other() {
         let parent = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
-            let sweeper = scope.spawn(|| (0..500).map(|_| sweep_in(parent.path())).sum::<u64>());
+            let sweeper =
+                scope.spawn(|| (0..500).map(|_| sweep_in(parent.path(), PREFIX)).sum::<u64>());
             for _ in 0..500 {
-                let folder = ScratchFolder::create_in(parent.path()).unwrap();
+                let folder = ScratchFolder::create_in(parent.path(), PREFIX).unwrap();
                 fs::write(folder.path().join("input"), "1").unwrap();
                 assert!(folder.path().join(LOCK).exists());
             }

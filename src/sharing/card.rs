@@ -86,7 +86,7 @@ pub(super) fn card(dataset: &Dataset) -> String {
     if !dataset.locked.is_empty() {
         text.push_str("`galeras.lock` pins what the workflow takes from the world:\n\n");
         for fact in &dataset.locked {
-            let _ = writeln!(text, "- {}", line(fact));
+            let _ = writeln!(text, "- {}", plain(fact));
         }
         text.push('\n');
     }
@@ -136,7 +136,7 @@ fn repositories(text: &mut String, dataset: &Dataset, most: usize) {
             cell(name),
             known.licence.as_deref().map_or("not known".into(), cell),
             count(known.rows),
-            known.address.as_deref().map(cell).unwrap_or_default()
+            known.address.as_deref().map(address_cell).unwrap_or_default()
         );
     }
     if all.len() > most {
@@ -192,7 +192,7 @@ fn columns(text: &mut String, table: &PublishedTable) {
         let _ = writeln!(
             text,
             "| `{}` | {} | {about}{} | {} |",
-            cell(field.name()),
+            code_cell(field.name()),
             cell(&type_name(field.data_type())),
             unit.unwrap_or_default(),
             known.map(numbers).unwrap_or_else(|| " | | | | ".into())
@@ -382,9 +382,47 @@ fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text in the cell of a table.
+/// A text in the cell of a table, as plain text.
 fn cell(text: &str) -> String {
-    line(text).replace('|', "\\|").replace('`', "'").replace('<', "&lt;")
+    plain(text).replace('|', "\\|").replace('`', "'")
+}
+
+/// A text on one line without images and links: whoever looks at the card must not load or follow
+/// what the name of a repository is made of. Words in backquotes stay code.
+fn plain(text: &str) -> String {
+    let text = line(text);
+    let mut out = String::with_capacity(text.len() + 8);
+    for (at, c) in text.char_indices() {
+        let (before, after) = text.split_at(at);
+        match c {
+            '\\' | '[' | ']' => out.extend(['\\', c]),
+            // Addresses are links even without brackets.
+            ':' if after.starts_with("://") => out.push_str("\\:"),
+            '.' if ends_in_www(before) => out.push_str("\\."),
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn ends_in_www(text: &str) -> bool {
+    let at = text.len().saturating_sub(3);
+    text.get(at..).is_some_and(|end| end.eq_ignore_ascii_case("www"))
+}
+
+/// A text between backquotes in the cell of a table, where nothing but the cell's end means more
+/// than itself.
+fn code_cell(text: &str) -> String {
+    line(text).replace('|', "\\|").replace('`', "'")
+}
+
+/// The address of a repository in the cell of a table: a link, if it is nothing else.
+fn address_cell(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/%@?=+#".contains(c);
+    let is_link = text.starts_with("https://") || text.starts_with("http://");
+    if is_link && text.chars().all(plain) { text.to_string() } else { cell(text) }
 }
 
 #[cfg(test)]
@@ -398,6 +436,25 @@ mod tests {
         let expected =
             "a:\n  - \"x: y\"\nb:\n  - c: 1\n    d:\n      - e: true\nf: []\ng:\n  h: null\n";
         assert_eq!(yaml(&value, 0), expected);
+    }
+
+    #[test]
+    fn names_in_tables_are_text_and_load_nothing() {
+        for (name, shown) in [
+            ("o/r", "o/r"),
+            ("![x](http://evil/x.png)", r"!\[x\](http\://evil/x.png)"),
+            (r"\[x](//evil)", r"\\\[x\](//evil)"),
+            ("[x]: https://evil", r"\[x\]: https\://evil"),
+            ("<img src=x> &#91;", "&lt;img src=x> &amp;#91;"),
+            ("WWW.evil.example", r"WWW\.evil.example"),
+            ("a|b\n`c`", r"a\|b 'c'"),
+        ] {
+            assert_eq!(cell(name), shown);
+        }
+        assert_eq!(code_cell("a<b>|[c]`"), r"a<b>\|[c]'");
+        let address = "https://github.com/o/some_repo.git";
+        assert_eq!(address_cell(address), address);
+        assert_eq!(address_cell("https://x/![a](y)"), r"https\://x/!\[a\](y)");
     }
 
     #[test]

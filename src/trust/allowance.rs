@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::ground::{lies_in, real};
 use crate::operator::Access;
-use crate::visible::escape;
+use crate::visible::escape_all;
 
 /// An item of `--allow`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +127,7 @@ fn encoded(bytes: &[u8]) -> String {
         for c in chunk.valid().chars() {
             let mut buffer = [0; 4];
             let text: &str = c.encode_utf8(&mut buffer);
-            if ",%".contains(c) || escape(text) != text {
+            if ",%".contains(c) || escape_all(text) != text {
                 hide(&mut out, text.as_bytes());
             } else {
                 out.push(c);

@@ -1,24 +1,24 @@
 //! What a workflow may do, in words that are safe on a terminal.
 
 use crate::operator::Access;
-use crate::visible::escape;
+use crate::visible::escape_all;
 
 /// What is done, without its subject: `reads /etc/passwd, outside of …`.
 pub fn phrase(access: &Access) -> String {
     match access {
-        Access::Program { command, .. } => format!("runs a program: `{}`", escape(command)),
+        Access::Program { command, .. } => format!("runs a program: `{}`", escape_all(command)),
         Access::Variable { name, to } => {
             let open = if to.is_encrypted() { "" } else { ", unencrypted" };
-            let (name, to) = (escape(name), escape(&to.to_string()));
+            let (name, to) = (escape_all(name), escape_all(&to.to_string()));
             format!("sends the value of the environment variable {name} to {to}{open}")
         }
-        Access::Host { to } => format!("connects to {}", escape(&to.to_string())),
+        Access::Host { to } => format!("connects to {}", escape_all(&to.to_string())),
         Access::Read { path } => {
-            let path = escape(&path.to_string_lossy());
+            let path = escape_all(&path.to_string_lossy());
             format!("reads {path}, outside of the workflow's folder and the current one")
         }
         Access::Write { path } => {
-            let path = escape(&path.to_string_lossy());
+            let path = escape_all(&path.to_string_lossy());
             format!("writes {path}, outside of the folder for outputs")
         }
     }
@@ -26,7 +26,7 @@ pub fn phrase(access: &Access) -> String {
 
 /// A command line by line.
 pub fn program_lines(command: &str) -> Vec<String> {
-    command.trim_end().split('\n').map(escape).collect()
+    command.trim_end().split('\n').map(escape_all).collect()
 }
 
 #[cfg(test)]

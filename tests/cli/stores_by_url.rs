@@ -17,6 +17,10 @@ fn a_folder_named_by_a_url_keeps_all_inside_itself() {
     assert_eq!(api.take().len(), 2);
     assert!(project.path("one/downloads/answers").is_dir(), "where the answers were kept");
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+    // Answers and what they cost are nobody else's business.
+    let rights = std::fs::metadata(project.path("one/downloads")).unwrap().permissions();
+    assert_eq!(rights.mode() & 0o007, 0);
+    assert_ne!(rights.mode() & 0o070, 0o050);
     // Its path is the same store.
     project.run_ok(&["--cache", "one"]).all_hit();
     // Another store has no answers.
@@ -41,7 +45,7 @@ fn a_store_in_memory_leaves_nothing_and_finds_nothing() {
 fn the_folder_of_a_store_in_memory_is_private() {
     let project = Project::new(
         "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
-         stat -c '{\"id\":\"%a %n\"}' \"$TMPDIR\"/galeras-memory-*\n      output: { id: utf8! }\n\
+         stat -c '{\"id\":\"%a %n\"}' \"$(dirname \"$TMPDIR\"/galeras-scratch-*/downloads)\"\n      output: { id: utf8! }\n\
          outputs:\n  a: { from: a, path: a.jsonl }\n",
     );
     project.run_ok(&["--cache", "memory://"]);

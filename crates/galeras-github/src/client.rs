@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use http_body_util::BodyExt as _;
 use octocrab::Octocrab;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
@@ -33,6 +34,11 @@ const LONGEST_WAIT: u64 = 3_600 + 300;
 /// GitHub itself gives up after 10 seconds; the rest is for slow networks.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const REDIRECTS: usize = 5;
+/// The longest answer, in bytes. A page of 100 repositories has some 600 kB.
+const LONGEST_ANSWER: usize = 64 << 20;
+/// The longest answer that is looked into for what went wrong. Parsed, an answer may take many
+/// times its bytes, and GitHub says it in a few hundred.
+const LONGEST_MESSAGE: usize = 1 << 20;
 /// The longest quote of a server's words, in characters.
 const LONGEST_QUOTE: usize = 300;
 
@@ -46,6 +52,8 @@ pub struct GithubClient {
     token: Option<Secret>,
     clock: Arc<dyn Clock>,
     timeout: Duration,
+    /// The longest answer that is read, in bytes.
+    pub(super) longest_answer: usize,
     /// Made with the first request, because it needs the runtime.
     octocrab: OnceCell<Octocrab>,
     /// When the window of a used-up limit ends, in seconds since 1970; 0 if none is.
@@ -101,6 +109,7 @@ impl GithubClient {
             token,
             clock: Arc::new(SystemClock::new()),
             timeout: TIMEOUT,
+            longest_answer: LONGEST_ANSWER,
             octocrab: OnceCell::new(),
             used_up_until: AtomicU64::new(0),
         })
@@ -332,8 +341,21 @@ impl GithubClient {
         let head = Head::new(response.status().as_u16(), text);
         let next = text("link").and_then(next_page);
         let location = text("location").map(str::to_string);
-        let body = octocrab.body_to_string(response).await.map_err(|e| again(&e))?;
-        Ok((head, next, location, body.into_bytes()))
+        let (mut pieces, mut body) = (response.into_body(), Vec::new());
+        while let Some(frame) = pieces.frame().await {
+            let frame = frame.map_err(|e| again(&e))?;
+            let Some(piece) = frame.data_ref() else { continue };
+            if piece.len() > self.longest_answer - body.len() {
+                // The query is left out: it is the user's.
+                let (base, path, most) = (self.base_url(), url.path(), self.longest_answer);
+                let path =
+                    path.strip_prefix(self.base.path().trim_end_matches('/')).unwrap_or(path);
+                let text = format!("{base}{path} answers with more than {most} bytes");
+                return Err(GithubError::other(text).into());
+            }
+            body.extend_from_slice(piece);
+        }
+        Ok((head, next, location, body))
     }
 
     /// Whether `url` belongs to the server that the token is for.
@@ -363,6 +385,9 @@ impl GithubClient {
             message: String,
             #[serde(default)]
             errors: Vec<serde_json::Value>,
+        }
+        if body.len() > LONGEST_MESSAGE {
+            return String::new();
         }
         let Ok(body) = serde_json::from_slice::<Body>(body) else { return String::new() };
         let mut text = body.message;

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::hidden::seen;
+
 /// HTML that is whole and safe: what it was made of is escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Markup(String);
@@ -83,21 +85,12 @@ pub(crate) fn push_code(out: &mut String, text: &str) {
 
 /// Whether [`escape`] shows `text` by other characters than its own.
 pub(crate) fn has_hidden(text: &str) -> bool {
-    text.contains(|c: char| c != '\n' && c != '\t' && is_hidden(c))
-}
-
-/// Control characters, direction marks and overrides, characters without width, tags, separators
-/// of lines and paragraphs, and those for private use.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    seen(text).any(|(c, hidden)| hidden && c != '\n' && c != '\t')
 }
 
 fn push_escaped(out: &mut String, text: &str, name: impl Fn(&mut String, &str, char)) {
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut chars = seen(text).peekable();
+    while let Some((c, hidden)) = chars.next() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -105,8 +98,8 @@ fn push_escaped(out: &mut String, text: &str, name: impl Fn(&mut String, &str, c
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            '\r' if chars.peek() == Some(&'\n') => {}
-            c if is_hidden(c) => match hidden_name(c) {
+            '\r' if chars.peek().is_some_and(|(c, _)| *c == '\n') => {}
+            c if hidden => match hidden_name(c) {
                 Some(known) => name(out, known, c),
                 None => name(out, &format!("U+{:04X}", u32::from(c)), c),
             },

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::score_pair::with_scorer;
+use super::score_pair::{refused, with_scorer};
 use super::scorer::components;
 use super::spec::{Metric, ScoreSpec};
 use crate::functions::function_doc::{FunctionDoc, FunctionGroup};
@@ -127,10 +127,12 @@ impl ScalarUDFImpl for OneScore {
         let pairs = references.as_string::<i32>().iter().zip(predictions.as_string::<i32>());
         let mut counts = Int64Builder::new();
         let mut shares = Float64Builder::new();
-        with_scorer(&ScoreSpec::only(self.metric), |scorer| {
+        with_scorer(&ScoreSpec::only(self.metric), |scorer| -> Result<()> {
             for (reference, prediction) in pairs {
-                let scored = reference.zip(prediction).map(|(a, b)| scorer.score(a, b).0);
-                let s = scored.unwrap_or_default();
+                let scored = reference
+                    .zip(prediction)
+                    .map(|(a, b)| scorer.score(a, b).map_err(|why| refused(why, "", a, b)));
+                let s = scored.transpose()?.map(|(scored, _)| scored).unwrap_or_default();
                 match self.metric {
                     Metric::Levenshtein => counts.append_option(s.levenshtein),
                     Metric::ExactMatch => counts.append_option(s.exact_match),
@@ -147,7 +149,8 @@ impl ScalarUDFImpl for OneScore {
                     }
                 }
             }
-        });
+            Ok(())
+        })?;
         let column: ArrayRef = match self.is_count() {
             true => Arc::new(counts.finish()),
             false => Arc::new(shares.finish()),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::score_pair::{Columns, by_reference, score_type, text, with_scorer};
+use super::score_pair::{Columns, by_reference, refused, score_type, text, with_scorer};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
@@ -71,7 +71,7 @@ impl ScalarUDFImpl for ScoreContinuation {
                 let reference = text(references, row)?;
                 let (given, prediction) = (text(given, row)?, text(predictions, row)?);
                 let scored = scorer.score_continuation(given, reference, prediction);
-                Some(scored.map_err(|_| not_given(given, reference)))
+                Some(scored.map_err(|why| refused(why, given, reference, prediction)))
             })
         });
         let mut columns = Columns::default();
@@ -80,14 +80,4 @@ impl ScalarUDFImpl for ScoreContinuation {
         }
         Ok(ColumnarValue::Array(Arc::new(columns.finish()?)))
     }
-}
-
-/// The refusal, with the beginnings of both texts.
-fn not_given(given: &str, reference: &str) -> DataFusionError {
-    let beginning = |text: &str| text.chars().take(60).collect::<String>();
-    DataFusionError::Execution(format!(
-        "a reference does not begin with the given text: given {:?}…, reference {:?}…",
-        beginning(given),
-        beginning(reference)
-    ))
 }

@@ -8,12 +8,12 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::ScalarValue;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::scorer::{COUNT, Scored, Scorer, components, strict_components};
+use super::scorer::{COUNT, Scored, Scorer, Unscored, components, strict_components};
 use super::spec::{Metric, ScoreSpec};
 use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
@@ -118,13 +118,45 @@ impl ScalarUDFImpl for ScorePair {
         let scored = with_scorer(&spec, |scorer| {
             by_reference(references, |row| {
                 let pair = text(references, row).zip(text(predictions, row));
-                pair.map(|(reference, prediction)| scorer.score(reference, prediction))
+                pair.map(|(reference, prediction)| {
+                    let scored = scorer.score(reference, prediction);
+                    scored.map_err(|why| refused(why, "", reference, prediction))
+                })
             })
         });
         let mut columns = Columns::default();
-        scored.into_iter().for_each(|scored| columns.push(scored));
+        for scored in scored {
+            columns.push(scored.transpose()?);
+        }
         Ok(ColumnarValue::Array(Arc::new(columns.finish()?)))
     }
+}
+
+/// The refusal of a pair, with the beginnings of its texts.
+pub(super) fn refused(
+    why: Unscored,
+    given: &str,
+    reference: &str,
+    prediction: &str,
+) -> DataFusionError {
+    let beginning = |text: &str| text.chars().take(60).collect::<String>();
+    DataFusionError::Execution(match why {
+        Unscored::NotGiven => format!(
+            "a reference does not begin with the given text: given {:?}…, reference {:?}…",
+            beginning(given),
+            beginning(reference)
+        ),
+        Unscored::TooLarge(metric) => format!(
+            "`{}` would take hours for a reference of {} bytes and a prediction of {} that have so \
+             little in common: reference {:?}…, prediction {:?}…; cut or leave out such rows, or \
+             leave out this score",
+            metric.columns()[0],
+            reference.len(),
+            prediction.len(),
+            beginning(reference),
+            beginning(prediction)
+        ),
+    })
 }
 
 /// The text of a row, unless it is null.

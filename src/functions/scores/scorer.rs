@@ -11,7 +11,9 @@ use super::spec::{Metric, ScoreSpec};
 use galeras_metrics::codebleu::{
     CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuReadings, CodeBleuReference, CodeBleuScores,
 };
-use galeras_metrics::text::{Bleu, BleuStatistics, Chrf, Levenshtein, RougeL, continuation};
+use galeras_metrics::text::{
+    Bleu, BleuStatistics, Chrf, Levenshtein, MAX_STEPS, RougeL, continuation,
+};
 use galeras_python::{is_space, with_parser};
 
 /// How many counts a pair has: those of BLEU, then those of CodeBLEU as it is published, and ours.
@@ -43,9 +45,14 @@ pub(super) struct Scored {
     pub(super) parses: Option<i64>,
 }
 
-/// A reference does not begin with the text that was given.
+/// Why a pair has no scores.
 #[derive(Debug, PartialEq)]
-pub(super) struct NotGiven;
+pub(super) enum Unscored {
+    /// The reference does not begin with the text that was given.
+    NotGiven,
+    /// The texts are so large and so different that this score would take hours.
+    TooLarge(Metric),
+}
 
 /// Scores pairs of texts; one per thread.
 pub struct Scorer {
@@ -86,22 +93,22 @@ impl Scorer {
     /// makes with what was given.
     ///
     /// # Errors
-    /// If the reference does not begin with the given text.
+    /// If the reference does not begin with the given text, and those of [`Scorer::score`].
     pub(super) fn score_continuation(
         &mut self,
         given: &str,
         reference: &str,
         prediction: &str,
-    ) -> Result<Option<(Scored, [i64; COUNT])>, NotGiven> {
+    ) -> Result<Option<(Scored, [i64; COUNT])>, Unscored> {
         let wanted = continuation(given, reference);
         if !wanted.repeats {
-            return Err(NotGiven);
+            return Err(Unscored::NotGiven);
         }
         if wanted.rest.trim_matches(is_space).is_empty() {
             return Ok(None);
         }
         let added = continuation(given, prediction);
-        let (mut scored, counts) = self.score(wanted.rest, added.rest);
+        let (mut scored, counts) = self.score(wanted.rest, added.rest)?;
         if self.spec.has(Metric::Parses) {
             scored.parses = match added.whole {
                 Some(whole) => parses(whole.trim_matches(is_space)),
@@ -112,7 +119,23 @@ impl Scorer {
     }
 
     /// The scores, and the counts that add up to those of a corpus.
-    pub(super) fn score(&mut self, reference: &str, prediction: &str) -> (Scored, [i64; COUNT]) {
+    ///
+    /// # Errors
+    /// If the texts are too large for a score whose time grows with their product.
+    pub(super) fn score(
+        &mut self,
+        reference: &str,
+        prediction: &str,
+    ) -> Result<(Scored, [i64; COUNT]), Unscored> {
+        self.score_within(reference, prediction, MAX_STEPS)
+    }
+
+    fn score_within(
+        &mut self,
+        reference: &str,
+        prediction: &str,
+        steps: u64,
+    ) -> Result<(Scored, [i64; COUNT]), Unscored> {
         let (reference, prediction) = match self.spec.mode.strips() {
             true => (reference.trim_matches(is_space), prediction.trim_matches(is_space)),
             false => (reference, prediction),
@@ -120,7 +143,8 @@ impl Scorer {
         let mut scored = Scored::default();
         let mut counts = [0; COUNT];
         for at in 0..self.spec.metrics.len() {
-            match self.spec.metrics[at] {
+            let metric = self.spec.metrics[at];
+            match metric {
                 Metric::Bleu => {
                     let statistics = self.bleu.statistics(reference, prediction);
                     scored.bleu = Some(self.bleu.score(&statistics));
@@ -140,19 +164,24 @@ impl Scorer {
                     place.copy_from_slice(&of_pair.map_or([0; CODEBLEU], |c| of_codebleu(&c)));
                 }
                 Metric::Levenshtein => {
-                    let distance = self.levenshtein.distance(reference, prediction);
+                    let distance = self.levenshtein.distance_within(reference, prediction, steps);
+                    let distance = distance.ok_or(Unscored::TooLarge(metric))?;
                     scored.levenshtein = Some(i64::try_from(distance).unwrap_or(i64::MAX));
                 }
                 Metric::Similarity => {
-                    scored.similarity = Some(self.levenshtein.similarity(reference, prediction));
+                    let found = self.levenshtein.similarity_within(reference, prediction, steps);
+                    scored.similarity = Some(found.ok_or(Unscored::TooLarge(metric))?);
                 }
                 Metric::ExactMatch => scored.exact_match = Some(i64::from(reference == prediction)),
                 Metric::Chrf => scored.chrf = Some(self.chrf.score(reference, prediction)),
-                Metric::RougeL => scored.rouge_l = Some(self.rouge_l.score(reference, prediction)),
+                Metric::RougeL => {
+                    let found = self.rouge_l.score_within(reference, prediction, steps);
+                    scored.rouge_l = Some(found.ok_or(Unscored::TooLarge(metric))?);
+                }
                 Metric::Parses => scored.parses = parses(prediction),
             }
         }
-        (scored, counts)
+        Ok((scored, counts))
     }
 }
 
@@ -316,7 +345,8 @@ mod tests {
             ..spec(&Metric::ALL)
         };
         let (scored, counts) = Scorer::new(spec.clone())
-            .score("def f(a, b):\n    c = a\n    return c + b", "def f(a, b):\n    return b + a");
+            .score("def f(a, b):\n    c = a\n    return c + b", "def f(a, b):\n    return b + a")
+            .unwrap();
         let corpus = of_corpus(&spec, 1, &counts);
         let codebleu = scored.codebleu.map(|scores| components(&scores)).into_iter().flatten();
         let strict = scored.codebleu_strict.map(|scores| strict_components(&scores));
@@ -359,7 +389,10 @@ mod tests {
             assert_eq!((s.levenshtein, s.exact_match, s.parses), (Some(0), Some(1), Some(1)));
         }
         let mut scorer = Scorer::new(spec(&Metric::ALL));
-        assert_eq!(scorer.score_continuation(given, "def g(): pass", "").err(), Some(NotGiven));
+        assert_eq!(
+            scorer.score_continuation(given, "def g(): pass", "").err(),
+            Some(Unscored::NotGiven)
+        );
         assert_eq!(scorer.score_continuation(given, &format!("{given} \n"), "x"), Ok(None));
     }
 
@@ -396,12 +429,28 @@ mod tests {
     }
 
     #[test]
+    fn a_score_that_would_take_hours_is_an_error() {
+        let (reference, prediction) = ("a b\n".repeat(400), "c d\n".repeat(300));
+        for metric in Metric::ALL {
+            let mut scorer = Scorer::new(spec(&[metric]));
+            let found = scorer.score_within(&reference, &prediction, 100);
+            match metric {
+                Metric::Levenshtein | Metric::Similarity | Metric::RougeL => {
+                    assert_eq!(found, Err(Unscored::TooLarge(metric)));
+                }
+                _ => assert!(found.is_ok()),
+            }
+            assert!(scorer.score(&reference, &prediction).is_ok(), "{metric:?}");
+        }
+    }
+
+    #[test]
     fn references_are_forgotten_and_read_again() {
         let mut scorer = Scorer::new(spec(&[Metric::Codebleu]));
         let long = "x = [1, 2]\n".repeat(60_000);
         let first = scorer.score("x = 1", "x = 2");
         for at in 0..4 {
-            scorer.score(&format!("{long}y = {at}"), "x = 2");
+            scorer.score(&format!("{long}y = {at}"), "x = 2").unwrap();
             assert!(scorer.codebleu.kept_bytes < 2 * KEPT_BYTES);
         }
         assert_eq!(scorer.score("x = 1", "x = 2"), first);

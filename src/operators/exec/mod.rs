@@ -27,6 +27,7 @@ use crate::operator::{
     LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
     TableStep, args_schema, parse_args, parse_column,
 };
+use crate::small_file;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -201,9 +202,11 @@ impl BoundStep for BoundExec {
             .files
             .iter()
             .map(|name| {
-                let content = std::fs::read(self.base.join(name))
+                // Piece by piece: data may be larger than the memory.
+                let digest = small_file::open(&self.base.join(name)).and_then(Digest::of_reader);
+                let digest = digest
                     .map_err(|e| StepError::new(format!("cannot read `{name}`: {e}")).because(e))?;
-                Ok(SideFile { name: name.clone(), digest: Digest::of(&content) })
+                Ok(SideFile { name: name.clone(), digest })
             })
             .collect()
     }

@@ -13,7 +13,7 @@ use super::super::patterns::{glob_set, listed, other_languages, suffix_of, suffi
 use super::corpus;
 use crate::digest::Digest;
 use crate::operator::{ArgError, SideFile, StepError};
-use crate::small_file;
+use crate::small_file::{self, bytes_text};
 use crate::workflow::quote;
 
 /// Bytes of source per batch: small enough to spread a small corpus over all cores.
@@ -113,19 +113,34 @@ impl FileSource {
         ))
     }
 
-    /// The files with their contents, in the order of their paths.
-    pub(super) fn files(&self) -> Result<Vec<(String, Vec<u8>)>, StepError> {
+    /// The files with their contents, in the order of their paths. Those of a folder are read
+    /// one by one.
+    pub(super) fn files(&self) -> Result<Vec<(String, Content)>, StepError> {
         match &self.origin {
             Origin::Stdlib => {
-                let files = corpus::files()?;
-                Ok(files.into_iter().filter(|(path, _)| self.keeps(path)).collect())
+                let files = corpus::files()?.into_iter().filter(|(path, _)| self.keeps(path));
+                Ok(files.map(|(path, content)| (path, Content::Bytes(content))).collect())
             }
-            Origin::Folder { path, .. } => self
-                .folder_paths(path)?
-                .into_iter()
-                .map(|(name, path)| Ok((name, read(&path)?)))
-                .collect(),
+            Origin::Folder { path, .. } => {
+                let files = self.sized_paths(path)?.into_iter();
+                Ok(files.map(|(name, path)| (name, Content::File(path))).collect())
+            }
         }
+    }
+
+    /// The files below `root` that are kept, if they are not too many to be in memory.
+    fn sized_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
+        let files = self.folder_paths(root)?;
+        let sizes = files.iter().filter_map(|(_, path)| path.metadata().ok());
+        let all = sizes.fold(0_u64, |all, about| all.saturating_add(about.len()));
+        if all > MAX_SOURCES_BYTES { Err(self.too_large(&bytes_text(all))) } else { Ok(files) }
+    }
+
+    fn too_large(&self, size: &str) -> StepError {
+        let most = bytes_text(MAX_SOURCES_BYTES);
+        let message = format!("the files of `{}` have {size}, and {most} are read", self.repo());
+        StepError::new(message)
+            .help("`include` and `exclude` say which files are read; use more steps")
     }
 
     /// The files of this machine that are read.
@@ -170,7 +185,7 @@ impl FileSource {
             }
             Origin::Folder { name, path } => {
                 let mut hasher = blake3::Hasher::new();
-                for (name, path) in self.folder_paths(path)? {
+                for (name, path) in self.sized_paths(path)? {
                     hasher.update(&(name.len() as u64).to_le_bytes());
                     hasher.update(name.as_bytes());
                     hasher.update(blake3::hash(&read(&path)?).as_bytes());
@@ -183,14 +198,23 @@ impl FileSource {
     /// Files as a table `repo, path, content`, spread over `partitions`.
     pub(super) fn batches(
         &self,
-        files: Vec<(String, Vec<u8>)>,
+        files: Vec<(String, Content)>,
         partitions: usize,
     ) -> Result<Vec<Vec<RecordBatch>>, StepError> {
         let repo = self.repo();
         let mut out = vec![Vec::new(); partitions.max(1)];
         let mut next = 0;
         let mut batch = Batch::default();
+        let mut all = 0_u64;
         for (path, content) in files {
+            let content = match content {
+                Content::Bytes(content) => content,
+                Content::File(path) => read(&path)?,
+            };
+            all += content.len() as u64;
+            if all > MAX_SOURCES_BYTES {
+                return Err(self.too_large("more"));
+            }
             batch.repo.append_value(&repo);
             batch.path.append_value(&path);
             batch.bytes += content.len();
@@ -210,6 +234,16 @@ impl FileSource {
 fn files_in_words(count: usize) -> String {
     if count == 1 { "1 file".to_string() } else { format!("{count} files") }
 }
+
+/// Where the content of a file is.
+#[derive(Debug)]
+pub(super) enum Content {
+    Bytes(Vec<u8>),
+    File(PathBuf),
+}
+
+/// The most bytes of all files of a step: they are in memory.
+const MAX_SOURCES_BYTES: u64 = 2 << 30;
 
 /// The most bytes of one file: a batch holds it whole, and counts bytes in 31 bits.
 const MAX_SOURCE_BYTES: u64 = 1 << 30;
@@ -245,4 +279,27 @@ pub(super) fn schema() -> SchemaRef {
 fn read(path: &Path) -> Result<Vec<u8>, StepError> {
     small_file::read(path, MAX_SOURCE_BYTES)
         .map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())).because(e))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_would_fill_the_memory_are_refused_before_they_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.py", "b.py", "c.py"] {
+            let file = std::fs::File::create(folder.path().join(name)).unwrap();
+            file.set_len(900 << 20).unwrap();
+        }
+        let source = |exclude: &str| {
+            let origin = Origin::Folder { name: "src".into(), path: folder.path().into() };
+            FileSource::new(origin, &["*.py".into()], &[exclude.into()]).unwrap()
+        };
+        let error = source("none").side_file().unwrap_err().to_string();
+        assert!(error.contains("`src` have 2700 MiB, and 2048 MiB are read"), "{error}");
+        assert!(source("none").files().is_err());
+        assert_eq!(source("c.py").files().unwrap().len(), 2);
+    }
 }

@@ -29,7 +29,7 @@ use crate::operator::{
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
     Snapshot, StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
 };
-use crate::scratch::clear_place;
+use crate::scratch::{clear_place, create_private};
 use crate::workflow::is_repository_file;
 use galeras_github::{
     GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
@@ -255,6 +255,7 @@ impl BoundQuery {
                 let (client, wanted) = (self.client()?, self.args.search());
                 let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
                 let journal = self.memory(cx);
+                create_private(&cx.downloads)?;
                 let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
                 let mut repositories = answer.map_err(|error| self.failed(error))?;
                 // A name that was given up and taken again is that of the newer repository.

@@ -14,7 +14,7 @@ use sha2::Digest as _;
 
 use crate::code::Code;
 use crate::operator::{Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress};
-use crate::scratch::{KEPT_FREE, WholeFile, clear_place, free_bytes};
+use crate::scratch::{KEPT_FREE, WholeFile, clear_place, create_private, free_bytes};
 
 /// The most bytes of a file behind a URL.
 const MAX_BYTES: u64 = 16 << 30;
@@ -57,7 +57,7 @@ pub(super) async fn fetch(
         let message = format!("the step {}", refused.message);
         return Err(ArgError::new("url", Code::NotAllowed, message).help(refused.help));
     }
-    std::fs::create_dir_all(downloads).map_err(|e| failed(&e))?;
+    create_private(downloads).map_err(|e| failed(&e))?;
     let client = http_builder(AGENT, CONNECT_TIMEOUT, Some(READ_TIMEOUT))
         .redirect(redirects_to(may_ask(Arc::clone(&cx.consent))))
         .build();

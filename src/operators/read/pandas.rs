@@ -2,7 +2,7 @@
 //! the row's label.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +14,20 @@ use serde_json::{Map, Value};
 /// The column with the labels of rows.
 const INDEX: &str = "index";
 
+/// The most bytes of a file. It is in memory as a whole, some three times: columns are turned
+/// into rows.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// The most values of a file, those within lists and objects included. Each takes some 200 bytes
+/// while it waits for its row.
+const MAX_VALUES: u64 = 5_000_000;
+
+/// The most bytes of names in the rows: each row has those of all columns.
+const MAX_NAME_BYTES: usize = 1 << 30;
+
+/// What to do about a file that is too large.
+const ROWS: &str = "write it by rows: `to_json(lines=True, orient=\"records\")`";
+
 /// Whether the JSON file is an object rather than a list.
 pub(super) fn is_object(file: &Path) -> bool {
     let Ok(file) = File::open(file) else { return false };
@@ -24,6 +38,7 @@ pub(super) fn is_object(file: &Path) -> bool {
 /// Reads the file: its columns, and `index` with the labels of rows if no column has that name.
 /// Rows keep the order of the first column.
 pub(super) fn read(file: &Path) -> Result<RecordBatch, String> {
+    check_size(file, MAX_BYTES, MAX_VALUES)?;
     let reader = BufReader::new(File::open(file).map_err(|e| e.to_string())?);
     let columns: Map<String, Value> = serde_json::from_reader(reader)
         .map_err(|e| format!("not a JSON list, nor an object of columns: {e}"))?;
@@ -37,6 +52,39 @@ pub(super) fn read(file: &Path) -> Result<RecordBatch, String> {
     match batches.next() {
         Some(batch) => batch.map_err(|e| e.to_string()),
         None => Ok(RecordBatch::new_empty(schema)),
+    }
+}
+
+/// Counts what would be in memory, before it is.
+fn check_size(file: &Path, max_bytes: u64, max_values: u64) -> Result<(), String> {
+    let file = File::open(file).map_err(|e| e.to_string())?;
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let (mut bytes, mut values, mut text, mut escaped) = (0_u64, 0_u64, false, false);
+    loop {
+        let piece = reader.fill_buf().map_err(|e| e.to_string())?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        for byte in piece {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if text => escaped = true,
+                b'"' => text = !text,
+                // Each value but the first of a list or an object follows a comma.
+                b',' | b'[' | b'{' if !text => values += 1,
+                _ => {}
+            }
+        }
+        let read = piece.len();
+        reader.consume(read);
+        bytes += read as u64;
+        if bytes > max_bytes {
+            let most = max_bytes >> 20;
+            return Err(format!("an object of columns has more than {most} MiB; {ROWS}"));
+        }
+        if values > max_values {
+            return Err(format!("an object of columns has more than {max_values} values; {ROWS}"));
+        }
     }
 }
 
@@ -62,6 +110,10 @@ fn lines(columns: Map<String, Value>) -> Result<(Vec<u8>, usize), String> {
     }
     let labels: Vec<String> = labels.keys().cloned().collect();
     let whole = labels.iter().all(|label| label.parse::<i64>().is_ok());
+    let names = values.iter().fold(0_usize, |sum, (name, _)| sum.saturating_add(name.len()));
+    if names.saturating_mul(labels.len()) > MAX_NAME_BYTES {
+        return Err(format!("the names of the columns are too long for so many rows; {ROWS}"));
+    }
     let indexed = !values.iter().any(|(name, _)| name == INDEX);
     let (mut lines, rows) = (Vec::new(), labels.len());
     for label in labels {
@@ -100,6 +152,22 @@ mod tests {
         assert_eq!(names, ["index", "y", "arm"]);
         let shown = arrow::util::pretty::pretty_format_batches(&[batch]).unwrap().to_string();
         assert!(shown.contains("| 10    | 1.5 | a   |\n| 2     |     | b   |"), "{shown}");
+    }
+
+    #[test]
+    fn what_would_fill_the_memory_is_refused_before_it_is_there() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // Two objects, three more values in lists and objects; texts do not count.
+        std::fs::write(file.path(), r#"{"a": {"0": [1, 2], "1": ",,[{\",,"}}"#).unwrap();
+        assert_eq!(check_size(file.path(), 100, 5), Ok(()));
+        let error = check_size(file.path(), 100, 4).unwrap_err();
+        assert!(error.starts_with("an object of columns has more than 4 values; write"), "{error}");
+        let error = check_size(file.path(), 10, 5).unwrap_err();
+        assert!(error.contains("more than 0 MiB"), "{error}");
+        // 300 kB that would become 1.1 GB.
+        let rows: Vec<String> = (0..4_000).map(|row| format!("\"{row}\":1")).collect();
+        let error = read_text(&format!("{{\"{}\":{{{}}}}}", "n".repeat(270_000), rows.join(",")));
+        assert!(error.unwrap_err().starts_with("the names of the columns are too long"));
     }
 
     #[test]

@@ -109,6 +109,30 @@ async fn slow_answers_are_tried_again() {
 }
 
 #[tokio::test]
+async fn answers_that_are_too_long_are_not_read() {
+    let journal = tempfile::tempdir().unwrap();
+    let api = GithubApi::start(repos(50, |id| id));
+    for base in [api.url(), format!("{}/api/v3", api.url())] {
+        let client = GithubClient::new(&base, Some(secret())).unwrap();
+        let mut client = client.with_clock(TestClock::new(false));
+        client.longest_answer = 10_000;
+        api.forget();
+        for status in [200, 404] {
+            api.faults(vec![(0, raw(status, &[], &TOKEN.repeat(1_000)))]).forget();
+            let ran = run_with(&client, &query("r secret"), journal.path()).await;
+            let words = format!("{base}/search/repositories answers with more than 10000 bytes");
+            assert_eq!(ran.error(), (GithubErrorKind::Other, words));
+            assert_eq!(api.requests().len(), 1, "it would be as long again");
+        }
+    }
+    // What went wrong is not looked for in a long answer.
+    let long = format!(r#"{{"message":"m","errors":[{}0]}}"#, "0,".repeat(1 << 19));
+    let (ran, _) = with(&[raw(404, &[], &long)]).await;
+    let (_, text) = ran.error();
+    assert!(text.ends_with("answered with HTTP 404"), "{text}");
+}
+
+#[tokio::test]
 async fn permanent_refusals_are_final() {
     let unknown = r#"{"message":"Validation Failed","errors":[{"message":"no such thing"},
         {"field":"q","code":"missing"}]}"#;

@@ -29,20 +29,36 @@ impl Levenshtein {
     /// that have nothing in common. Memory is O(m + n), about 1/4 byte per code point if
     /// both are ASCII, else 8 bytes more.
     pub fn distance(&mut self, a: &str, b: &str) -> usize {
+        self.buffers.left = u64::MAX;
         self.distance_and_longest(a, b).0
+    }
+
+    /// As [`Levenshtein::distance`], if that takes no more than so many steps, each of a column of
+    /// 64 rows: about m n / 64 if the texts have little in common. [`MAX_STEPS`](super::MAX_STEPS)
+    /// takes minutes.
+    pub fn distance_within(&mut self, a: &str, b: &str, steps: u64) -> Option<usize> {
+        self.buffers.left = steps;
+        let (distance, _) = self.distance_and_longest(a, b);
+        (!self.buffers.stopped).then_some(distance)
     }
 
     /// 1 - d / max(code points of `a`, of `b`): 1 for equal texts, two empty ones included,
     /// 0 for texts of which no code point can stay. Equals rapidfuzz's
     /// `normalized_similarity`.
     pub fn similarity(&mut self, a: &str, b: &str) -> f64 {
-        match self.distance_and_longest(a, b) {
-            (_, 0) => 1.0,
-            (distance, longest) => 1.0 - distance as f64 / longest as f64,
-        }
+        self.buffers.left = u64::MAX;
+        share(self.distance_and_longest(a, b))
+    }
+
+    /// As [`Levenshtein::similarity`], within the steps of [`Levenshtein::distance_within`].
+    pub fn similarity_within(&mut self, a: &str, b: &str, steps: u64) -> Option<f64> {
+        self.buffers.left = steps;
+        let found = self.distance_and_longest(a, b);
+        (!self.buffers.stopped).then(|| share(found))
     }
 
     fn distance_and_longest(&mut self, a: &str, b: &str) -> (usize, usize) {
+        self.buffers.stopped = false;
         if a.is_ascii() && b.is_ascii() {
             let distance = self.buffers.distance(a.as_bytes(), b.as_bytes(), 128);
             return (distance, a.len().max(b.len()));
@@ -55,6 +71,11 @@ impl Levenshtein {
         self.ids.forget();
         (self.buffers.distance(&self.a, &self.b, symbols), self.a.len().max(self.b.len()))
     }
+}
+
+/// The similarity at a distance between texts of which one is so long.
+fn share((distance, longest): (usize, usize)) -> f64 {
+    if longest == 0 { 1.0 } else { 1.0 - distance as f64 / longest as f64 }
 }
 
 /// What a text consists of: small numbers that index tables.
@@ -87,6 +108,10 @@ struct Buffers {
     /// By column: whether the lowest row that was computed rises or falls there, against the
     /// column before.
     borders: Vec<Border>,
+    /// Columns of a word that may still be computed.
+    left: u64,
+    /// Whether they were too few. Then no distance counts.
+    stopped: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -130,7 +155,7 @@ impl Buffers {
             let certain = difference + 2 * slack + 1;
             let value = self.band::<S, 2>(a, b, symbols, slack, certain.min(bound));
             bound = bound.min(value.unwrap_or(bound));
-            if bound <= certain {
+            if bound <= certain || self.stopped {
                 return bound;
             }
             slack = 2 * slack + difference / 2;
@@ -200,6 +225,11 @@ impl Buffers {
             // Whole words of columns: what is left out must count as rising.
             let after = after.min(farthest).min(b.len()).next_multiple_of(WORD).min(b.len());
             let columns = b.get(first * WORD..after)?;
+            let Some(left) = self.left.checked_sub((columns.len() * W) as u64) else {
+                self.stopped = true;
+                return None;
+            };
+            self.left = left;
             // What an earlier stripe has left behind this one's end belongs to its own last row.
             let now = after.div_ceil(WORD);
             self.borders.get_mut(now..end).unwrap_or(&mut []).fill(Border::UNKNOWN);
@@ -350,148 +380,4 @@ fn common_suffix<S: Symbol>(a: &[S], b: &[S]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::peers::{self, Numbers};
-    use super::*;
-
-    /// Wagner and Fischer 1974, as it stands.
-    fn by_table(a: &[char], b: &[char]) -> usize {
-        let mut row: Vec<usize> = (0..=b.len()).collect();
-        for (i, x) in a.iter().enumerate() {
-            let mut diagonal = row[0];
-            row[0] = i + 1;
-            for (j, y) in b.iter().enumerate() {
-                let replaced = diagonal + usize::from(x != y);
-                diagonal = row[j + 1];
-                row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-            }
-        }
-        row[b.len()]
-    }
-
-    #[track_caller]
-    fn check(levenshtein: &mut Levenshtein, a: &[char], b: &[char]) {
-        let (x, y): (String, String) = (a.iter().collect(), b.iter().collect());
-        let expected = by_table(a, b);
-        assert_eq!(levenshtein.distance(&x, &y), expected, "{x:?} {y:?}");
-        assert_eq!(levenshtein.distance(&y, &x), expected, "{y:?} {x:?}");
-    }
-
-    #[test]
-    fn known_distances() {
-        let mut levenshtein = Levenshtein::default();
-        let known = [
-            ("", "", 0, 1.0),
-            ("", "abc", 3, 0.0),
-            ("é", "e\u{301}", 2, 0.0),
-            ("👩\u{200d}💻", "👩", 2, 1.0 - 2.0 / 3.0),
-            ("a\r\n", "a\n", 1, 1.0 - 1.0 / 3.0),
-            ("kitten", "sitting", 3, 1.0 - 3.0 / 7.0),
-        ];
-        for (a, b, distance, similarity) in known {
-            assert_eq!(levenshtein.distance(a, b), distance, "{a:?} {b:?}");
-            assert_eq!(levenshtein.similarity(a, b), similarity, "{a:?} {b:?}");
-        }
-    }
-
-    #[test]
-    fn every_peer_value_is_met_exactly() {
-        let mut levenshtein = Levenshtein::default();
-        for pair in peers::pairs() {
-            let (reference, hypothesis) = (&pair.reference, &pair.hypothesis);
-            let distance = levenshtein.distance(reference, hypothesis);
-            assert_eq!(distance as f64, pair.value("levenshtein"), "{pair:?}");
-            let similarity = levenshtein.similarity(reference, hypothesis);
-            assert_eq!(similarity, pair.value("levenshtein_similarity"), "{pair:?}");
-        }
-    }
-
-    #[test]
-    fn random_texts_around_the_word_size_are_as_by_the_table() {
-        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(1));
-        let lengths = [0, 1, 2, 31, 32, 62, 63, 64, 65, 66, 127, 128, 129, 130, 191, 193, 257];
-        for letters in ["ab", "abcd", "añ世🎉"] {
-            let letters: Vec<char> = letters.chars().collect();
-            for m in lengths {
-                for n in lengths {
-                    let a = numbers.some(&letters, m);
-                    let b = numbers.some(&letters, n);
-                    check(&mut levenshtein, &a, &b);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn edited_texts_are_as_by_the_table_whatever_the_band() {
-        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(2));
-        let letters: Vec<char> = "abcdefgh".chars().collect();
-        let wide: Vec<char> = "abcdefgñ世🎉".chars().collect();
-        for round in 0..200 {
-            let letters = if round % 4 == 0 { &wide } else { &letters };
-            let length = 60 + numbers.below(if round % 10 == 0 { 1500 } else { 500 });
-            let a = numbers.some(letters, length);
-            let edits = [1, 10, 25, 40, 70, 130, 300][round % 7];
-            let b = numbers.edited(&a, letters, edits);
-            check(&mut levenshtein, &a, &b);
-        }
-    }
-
-    #[test]
-    fn paths_that_just_leave_or_touch_a_band_are_as_by_the_table() {
-        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(7));
-        let letters: Vec<char> = ('!'..='~').collect();
-        for shift in (1..40).map(|n| 7 * n) {
-            let [middle, more, less] =
-                [500, shift, shift + 3 * (shift % 5)].map(|length| numbers.some(&letters, length));
-            let edited = numbers.edited(&middle, &letters, shift % 60);
-            check(&mut levenshtein, &[&more[..], &middle].concat(), &[&edited[..], &less].concat());
-            let (left, right) = middle.split_at(100 + shift % 300);
-            let a = [left, &more, right, &less, left].concat();
-            let b = [left, right, &more, &more, left].concat();
-            check(&mut levenshtein, &a, &b);
-        }
-    }
-
-    #[test]
-    fn a_band_never_gives_less_than_the_distance_and_finds_it_within_the_limit() {
-        let (mut buffers, mut numbers) = (Buffers::default(), Numbers::new(8));
-        let letters: Vec<char> = ('0'..='z').collect();
-        for round in 0..150 {
-            let (length, edits) = (200 + numbers.below(600), numbers.below(200) * (round % 2));
-            let mut a = numbers.some(&letters, length);
-            let mut b = numbers.edited(&a, &letters, edits);
-            let (shift, more) = (numbers.below(200), [1, 11, 64, 65, 101, 171][round % 6]);
-            b.splice(20..20, numbers.some(&letters, shift));
-            a.extend(numbers.some(&letters, more));
-            let distance = by_table(&a, &b);
-            let [mut a, mut b] = [a, b].map(|x| x.iter().map(|&c| c as u8).collect::<Vec<_>>());
-            if a.len() > b.len() {
-                std::mem::swap(&mut a, &mut b);
-            }
-            for slack in [0, 10, 63, 64, 100, 170, 300] {
-                let certain = b.len() - a.len() + 2 * slack + 1;
-                for limit in [certain, certain.min(distance), certain.min(distance + 20)] {
-                    let found = buffers.band::<u8, 2>(&a, &b, 128, slack, limit);
-                    assert!(found.is_none_or(|value| value >= distance));
-                    assert!(distance > limit || found == Some(distance));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_long_text_with_few_edits_is_quick() {
-        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(4));
-        let letters: Vec<char> = "abcdefgh \n".chars().collect();
-        let a = numbers.some(&letters, 1_000_000);
-        let mut b = a.clone();
-        for at in [10usize, 500_000, 999_000] {
-            b[at] = 'X';
-            b.insert(at + 5, 'Y');
-        }
-        let (a, b): (String, String) = (a.iter().collect(), b.iter().collect());
-        assert_eq!(levenshtein.distance(&a, &b), 6);
-        assert_eq!(levenshtein.distance(&format!("{a}ñ"), &b), 7);
-    }
-}
+mod tests;

@@ -89,19 +89,25 @@ impl RougeL {
     /// For m and n words without what the texts begin and end with in common, time is
     /// O(m n / 64), memory O(m + n).
     pub fn score(&mut self, reference: &str, hypothesis: &str) -> f64 {
+        self.score_within(reference, hypothesis, u64::MAX).unwrap_or(0.0)
+    }
+
+    /// As [`RougeL::score`], if that takes no more than so many steps, each of a word of one text
+    /// and 64 of the other. [`MAX_STEPS`](super::MAX_STEPS) takes minutes.
+    pub fn score_within(&mut self, reference: &str, hypothesis: &str, steps: u64) -> Option<f64> {
         let Self { words, interner, word, reference: r, hypothesis: h, subsequence } = self;
         interner.clear();
         r.clear();
         h.clear();
         words.each(reference, word, |word| r.push(interner.id(word)));
         words.each(hypothesis, word, |word| h.push(interner.find(word)));
-        let common = subsequence.length(r, h, interner.count());
+        let common = subsequence.length(r, h, interner.count(), steps)?;
         if common == 0 {
-            return 0.0;
+            return Some(0.0);
         }
         let precision = common as f64 / h.len() as f64;
         let recall = common as f64 / r.len() as f64;
-        2.0 * precision * recall / (precision + recall)
+        Some(2.0 * precision * recall / (precision + recall))
     }
 }
 
@@ -118,15 +124,18 @@ struct Subsequence {
 }
 
 impl Subsequence {
-    /// The length for `a`, whose items are below `items`, and `b`.
+    /// The length for `a`, whose items are below `items`, and `b`, unless it takes more steps.
     ///
     /// Stripes of 64 rows, one after the other; a bit of the state says that the length does
     /// not rise in this row (Hyyrö 2004: "Bit-parallel LCS-length computation revisited").
-    fn length(&mut self, a: &[u32], b: &[u32], items: usize) -> usize {
+    fn length(&mut self, a: &[u32], b: &[u32], items: usize, steps: u64) -> Option<usize> {
         let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         let (a, b) = (&a[start..], &b[start..]);
         let end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
         let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+        if (a.len().div_ceil(WORD) as u64).saturating_mul(b.len() as u64) > steps {
+            return None;
+        }
         if self.rows.len() < items {
             self.rows.resize(items, 0);
         }
@@ -161,7 +170,7 @@ impl Subsequence {
                 }
             }
         }
-        length
+        Some(length)
     }
 }
 
@@ -212,6 +221,16 @@ mod tests {
         assert_eq!(unicode.score("SEÑAL", "señal"), 1.0);
     }
 
+    #[test]
+    fn a_score_that_takes_too_many_steps_is_none() {
+        let mut rouge = RougeL::default();
+        let (a, b) = ("a b ".repeat(500), "b c ".repeat(300));
+        // 16 words of 64 rows, 600 columns.
+        assert_eq!(rouge.score_within(&a, &b, 9_599), None);
+        assert_eq!(rouge.score_within(&a, &b, 9_600), Some(rouge.score(&a, &b)));
+        assert_eq!(rouge.score_within(&a, &a, 0), Some(1.0));
+    }
+
     fn by_table(a: &[u32], b: &[u32]) -> usize {
         let mut row = vec![0; b.len() + 1];
         for x in a {
@@ -234,10 +253,10 @@ mod tests {
                 for n in lengths {
                     let a = numbers.some(&all[..items as usize], m);
                     let b = numbers.some(&all, n);
-                    let found = subsequence.length(&a, &b, items as usize);
+                    let found = subsequence.length(&a, &b, items as usize, u64::MAX).unwrap();
                     assert_eq!(found, by_table(&a, &b), "{a:?} {b:?}");
                     let edited = numbers.edited(&a, &all, n / 4);
-                    let found = subsequence.length(&a, &edited, items as usize);
+                    let found = subsequence.length(&a, &edited, items as usize, u64::MAX).unwrap();
                     assert_eq!(found, by_table(&a, &edited), "{a:?} {edited:?}");
                 }
             }
