@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gix::ObjectId;
 
+use super::ssh::ssh;
 use super::{Daemon, Net, Source, git, local};
 use crate::Fetcher;
 use galeras_test_servers::http_git::HttpGit;
