@@ -324,5 +324,5 @@ fn an_index_of_many_packs_names_none_elsewhere() {
     fs::write(dir.join("objects/pack/multi-pack-index"), index).unwrap();
     assert!(asked(&dir).is_empty());
     let error = mined(&dir).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
+    assert!(error.message.contains("could not be found"), "{error}");
 }
