@@ -77,6 +77,7 @@ mod matrix_of_mappings;
 mod merge_keys;
 mod mine_against_git;
 mod mine_damage;
+mod mine_elsewhere;
 mod mine_files;
 mod mine_history;
 mod mine_hostile;

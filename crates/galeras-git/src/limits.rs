@@ -21,8 +21,32 @@ pub(super) const CHANGED_BYTES: u64 = 1 << 30;
 /// costs seconds.
 pub(super) const COMMITS_BEYOND: usize = 64;
 
+/// What a server says of itself, of its references and before a pack, in bytes: two million
+/// references.
+pub(super) const ADVERTISED_BYTES: u64 = 128 << 20;
+
 /// Objects, in memory, while the pack of a fetch is taken in, in bytes: enough for 40 million.
 pub(super) const PACK_MEMORY: usize = 4 << 30;
+
+/// The largest file of a folder that names a place or a commit, in bytes: `.git`, `HEAD`,
+/// `commondir`, a list of alternates, a reference.
+pub(super) const POINTER_BYTES: u64 = 64 << 10;
+
+/// The largest configuration of a folder, in bytes.
+pub(super) const CONFIG_BYTES: u64 = 1 << 20;
+
+/// The largest list of references (`packed-refs`) or of cut-off commits (`shallow`) of a folder, in
+/// bytes: some four million of them.
+pub(super) const LISTED_BYTES: u64 = 256 << 20;
+
+/// References and objects in files of their own, in a folder and in those that it leads to.
+pub(super) const ENTRIES: u64 = 4_000_000;
+
+/// Folders that a folder borrows objects from (`git clone --shared`).
+pub(super) const ALTERNATES: usize = 64;
+
+/// Places outside of a folder that it leads to.
+pub(super) const PLACES: usize = 256;
 
 /// What comparing the trees of one commit with those of its parent may cost.
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,7 @@ use gix::odb::pack::cache::lru::MemoryCappedHashmap as DeltaCache;
 use gix::odb::pack::cache::object::MemoryCappedHashmap as ObjectCache;
 
 use super::error::{GitError, GitErrorKind};
+use super::layout::{Judge, Layout};
 use super::limits::OBJECT_BYTES;
 use super::net::Head;
 
@@ -20,6 +21,9 @@ use super::net::Head;
 const DELTA_CACHE: usize = 48 << 20;
 /// Memory for trees, per thread and in bytes. Neighbouring commits share most of them.
 const TREE_CACHE: usize = 24 << 20;
+
+/// How many references are followed, each of which names the next; as many as git follows.
+const REFERENCES: usize = 5;
 
 /// How many ids of objects are remembered that are what they should be, per thread.
 const CHECKED: usize = 1 << 20;
@@ -53,19 +57,39 @@ pub struct Objects {
 }
 
 impl Repository {
-    /// Opens the repository in `dir`, bare or with a work tree. No configuration but its own
-    /// is read, and no program is run.
+    /// Opens the repository in `dir`, bare or with a work tree, wherever that leads. No
+    /// configuration but its own is read, and no program is run.
     ///
     /// # Errors
     /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be
-    /// read.
+    /// read, [`GitErrorKind::Limit`] if something in it is too large.
     pub fn open(dir: &Path) -> Result<Self, GitError> {
-        // What an object says of its size is believed up to here.
-        let limit = format!("gitoxide.objects.allocLimit={OBJECT_BYTES}");
+        Self::open_judged(dir, &mut |_| Ok(()))
+    }
+
+    /// As [`Self::open`], if `judge` lets it: see [`places`](super::places). Nothing is read from
+    /// any other place.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and those of `judge`.
+    pub fn open_judged(dir: &Path, judge: Judge<'_>) -> Result<Self, GitError> {
+        let layout = Layout::of(dir, judge)?;
+        let settings = [
+            // What an object says of its size is believed up to here.
+            format!("gitoxide.objects.allocLimit={OBJECT_BYTES}"),
+            // It may name packs in any folder. Each pack has an index of its own beside it.
+            "core.multiPackIndex=false".to_string(),
+            // And these, files in any folder.
+            "gitoxide.objects.replaceRefBase=refs/replace/".to_string(),
+            "gitoxide.core.shallowFile=shallow".to_string(),
+        ];
         let options = gix::open::Options::isolated().bail_if_untrusted(false);
-        let options = options.config_overrides([limit]);
-        match gix::ThreadSafeRepository::open_opts(dir, options) {
-            Ok(repository) => Ok(Self(repository)),
+        let options = options.config_overrides(settings).open_path_as_is(true);
+        match gix::ThreadSafeRepository::open_opts(&layout.git_dir, options) {
+            Ok(repository) => {
+                layout.check(&repository.to_thread_local())?;
+                Ok(Self(repository))
+            }
             Err(error) if dir.exists() => {
                 let text = format!("{} cannot be opened as a repository: {error}", dir.display());
                 Err(GitError::new(GitErrorKind::Damaged, text))
@@ -86,23 +110,21 @@ impl Repository {
     pub fn head(&self, branch: Option<&str>) -> Result<Head, GitError> {
         let repository = self.0.to_thread_local();
         let missing = |text: String| GitError::new(GitErrorKind::NotFound, text);
+        let damaged = |error: gix::Error| GitError::damaged(&error.to_string());
         let Some(name) = branch else {
-            let head = repository.head().map_err(|e| GitError::damaged(&e.to_string()))?;
-            let name =
-                head.referent_name().map_or("HEAD".to_string(), |name| name.shorten().to_string());
-            let commit = repository
-                .head_id()
-                .map_err(|_| missing("the repository has no commits".to_string()))?;
-            return Ok(Head { branch: name, commit: self.commit_of(commit.detach())? });
+            let head = repository.find_reference("HEAD").map_err(damaged)?;
+            let name = match head.target().try_name() {
+                Some(name) => name.shorten().to_string(),
+                None => "HEAD".to_string(),
+            };
+            let tip = tip(&repository, head)?;
+            let tip = tip.ok_or_else(|| missing("the repository has no commits".to_string()))?;
+            return Ok(Head { branch: name, commit: self.commit_of(tip)? });
         };
-        let reference = repository
-            .find_reference(&format!("refs/heads/{name}"))
-            .map_err(|_| missing(format!("there is no branch `{name}`")))?;
-        let id = reference
-            .into_fully_peeled_id()
-            .map_err(|e| GitError::damaged(&e.to_string()))?
-            .detach();
-        Ok(Head { branch: name.to_string(), commit: id })
+        let no_branch = || missing(format!("there is no branch `{name}`"));
+        let reference = repository.find_reference(&format!("refs/heads/{name}"));
+        let commit = tip(&repository, reference.map_err(|_| no_branch())?)?;
+        Ok(Head { branch: name.to_string(), commit: commit.ok_or_else(no_branch)? })
     }
 
     fn commit_of(&self, id: ObjectId) -> Result<ObjectId, GitError> {
@@ -136,6 +158,35 @@ impl Repository {
         let replaced = handle.store_ref().replacements().collect();
         Objects { handle, buffer: Vec::new(), replaced, checked: HashSet::new() }
     }
+}
+
+/// What a reference names in the end; `None` if that is a branch without commits.
+///
+/// Step by step, as git has it: a reference names another one below `refs` or nothing. gix would go
+/// on to any file of the folder.
+fn tip(
+    repository: &gix::Repository,
+    reference: gix::Reference<'_>,
+) -> Result<Option<ObjectId>, GitError> {
+    let mut reference = reference;
+    for _ in 0..REFERENCES {
+        let Some(name) = reference.target().try_name().map(ToOwned::to_owned) else {
+            let id = reference.into_fully_peeled_id();
+            return id
+                .map(|id| Some(id.detach()))
+                .map_err(|error| GitError::damaged(&error.to_string()));
+        };
+        if !name.as_bstr().starts_with(b"refs/") {
+            let message = format!("a reference names `{name}`, which is not below `refs`");
+            return Err(GitError::damaged(&message));
+        }
+        match repository.try_find_reference(name.as_ref()) {
+            Ok(Some(next)) => reference = next,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(GitError::damaged(&error.to_string())),
+        }
+    }
+    Err(GitError::damaged("a reference names another one, and so on without an end"))
 }
 
 impl Objects {

@@ -239,7 +239,7 @@ impl FanOutStep for BoundMine {
     }
 
     fn refusal(&self, cx: &LowerContext, row: &RecordBatch) -> Option<FanOutError> {
-        self.task(cx, row).location(cx).err()
+        self.task(cx, row).refusal(cx)
     }
 
     fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError> {

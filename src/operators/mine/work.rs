@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 
 use super::super::git_threads::blocking;
 use super::super::patterns::suffixes;
-use super::super::repository_access::check_consent;
+use super::super::repository_access::{check_consent, check_places, open};
 use super::super::worker_threads::StopOnDrop;
 use super::columns::Batches;
 use crate::digest::Digest;
-use crate::operator::{FanOutError, FanOutWork, LowerContext, Tell};
+use crate::operator::{Consent, FanOutError, FanOutWork, LowerContext, Tell};
 use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Mining, Network, Repository,
     RepositoryLocation, guarded, plan, remote_head, trees,
@@ -63,12 +63,22 @@ struct MiningWork {
     folder: bool,
 }
 
-/// Shows what is done for the repository, or for what it waits.
-type Say = Arc<dyn Fn(&str, bool) + Send + Sync>;
+/// Tells what is done for the repository, for what it waits, or of what it warns.
+type Say = Arc<dyn Fn(&str, fn(String) -> Tell) + Send + Sync>;
 
 impl Task {
-    /// Where the repository is, if the user has agreed to a look at it.
-    pub(super) fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
+    /// Why the user has not agreed to a look at the repository.
+    pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
+        let refused = |location| {
+            check_places(&location, cx.consent.as_ref())
+                .map_err(|error| failure("fetch", &error, true))
+        };
+        self.location(cx).and_then(refused).err()
+    }
+
+    /// Where the repository is, if the user has agreed to a look at it. Where a folder leads to is
+    /// judged when it is opened.
+    fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
         if let Some(secret) = secret_in(&self.address) {
             let message = format!("the address must not hold {secret}");
             let error = GitError::new(GitErrorKind::Other, message);
@@ -85,9 +95,8 @@ impl Task {
         let stop = StopOnDrop::default();
         let say: Say = {
             let (tell, repo) = (Arc::clone(&cx.tell), self.repo.clone());
-            Arc::new(move |doing, waiting| {
-                let text = format!("{repo}: {doing}");
-                tell(if waiting { Tell::Waiting(text) } else { Tell::Activity(text) });
+            Arc::new(move |doing: &str, how: fn(String) -> Tell| {
+                tell(how(format!("{repo}: {doing}")));
             })
         };
         let task = Arc::new(self);
@@ -95,15 +104,17 @@ impl Task {
         let folder = matches!(location, RepositoryLocation::Folder(_));
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
-            let downloads = cx.downloads.clone();
+            let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.consent));
             let runtime = Handle::current();
             blocking(move || match location {
-                RepositoryLocation::Folder(folder) => task.open(&folder, &stop),
+                RepositoryLocation::Folder(folder) => task.open(&folder, consent.as_ref(), &stop),
                 RepositoryLocation::Remote(url) => {
                     let name = Digest::of(url.as_bytes()).to_string();
                     let folder = downloads.join("git").join(name);
-                    let doing = move |activity: Activity| {
-                        say(&described(&activity), activity.is_waiting());
+                    let doing = move |activity: Activity| match activity.warning() {
+                        Some(warning) => say(warning, Tell::Warning),
+                        None if activity.is_waiting() => say(&described(&activity), Tell::Waiting),
+                        None => say(&described(&activity), Tell::Activity),
                     };
                     let network = Network::new(runtime, Arc::clone(&stop), Arc::new(doing))?;
                     task.fetch(&url, &folder, &network)
@@ -121,9 +132,14 @@ impl Task {
     }
 
     /// A repository on this machine, with the commits to mine.
-    fn open(&self, folder: &Path, stop: &AtomicBool) -> Result<Ready, GitError> {
+    fn open(
+        &self,
+        folder: &Path,
+        consent: &dyn Consent,
+        stop: &AtomicBool,
+    ) -> Result<Ready, GitError> {
         guarded(|| {
-            let repository = Repository::open(folder)?;
+            let repository = open(folder, consent)?;
             let head = match &self.branch {
                 Some(branch) => repository.head(Some(branch))?.commit,
                 None => self.head()?,
@@ -248,7 +264,7 @@ impl FanOutWork for MiningWork {
             let done = |commits| {
                 let before = mined.fetch_add(commits, Ordering::Relaxed);
                 if before.is_multiple_of(SAY_COMMITS) {
-                    say(&format!("mining commit {} of {total}", before + 1), false);
+                    say(&format!("mining commit {} of {total}", before + 1), Tell::Activity);
                 }
             };
             mining.mine(piece as usize, &mut sink, &flag, &done)

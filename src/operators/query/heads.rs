@@ -1,15 +1,15 @@
 //! The commits at the tips of branches: asked of the servers, several at a time, or read from
 //! folders.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use serde_json::Value;
 
 use super::super::git_threads::blocking;
-use super::super::repository_access::check_consent;
+use super::super::repository_access::{check_consent, open};
 use super::super::worker_threads::StopOnDrop;
 use super::head_memory::{HeadMemory, Tip};
 use super::repository::{HeadlessRepository, UnresolvedRepository};
@@ -44,8 +44,15 @@ pub(super) async fn resolve(
 ) -> Result<ResolvedHeads, StepError> {
     let stop = StopOnDrop::default();
     let tell = Arc::clone(&cx.tell);
+    let warned = Mutex::new(HashSet::new());
     let waits = Arc::new(move |activity: Activity| {
-        if activity.is_waiting() {
+        if let Some(warning) = activity.warning() {
+            // A server tells everybody the same.
+            let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
+            if warned.insert(warning.to_string()) {
+                tell(Tell::Warning(warning.to_string()));
+            }
+        } else if activity.is_waiting() {
             tell(Tell::Waiting(activity.detail.unwrap_or_default()));
         }
     });
@@ -133,7 +140,9 @@ async fn ask(
         let location = RepositoryLocation::parse(&address, &base)?;
         check_consent(&location, consent.as_ref())?;
         match location {
-            RepositoryLocation::Folder(folder) => local_head(&folder, branch.as_deref()),
+            RepositoryLocation::Folder(folder) => {
+                guarded(|| open(&folder, consent.as_ref())?.head(branch.as_deref()))
+            }
             RepositoryLocation::Remote(url) => remote_head(&url, branch.as_deref(), &network),
         }
     });
@@ -164,16 +173,11 @@ fn is_web(address: &str) -> bool {
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// The head of a folder, which may hold anything.
-fn local_head(folder: &Path, branch: Option<&str>) -> Result<Head, GitError> {
-    guarded(|| Repository::open(folder)?.head(branch))
-}
-
 /// The heads of folders as texts that change when they do.
 pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<String> {
     let head = |folder: &&str| {
         let head = match RepositoryLocation::parse(folder, base)? {
-            RepositoryLocation::Folder(path) => local_head(&path, branch)?,
+            RepositoryLocation::Folder(path) => guarded(|| Repository::open(&path)?.head(branch))?,
             RepositoryLocation::Remote(_) => return Ok(String::new()),
         };
         Ok(format!("{} {}", head.branch, head.commit))

@@ -21,7 +21,7 @@ use self::repository::{HeadlessRepository, UnresolvedRepository};
 use self::table::{pinned_rejects, rejects, repositories, repositories_table};
 use super::columns::text_field;
 use super::rejects::reject_columns;
-use super::repository_access::access_of;
+use super::repository_access::accesses_of;
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::operator::{
@@ -384,7 +384,7 @@ impl BoundStep for BoundQuery {
             }
             From::List(listed) => {
                 let locations = listed.locations(&self.base);
-                let accesses = locations.iter().filter_map(access_of);
+                let accesses = locations.iter().flat_map(accesses_of);
                 accesses.map(|access| Demand::new("repos", access)).collect()
             }
         };

@@ -4,7 +4,6 @@
 
 use std::io::ErrorKind;
 
-use gix_transport::client::Error as ClientError;
 use gix_transport::packetline::read::Error as ServerError;
 
 use super::wire::Wire;
@@ -26,7 +25,13 @@ pub(super) fn explain_gix(wire: &Wire, url: &str, error: &gix::Error) -> GitErro
         return GitError::interrupted();
     }
     let error = wire.failure().unwrap_or_else(|| cause(wire, error));
-    at(url, error)
+    at(
+        url,
+        match wire.words() {
+            Some(words) => words.explain(error),
+            None => error,
+        },
+    )
 }
 
 /// Puts what was done with which repository in front of a cause.
@@ -47,16 +52,6 @@ fn cause(wire: &Wire, error: &gix::Error) -> GitError {
     if error.is_permission_denied() || error.is_unauthenticated() {
         return GitError::new(GitErrorKind::Denied, bottom);
     }
-    let of_client = |error: &ClientError| match error {
-        ClientError::InvokeProgram { command, source } => {
-            Some(format!("the program `{}` cannot be run: {source}", command.display()))
-        }
-        _ => None,
-    };
-    let mut clients = error.iter_errors().filter_map(|error| error.downcast_ref());
-    if let Some(message) = clients.find_map(of_client) {
-        return GitError::other(message);
-    }
     if error.is_unsupported() {
         return GitError::other(format!("no git server that we can talk to answers ({bottom})"));
     }
@@ -72,9 +67,7 @@ fn cause(wire: &Wire, error: &gix::Error) -> GitError {
             | ErrorKind::TimedOut
             | ErrorKind::HostUnreachable
             | ErrorKind::NetworkUnreachable
-            | ErrorKind::NetworkDown
-            // What gix makes of an ssh that cannot connect.
-            | ErrorKind::NotFound => return GitError::transient(bottom),
+            | ErrorKind::NetworkDown => return GitError::transient(bottom),
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => return GitError::other(bottom),
             _ => {}
         }

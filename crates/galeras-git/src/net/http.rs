@@ -202,7 +202,7 @@ impl Exchange {
         })?;
         let piece = piece.flatten();
         match &piece {
-            Some(piece) => wire.count_bytes(piece.len()),
+            Some(piece) => wire.count_bytes(piece.len())?,
             None => {
                 *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Over;
                 wire.end();

@@ -11,16 +11,18 @@ use galeras_net::CONNECT_TIMEOUT;
 use gix::url::Scheme;
 use gix_protocol::Handshake;
 use gix_transport::Protocol;
-use gix_transport::client::blocking_io::{Transport, http, ssh};
+use gix_transport::client::blocking_io::{Transport, http};
 use gix_transport::client::git::{ConnectMode, blocking_io::Connection};
 
 use super::explain::{at, explain, explain_gix};
 use super::http::Web;
 use super::meter::Meter;
 use super::network::{AGENT, Network};
+use super::ssh;
 use super::symref::handshake;
 use super::wire::{POLL, Wire, silent};
-use crate::error::{GitError, GitErrorKind};
+use crate::error::GitError;
+use crate::limits::ADVERTISED_BYTES;
 
 /// For how long an unused connection is used again.
 const FRESH: Duration = Duration::from_secs(15);
@@ -33,8 +35,6 @@ pub(super) struct Link {
     pub(super) transport: Box<dyn Transport + Send>,
     pub(super) handshake: Handshake,
     used: Instant,
-    /// Bytes are counted where they arrive, which cannot be done for the ssh program.
-    pub(super) counts_bytes: bool,
 }
 
 impl Link {
@@ -43,25 +43,11 @@ impl Link {
     /// # Errors
     /// Those of the network and the server; `Other` for repositories of another hash.
     pub(super) fn open(url: &str, net: &Network, wire: &Arc<Wire>) -> Result<Self, GitError> {
-        let shaken = match shake_hands(url, net, wire) {
-            // Now and then the end of the session overtakes what ssh says about it.
-            Err(Failed::Ended) => shake_hands(url, net, wire),
-            other => other,
-        };
-        let (transport, handshake, counts_bytes) = shaken.map_err(|failed| match failed {
-            Failed::Explained(error) => error,
-            Failed::Ended => {
-                let message = "the ssh session ended at once, as it does if there is no such \
-                               repository, or no access to it";
-                at(url, GitError::new(GitErrorKind::NotFound, message))
-            }
-        })?;
+        let (transport, handshake) = shake_hands(url, net, wire)?;
         let hash = handshake.capabilities.capability("object-format");
         let hash = hash.and_then(|hash| hash.value().map(ToString::to_string));
         match hash.as_deref() {
-            None | Some("sha1") => {
-                Ok(Self { transport, handshake, used: Instant::now(), counts_bytes })
-            }
+            None | Some("sha1") => Ok(Self { transport, handshake, used: Instant::now() }),
             Some(hash) => {
                 let message = format!("its objects have {hash} names, which are not supported");
                 Err(at(url, GitError::other(message)))
@@ -92,28 +78,22 @@ impl Link {
     }
 }
 
-/// Why a connection failed.
-enum Failed {
-    /// An ssh session ended without a word.
-    Ended,
-    Explained(GitError),
-}
-
-type Shaken = (Box<dyn Transport + Send>, Handshake, bool);
-
-fn shake_hands(url: &str, net: &Network, wire: &Arc<Wire>) -> Result<Shaken, Failed> {
+fn shake_hands(
+    url: &str,
+    net: &Network,
+    wire: &Arc<Wire>,
+) -> Result<(Box<dyn Transport + Send>, Handshake), GitError> {
     wire.attempt();
-    wire.check().map_err(Failed::Explained)?;
-    let (mut transport, counts_bytes) = connect(url, net, wire).map_err(Failed::Explained)?;
+    wire.check()?;
+    wire.allow(ADVERTISED_BYTES);
+    let mut transport = connect(url, net, wire)?;
     let mut meter = Meter::new(Arc::clone(wire));
     match handshake(&mut *transport, &mut meter) {
-        Ok(handshake) => Ok((transport, handshake, counts_bytes)),
-        Err(error) => {
-            let explained = explain_gix(wire, url, &error);
-            // What ssh or the server says about it goes to our standard error.
-            let ended = !counts_bytes && explained.kind == GitErrorKind::Transient;
-            Err(if ended && is_end(&error) { Failed::Ended } else { Failed::Explained(explained) })
-        }
+        Ok(handshake) => Ok((transport, handshake)),
+        Err(error) => match wire.words().filter(|_| is_end(&error)) {
+            Some(words) if !wire.interrupted() => Err(at(url, words.ended())),
+            _ => Err(explain_gix(wire, url, &error)),
+        },
     }
 }
 
@@ -135,19 +115,18 @@ pub(super) fn agent() -> gix_protocol::command::Feature {
     ("agent", Some(gix_protocol::agent(AGENT)))
 }
 
-/// Connects, and says whether the bytes that come are counted.
 fn connect(
     url: &str,
     net: &Network,
     wire: &Arc<Wire>,
-) -> Result<(Box<dyn Transport + Send>, bool), GitError> {
+) -> Result<Box<dyn Transport + Send>, GitError> {
     let parsed = gix::url::parse(url).map_err(|error| explain(wire, url, error))?;
     let wrong = |why: &str| at(url, GitError::other(why));
     match parsed.scheme {
         Scheme::Http | Scheme::Https => {
             let web = Web::new(net, wire);
             let transport = http::Transport::new_http(web, parsed, Protocol::V2, false);
-            Ok((Box::new(transport), true))
+            Ok(Box::new(transport))
         }
         Scheme::Git => {
             let host = parsed.host().ok_or_else(|| wrong("the URL names no host"))?.to_string();
@@ -159,13 +138,11 @@ fn connect(
             let (version, mode) = (Protocol::V2, ConnectMode::Daemon);
             let transport =
                 Connection::new(read, write, version, parsed.path, virtual_host, mode, false);
-            Ok((Box::new(transport), true))
+            Ok(Box::new(transport))
         }
         Scheme::Ssh => {
-            let command = net.ssh.clone();
-            let options = ssh::connect::Options { command, disallow_shell: false, kind: None };
-            let transport = ssh::connect(parsed, Protocol::V2, options, false);
-            Ok((Box::new(transport.map_err(|error| explain(wire, url, error))?), false))
+            let session = ssh::start(parsed, net, wire).map_err(|error| at(url, error))?;
+            Ok(Box::new(session))
         }
         _ => Err(wrong("only http, https, git and ssh URLs are supported")),
     }
@@ -240,7 +217,7 @@ impl Read for Line {
         if read == 0 && !into.is_empty() {
             self.wire.end();
         }
-        self.wire.count_bytes(read);
+        self.wire.count_bytes(read)?;
         Ok(read)
     }
 }

@@ -1,9 +1,9 @@
 //! Git objects over the network.
 //!
 //! Which commit the branches of a server are at (`remote`), and how its objects get into a bare
-//! folder on this machine (`fetch`, `folder`), over HTTP (`http`), TCP and ssh (`link`). From the
-//! bottom up: `network`, `wire`, then `answer`, `explain`, `folder` and `meter`, `symref`,
-//! `http`, `link`, `request`, and `remote` and `fetch`.
+//! folder on this machine (`fetch`, `folder`), over HTTP (`http`), ssh (`ssh`) and TCP (`link`).
+//! From the bottom up: `network` and `ssh_words`, `wire`, then `answer`, `explain`, `folder` and
+//! `meter`, `symref`, `http` and `ssh`, `link`, `request`, and `remote` and `fetch`.
 //!
 //! Does not live here: what is done with the objects.
 //!
@@ -19,6 +19,8 @@ mod meter;
 mod network;
 mod remote;
 mod request;
+mod ssh;
+mod ssh_words;
 mod symref;
 mod wire;
 

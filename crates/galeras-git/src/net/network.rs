@@ -72,13 +72,14 @@ fn http_client() -> Result<reqwest::Client, GitError> {
 /// What goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// What is being fetched ("commits", "trees", "files", "objects", ...), or "waiting".
+    /// What is being fetched ("commits", "trees", "files", "objects", ...), or "waiting", or
+    /// "warning".
     pub what: &'static str,
     /// Bytes received since this began.
     pub bytes: u64,
     /// Objects received since this began.
     pub objects: u64,
-    /// What the server says it is doing, or what is waited for.
+    /// What the server says it is doing, what is waited for, or what the warning says.
     pub detail: Option<String>,
 }
 
@@ -86,5 +87,10 @@ impl Activity {
     /// Whether nothing is fetched meanwhile.
     pub fn is_waiting(&self) -> bool {
         self.what == "waiting"
+    }
+
+    /// A warning, if this is one: words of ssh or its server, on one line.
+    pub fn warning(&self) -> Option<&str> {
+        self.detail.as_deref().filter(|_| self.what == "warning")
     }
 }

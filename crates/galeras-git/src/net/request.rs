@@ -5,7 +5,7 @@
 //! `gix_protocol::fetch()` is not used because it always asks for thin packs in protocol 2, which
 //! need objects that a partial repository may not have.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::link::{Link, agent};
 use super::meter::Meter;
 use super::wire::Wire;
 use crate::error::{GitError, GitErrorKind};
-use crate::limits::PACK_MEMORY;
+use crate::limits::{ADVERTISED_BYTES, PACK_MEMORY};
 
 /// How much is read after an error, to hear what the server says about it (bytes).
 const DRAIN: u64 = 4 << 20;
@@ -54,8 +54,8 @@ impl Request<'_> {
     ) -> Result<Outcome, GitError> {
         wire.attempt();
         wire.check()?;
+        wire.allow(ADVERTISED_BYTES);
         let version = link.version();
-        let counted = link.counts_bytes;
         let mut reader = self.send(link, url, wire)?;
         if version == Protocol::V2 {
             reader.reset(Protocol::V2);
@@ -75,7 +75,8 @@ impl Request<'_> {
         if !response.has_pack() {
             return Err(explain(wire, url, io::Error::from(io::ErrorKind::UnexpectedEof)));
         }
-        receive(reader, url, wire, folder, counted)
+        wire.allow(u64::MAX);
+        receive(reader, url, wire, folder)
     }
 
     fn send<'a>(&self, link: &'a mut Link, url: &str, wire: &Wire) -> Result<Reader<'a>, GitError> {
@@ -123,7 +124,6 @@ fn receive(
     url: &str,
     wire: &Arc<Wire>,
     folder: &Path,
-    counted: bool,
 ) -> Result<Outcome, GitError> {
     let told = Arc::clone(wire);
     reader.set_progress_handler(Some(Box::new(move |is_error, text: &[u8]| {
@@ -139,9 +139,8 @@ fn receive(
         alloc_limit_bytes: Some(PACK_MEMORY),
         ..Options::default()
     };
-    let mut pack = Pack { reader: &mut reader, wire: (!counted).then_some(wire) };
     let written = gix_pack::Bundle::write_to_directory(
-        &mut pack,
+        &mut reader,
         Some(folder),
         &mut Meter::new(Arc::clone(wire)),
         wire.interrupt(),
@@ -170,30 +169,5 @@ fn receive(
             let unclear = !complete && explained.kind == GitErrorKind::Damaged;
             Err(if unclear && wire.has_ended() { at(url, cut()) } else { explained })
         }
-    }
-}
-
-/// The bytes of a pack, counted here unless the connection counts them.
-struct Pack<'r, 'a> {
-    reader: &'r mut Reader<'a>,
-    wire: Option<&'r Arc<Wire>>,
-}
-
-impl Read for Pack<'_, '_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(into)?;
-        self.wire.inspect(|wire| wire.count_bytes(read));
-        Ok(read)
-    }
-}
-
-impl BufRead for Pack<'_, '_> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.reader.fill_buf()
-    }
-
-    fn consume(&mut self, read: usize) {
-        self.reader.consume(read);
-        self.wire.inspect(|wire| wire.count_bytes(read));
     }
 }

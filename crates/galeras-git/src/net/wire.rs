@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::network::{Activity, Network};
+use super::ssh_words::SshWords;
 use crate::error::{GitError, GitErrorKind};
+use crate::limits::ADVERTISED_BYTES;
 
 /// How often a request is tried in all.
 const ATTEMPTS: u32 = 4;
@@ -30,6 +32,8 @@ pub(super) struct Wire {
     interrupt: Arc<AtomicBool>,
     activity: Arc<dyn Fn(Activity) + Send + Sync>,
     bytes: AtomicU64,
+    /// Bytes that may still come.
+    allowed: AtomicU64,
     objects: AtomicU64,
     ended: AtomicBool,
     silence: Duration,
@@ -43,16 +47,24 @@ struct Notes {
     reported: Option<Instant>,
     failure: Option<GitError>,
     said: Option<String>,
+    words: Option<Arc<SshWords>>,
 }
 
 impl Wire {
     pub(super) fn new(net: &Network) -> Arc<Self> {
-        let notes =
-            Notes { what: "waiting", detail: None, reported: None, failure: None, said: None };
+        let notes = Notes {
+            what: "waiting",
+            detail: None,
+            reported: None,
+            failure: None,
+            said: None,
+            words: None,
+        };
         Arc::new(Self {
             interrupt: Arc::clone(&net.interrupt),
             activity: Arc::clone(&net.activity),
             bytes: AtomicU64::new(0),
+            allowed: AtomicU64::new(u64::MAX),
             objects: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             silence: net.silence,
@@ -109,9 +121,29 @@ impl Wire {
         self.objects.store(objects, Ordering::Relaxed);
     }
 
-    pub(super) fn count_bytes(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// From now on, so many bytes may come: what is kept in memory as a whole has to end.
+    pub(super) fn allow(&self, bytes: u64) {
+        self.allowed.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that came.
+    ///
+    /// # Errors
+    /// `Limit` if they are more than [`Self::allow`] says.
+    pub(super) fn count_bytes(&self, bytes: usize) -> std::io::Result<()> {
+        let bytes = bytes as u64;
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.report(false);
+        let less = |allowed: u64| match allowed {
+            u64::MAX => Some(allowed),
+            _ => allowed.checked_sub(bytes),
+        };
+        let counted = self.allowed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        counted.map(drop).map_err(|_| {
+            let most = ADVERTISED_BYTES >> 20;
+            let message = format!("the server says more than {most} MB before it sends objects");
+            self.fail_io(GitError::limit(message))
+        })
     }
 
     pub(super) fn count_objects(&self, objects: usize) {
@@ -138,6 +170,27 @@ impl Wire {
     pub(super) fn report_waiting(&self, why: String) {
         let (bytes, objects) = self.counts();
         (self.activity)(Activity { what: "waiting", bytes, objects, detail: Some(why) });
+    }
+
+    /// Reports something that the user should know and that stops nothing.
+    pub(super) fn warn(&self, text: String) {
+        let (bytes, objects) = self.counts();
+        (self.activity)(Activity { what: "warning", bytes, objects, detail: Some(text) });
+    }
+
+    /// Notes the ssh session that there is now.
+    pub(super) fn listen(&self, words: &Arc<SshWords>) {
+        self.notes().words = Some(Arc::clone(words));
+    }
+
+    /// Forgets that session, if it is still the one.
+    pub(super) fn forget(&self, words: &Arc<SshWords>) {
+        self.notes().words.take_if(|noted| Arc::ptr_eq(noted, words));
+    }
+
+    /// What is said in the ssh session that there is now.
+    pub(super) fn words(&self) -> Option<Arc<SshWords>> {
+        self.notes().words.clone()
     }
 
     /// Notes a failure where it happens. The first one counts.

@@ -3,6 +3,7 @@
 
 mod damage;
 mod hostile;
+mod layout;
 mod pieces;
 
 use std::collections::BTreeSet;

@@ -6,6 +6,7 @@
 mod fetching;
 mod heads;
 mod locations;
+mod ssh;
 mod stages;
 mod troubles;
 

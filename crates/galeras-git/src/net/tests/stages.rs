@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gix::ObjectId;
 
+use super::ssh::ssh;
 use super::{Daemon, Net, Source, git, local};
 use crate::Fetcher;
 use galeras_test_servers::http_git::HttpGit;
@@ -92,21 +93,6 @@ fn partial_over_git() {
     partial(&daemon.url("repo"), &source, &net);
 }
 
-/// A program in the place of ssh, which runs the command here after doing `first`.
-#[cfg(unix)]
-fn ssh(source: &Source, first: &str) -> std::ffi::OsString {
-    use std::os::unix::fs::PermissionsExt as _;
-    let script = source.root.path().join("ssh");
-    let text = format!(
-        "#!/bin/sh\nwhile [ \"$1\" != example.test ]; do shift; done\nshift\n{first}\n\
-         exec sh -c \"$*\"\n"
-    );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    script.into()
-}
-
-#[cfg(unix)]
 #[test]
 fn partial_over_ssh() {
     let (source, mut net) = (Source::new(), Net::new());
@@ -117,7 +103,6 @@ fn partial_over_ssh() {
     assert_eq!(head.commit, source.head());
 }
 
-#[cfg(unix)]
 #[test]
 fn full_over_ssh_in_the_oldest_protocol() {
     let (source, mut net) = (Source::new(), Net::new());
