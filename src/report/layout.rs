@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn lanes_are_bounded_however_many_layers_edges_pass() {
         let small = layout(&[50.0; 100], &all_read_the_first(100));
-        assert_eq!(small.lanes.iter().map(Vec::len).sum::<usize>(), (1..=98).sum());
+        assert_eq!(small.lanes.iter().map(Vec::len).sum::<usize>(), (1..=98).sum::<usize>());
         let steps = 10_000;
         let large = layout(&vec![50.0; steps], &all_read_the_first(steps));
         assert!(large.lanes.iter().all(Vec::is_empty));

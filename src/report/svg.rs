@@ -311,4 +311,23 @@ mod tests {
         assert!(svg.contains(">left, right</text>"), "{svg}");
         assert_eq!(svg.matches("class=\"edge\"").count(), 1);
     }
+
+    #[test]
+    fn labels_look_only_where_others_may_touch_them() {
+        let mut labels = Labels::default();
+        let mut all: Vec<(f64, f64, f64)> = Vec::new();
+        for i in 0..400_u32 {
+            let number = |n: u32| f64::from(i.wrapping_mul(n) >> 8 & 0xffff) / 65536.0;
+            let (a, b) = ((number(7919) * 6000.0, 0.0), (number(104_729) * 6000.0, 900.0));
+            let width = 10.0 + number(1_299_709) * 200.0;
+            let free = |(x, y): &(f64, f64)| {
+                !all.iter()
+                    .any(|o| (o.0 - x).abs() < (o.2 + width) / 2.0 + 3.0 && (o.1 - y).abs() < 12.0)
+            };
+            let places = [0.5, 0.34, 0.66, 0.22, 0.78].map(|t| on_curve(a, b, t));
+            let expected = places.into_iter().find(free).unwrap_or(places[0]);
+            assert_eq!(labels.place(a, b, width), expected, "label {i}");
+            all.push((expected.0, expected.1, width));
+        }
+    }
 }
