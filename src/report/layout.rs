@@ -3,7 +3,8 @@
 //! The method of Sugiyama, Tagawa and Toda (1981): layers by the longest path, an order
 //! within layers by barycentres, then positions. A position is the mean of its neighbours',
 //! as near as the boxes beside it allow, which is an isotonic regression. A long edge is a
-//! chain of invisible items, one per layer.
+//! chain of invisible items, one per layer, unless these would be so many that nobody could read
+//! the picture: then long edges are straight.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,10 @@ const GAP: f64 = 26.0;
 /// The room of an edge that passes a layer.
 const LANE: f64 = 10.0;
 const SWEEPS: usize = 24;
+
+/// The most lanes. A graph of thousands of steps that all read one would have millions: their number
+/// grows with the square of the steps.
+const MAX_LANES: usize = 20_000;
 
 /// The layout of a graph.
 pub(super) struct Layout {
@@ -32,12 +37,15 @@ pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let mut items = Items { widths: widths.to_vec(), up: Vec::new(), down: Vec::new() };
     let mut order = vec![Vec::new(); layer.iter().max().map_or(0, |m| m + 1)];
     layer.iter().enumerate().for_each(|(i, l)| order[*l].push(i));
+    let lanes = |(from, to): &(usize, usize)| layer[*to].saturating_sub(layer[*from] + 1);
+    let has_lanes = edges.iter().map(lanes).sum::<usize>() <= MAX_LANES;
     let mut chains = Vec::with_capacity(edges.len());
     let mut links = Vec::new();
     for &(from, to) in edges {
         let mut chain = Vec::new();
         let mut last = from;
-        for lane in order.iter_mut().take(layer[to]).skip(layer[from] + 1) {
+        let below = if has_lanes { layer[to] } else { 0 };
+        for lane in order.iter_mut().take(below).skip(layer[from] + 1) {
             let item = items.widths.len();
             items.widths.push(LANE);
             lane.push(item);
@@ -80,13 +88,17 @@ fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     }
     let mut depth = vec![0; count];
     let mut open: BTreeSet<usize> = (0..count).collect();
+    let mut ready: BTreeSet<usize> = (0..count).filter(|i| waiting[*i] == 0).collect();
     // Of nodes that all wait for each other, the first is taken as it is.
-    while let Some(i) = open.iter().copied().find(|i| waiting[*i] == 0).or(open.first().copied()) {
+    while let Some(i) = ready.pop_first().or(open.first().copied()) {
         open.remove(&i);
         for to in &next[i] {
             waiting[*to] = waiting[*to].saturating_sub(1);
             if open.contains(to) {
                 depth[*to] = depth[*to].max(depth[i] + 1);
+                if waiting[*to] == 0 {
+                    ready.insert(*to);
+                }
             }
         }
     }
@@ -94,21 +106,44 @@ fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut by_depth: Vec<usize> = (0..count).collect();
     by_depth.sort_by_key(|i| depth[*i]);
     let mut least = vec![0; count];
-    let mut sizes: Vec<usize> = Vec::new();
+    let mut room = Room { sizes: Vec::new(), next: Vec::new(), most };
     let mut layer = vec![0; count];
     for i in by_depth {
-        let mut l = least[i];
-        while sizes.get(l).is_some_and(|size| *size >= most) {
-            l += 1;
-        }
-        sizes.resize(sizes.len().max(l + 1), 0);
-        sizes[l] += 1;
+        let l = room.take(least[i]);
         layer[i] = l;
         for to in next[i].iter().filter(|to| depth[**to] > depth[i]) {
             least[*to] = least[*to].max(l + 1);
         }
     }
     layer
+}
+
+/// How many boxes each layer has.
+struct Room {
+    sizes: Vec<usize>,
+    /// For a layer that is full, one behind it with all between them full, too.
+    next: Vec<usize>,
+    most: usize,
+}
+
+impl Room {
+    /// The first layer from this one on that has room for a box, which is then in it.
+    fn take(&mut self, from: usize) -> usize {
+        let mut at = from;
+        while self.sizes.get(at).is_some_and(|size| *size >= self.most) {
+            at = self.next[at];
+        }
+        let layers = self.sizes.len().max(at + 1);
+        self.sizes.resize(layers, 0);
+        (self.next.len()..layers).for_each(|layer| self.next.push(layer + 1));
+        self.sizes[at] += 1;
+        // Whoever comes the same way has it shorter.
+        let mut passed = from;
+        while passed < at {
+            passed = std::mem::replace(&mut self.next[passed], at);
+        }
+        at
+    }
 }
 
 /// Boxes and lanes, with their neighbours in the layers above and below.
@@ -132,15 +167,19 @@ impl Items {
     /// the order with the fewest crossings.
     fn order(&self, order: &mut Vec<Vec<usize>>) {
         let mut best = (self.crossings(order), order.clone());
+        let mut place = vec![0.0; self.widths.len()];
+        order.iter().for_each(|layer| note_places(layer, &mut place));
         for sweep in 0..SWEEPS {
             let downwards = sweep % 2 == 0;
             let layers = order.len();
             for l in 0..layers {
                 let l = if downwards { l } else { layers - 1 - l };
-                let place = self.places(order);
                 let sides = if downwards { &self.up } else { &self.down };
-                let key = |i: &usize| mean(&place, &sides[*i]).unwrap_or(place[*i]);
-                order[l].sort_by(|a, b| key(a).total_cmp(&key(b)));
+                let key = |i: usize| mean(&place, &sides[i]).unwrap_or(place[i]);
+                let mut keyed: Vec<(f64, usize)> = order[l].iter().map(|i| (key(*i), *i)).collect();
+                keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
+                order[l] = keyed.into_iter().map(|(_, i)| i).collect();
+                note_places(&order[l], &mut place);
             }
             let crossings = self.crossings(order);
             if crossings < best.0 {
@@ -153,32 +192,17 @@ impl Items {
         *order = best.1;
     }
 
-    /// Where each item is in its layer, from 0 to 1.
-    fn places(&self, order: &[Vec<usize>]) -> Vec<f64> {
-        let mut place = vec![0.0; self.widths.len()];
-        for layer in order {
-            for (at, i) in layer.iter().enumerate() {
-                place[*i] = (at as f64 + 0.5) / layer.len() as f64;
-            }
-        }
-        place
-    }
-
     fn crossings(&self, order: &[Vec<usize>]) -> usize {
         let mut at = vec![0; self.widths.len()];
         order.iter().for_each(|l| l.iter().enumerate().for_each(|(p, i)| at[*i] = p));
+        let widest = order.iter().map(Vec::len).max().unwrap_or(0);
         let mut crossings = 0;
         for layer in order {
-            let mut ends: Vec<usize> = Vec::new();
+            let mut ends = Ends::new(widest);
             for i in layer {
-                let mut targets: Vec<usize> = self.down[*i].iter().map(|d| at[*d]).collect();
-                targets.sort_unstable();
-                let before = ends.len();
-                for target in &targets {
-                    crossings += before - ends[..before].partition_point(|e| e <= target);
-                }
-                ends.extend(targets);
-                ends.sort_unstable();
+                let targets = &self.down[*i];
+                crossings += targets.iter().map(|to| ends.behind(at[*to])).sum::<usize>();
+                targets.iter().for_each(|to| ends.add(at[*to]));
             }
         }
         crossings
@@ -187,29 +211,31 @@ impl Items {
     /// The middle of each item, the leftmost side at 0.
     fn positions(&self, order: &[Vec<usize>], boxes: usize) -> Vec<f64> {
         let mut x = vec![0.0; self.widths.len()];
-        order.iter().for_each(|layer| self.settle(layer, &mut x, |_| (0.0, 1.0)));
+        order.iter().for_each(|layer| self.settle(layer, &mut x, &vec![(0.0, 1.0); layer.len()]));
         for sweep in 0..=SWEEPS {
             for l in 0..order.len() {
                 let l = if sweep % 2 == 0 { l } else { order.len() - 1 - l };
-                let now = x.clone();
-                self.settle(&order[l], &mut x, |i| {
+                let wanted = |i: &usize| {
+                    let i = *i;
                     let wanted = if i >= boxes && sweep + 6 > SWEEPS {
                         // At last, a lane follows its edge's other lanes rather than boxes.
                         let all = self.up[i].iter().chain(&self.down[i]).copied();
                         let (lanes, ends): (Vec<_>, Vec<_>) = all.partition(|n| *n >= boxes);
-                        mean(&now, if lanes.is_empty() { &ends } else { &lanes })
+                        mean(&x, if lanes.is_empty() { &ends } else { &lanes })
                     } else if sweep == SWEEPS {
                         let all = self.up[i].iter().chain(&self.down[i]).copied();
-                        mean(&now, &all.collect::<Vec<_>>())
+                        mean(&x, &all.collect::<Vec<_>>())
                     } else if sweep % 2 == 0 {
-                        mean(&now, &self.up[i])
+                        mean(&x, &self.up[i])
                     } else {
-                        mean(&now, &self.down[i])
+                        mean(&x, &self.down[i])
                     };
                     // Lanes hold their place, so that long edges are straight.
                     let weight = if i < boxes { 1.0 } else { 4.0 };
-                    (wanted.unwrap_or(now[i]), weight)
-                });
+                    (wanted.unwrap_or(x[i]), weight)
+                };
+                let wishes: Vec<(f64, f64)> = order[l].iter().map(wanted).collect();
+                self.settle(&order[l], &mut x, &wishes);
             }
         }
         let left = x.iter().zip(&self.widths).map(|(x, w)| x - w / 2.0);
@@ -219,7 +245,7 @@ impl Items {
 
     /// Moves the items of a layer as near as they can come to where they want to be, without
     /// changing their order: weighted isotonic regression by pooling adjacent violators.
-    fn settle(&self, layer: &[usize], x: &mut [f64], wanted: impl Fn(usize) -> (f64, f64)) {
+    fn settle(&self, layer: &[usize], x: &mut [f64], wishes: &[(f64, f64)]) {
         let mut offsets = Vec::with_capacity(layer.len());
         let mut offset = 0.0;
         let mut last: Option<f64> = None;
@@ -232,8 +258,7 @@ impl Items {
         }
         // Pools of neighbours that touch: their common place, weight and number.
         let mut pools: Vec<(f64, f64, usize)> = Vec::new();
-        for (i, offset) in layer.iter().zip(&offsets) {
-            let (at, weight) = wanted(*i);
+        for ((at, weight), offset) in wishes.iter().copied().zip(&offsets) {
             let mut pool = (at - offset, weight, 1);
             while let Some(before) = pools.pop_if(|before| before.0 > pool.0) {
                 let weight = before.1 + pool.1;
@@ -246,6 +271,45 @@ impl Items {
         for ((i, offset), at) in layer.iter().zip(&offsets).zip(places) {
             x[*i] = at + offset;
         }
+    }
+}
+
+/// Notes where each item is in its layer, from 0 to 1.
+fn note_places(layer: &[usize], place: &mut [f64]) {
+    for (at, i) in layer.iter().enumerate() {
+        place[*i] = (at as f64 + 0.5) / layer.len() as f64;
+    }
+}
+
+/// How many edges end at each place of a layer: a tree of sums, after Fenwick (1994).
+struct Ends {
+    sums: Vec<usize>,
+    all: usize,
+}
+
+impl Ends {
+    fn new(places: usize) -> Self {
+        Self { sums: vec![0; places + 1], all: 0 }
+    }
+
+    fn add(&mut self, place: usize) {
+        self.all += 1;
+        let mut at = place + 1;
+        while let Some(sum) = self.sums.get_mut(at) {
+            *sum += 1;
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// The edges that end behind this place.
+    fn behind(&self, place: usize) -> usize {
+        let mut at = place + 1;
+        let mut before = 0;
+        while at > 0 {
+            before += self.sums[at];
+            at -= at & at.wrapping_neg();
+        }
+        self.all - before
     }
 }
 
@@ -301,5 +365,31 @@ mod tests {
             edges.iter().map(|(a, b)| (layout.boxes[*a].0, layout.boxes[*b].0)).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         assert!(ends.is_sorted_by(|a, b| a.1 < b.1));
+    }
+
+    /// What every step reads, and each the step before: an edge over each number of layers.
+    fn all_read_the_first(steps: usize) -> Vec<(usize, usize)> {
+        (1..steps).flat_map(|i| [(i - 1, i), (0, i)]).collect()
+    }
+
+    #[test]
+    fn lanes_are_bounded_however_many_layers_edges_pass() {
+        let small = layout(&[50.0; 100], &all_read_the_first(100));
+        assert_eq!(small.lanes.iter().map(Vec::len).sum::<usize>(), (1..=98).sum::<usize>());
+        let steps = 10_000;
+        let large = layout(&vec![50.0; steps], &all_read_the_first(steps));
+        assert!(large.lanes.iter().all(Vec::is_empty));
+        assert!(large.boxes.windows(2).all(|pair| pair[0].1 < pair[1].1));
+    }
+
+    #[test]
+    fn a_layer_that_is_full_is_passed_as_if_each_were_looked_at() {
+        let mut room = Room { sizes: Vec::new(), next: Vec::new(), most: 2 };
+        let mut sizes = vec![0; 64];
+        for from in [3, 0, 0, 0, 3, 3, 1, 0, 0, 9, 9, 3, 2, 0, 0, 8, 8, 0] {
+            let expected = (from..).find(|at| sizes[*at] < 2).unwrap();
+            sizes[expected] += 1;
+            assert_eq!(room.take(from), expected);
+        }
     }
 }

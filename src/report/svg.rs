@@ -1,6 +1,6 @@
 //! The picture of a graph: boxes, curved edges and their labels as one SVG file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::graph::{GraphNode, NodeState, StepGraph};
@@ -12,7 +12,9 @@ const TITLE: f64 = 34.0;
 const ARROW: f64 = 7.0;
 /// Longer names are cropped; the whole name is the box's tooltip.
 const NAME: usize = 34;
-/// The same for what is under the name.
+/// The width of a letter of a port's name.
+const LETTER: f64 = 6.2;
+/// The same as `NAME` for what is under the name.
 const CAPTION: usize = 56;
 
 const STYLE: &str = "\
@@ -100,7 +102,7 @@ pub(super) fn render(g: &StepGraph) -> String {
         if !ports.is_empty() {
             let label = text::crop(&printable(&ports.join(", ")), NAME);
             let first = lanes.first().copied().unwrap_or(end);
-            let (x, y) = taken.place(start, first, text_width(&label, 6.2));
+            let (x, y) = taken.place(start, first, text_width(&label, LETTER));
             let y = y + 3.5;
             let label = xml(&label);
             let _ =
@@ -183,23 +185,42 @@ impl Ends {
     }
 }
 
-/// Where the labels of edges are so far: their middles and widths.
+/// Where the labels of edges are so far: their middles and widths, by the cell of a grid that the
+/// middle is in.
 #[derive(Default)]
-struct Labels(Vec<(f64, f64, f64)>);
+struct Labels(HashMap<(i64, i64), Vec<(f64, f64, f64)>>);
+
+/// The size of a cell of the grid: labels whose cells are no neighbours do not touch.
+const CELL: (f64, f64) = (NAME as f64 * 2.0 * LETTER + 3.0, 12.0);
+/// Labels in a cell from which on another is not looked for a free place.
+const CROWD: usize = 64;
 
 impl Labels {
     /// A place on the edge's first part, from `a` to `b`: its middle, unless a label is there.
     fn place(&mut self, a: (f64, f64), b: (f64, f64), width: f64) -> (f64, f64) {
         let middle = on_curve(a, b, 0.5);
         let places = [0.5, 0.34, 0.66, 0.22, 0.78].map(|t| on_curve(a, b, t));
-        let free = |(x, y): &(f64, f64)| {
-            let mut others = self.0.iter();
-            !others.any(|o| (o.0 - x).abs() < (o.2 + width) / 2.0 + 3.0 && (o.1 - y).abs() < 12.0)
-        };
-        let (x, y) = places.into_iter().find(free).unwrap_or(middle);
-        self.0.push((x, y, width));
+        let (x, y) = places.into_iter().find(|at| self.is_free(*at, width)).unwrap_or(middle);
+        self.0.entry(cell(x, y)).or_default().push((x, y, width));
         (x, y)
     }
+
+    fn is_free(&self, (x, y): (f64, f64), width: f64) -> bool {
+        let (column, row) = cell(x, y);
+        let beside =
+            (column - 1..=column + 1).flat_map(|c| (row - 1..=row + 1).map(move |r| (c, r)));
+        let mut beside = beside.filter_map(|at| self.0.get(&at));
+        !beside.any(|labels| {
+            let touches = |o: &(f64, f64, f64)| {
+                (o.0 - x).abs() < (o.2 + width) / 2.0 + 3.0 && (o.1 - y).abs() < 12.0
+            };
+            labels.len() > CROWD || labels.iter().any(touches)
+        })
+    }
+}
+
+fn cell(x: f64, y: f64) -> (i64, i64) {
+    ((x / CELL.0).floor() as i64, (y / CELL.1).floor() as i64)
 }
 
 /// The vertical distance of a curve's control points from its ends.
@@ -289,5 +310,24 @@ mod tests {
         });
         assert!(svg.contains(">left, right</text>"), "{svg}");
         assert_eq!(svg.matches("class=\"edge\"").count(), 1);
+    }
+
+    #[test]
+    fn labels_look_only_where_others_may_touch_them() {
+        let mut labels = Labels::default();
+        let mut all: Vec<(f64, f64, f64)> = Vec::new();
+        for i in 0..400_u32 {
+            let number = |n: u32| f64::from(i.wrapping_mul(n) >> 8 & 0xffff) / 65536.0;
+            let (a, b) = ((number(7919) * 6000.0, 0.0), (number(104_729) * 6000.0, 900.0));
+            let width = 10.0 + number(1_299_709) * 200.0;
+            let free = |(x, y): &(f64, f64)| {
+                !all.iter()
+                    .any(|o| (o.0 - x).abs() < (o.2 + width) / 2.0 + 3.0 && (o.1 - y).abs() < 12.0)
+            };
+            let places = [0.5, 0.34, 0.66, 0.22, 0.78].map(|t| on_curve(a, b, t));
+            let expected = places.into_iter().find(free).unwrap_or(places[0]);
+            assert_eq!(labels.place(a, b, width), expected, "label {i}");
+            all.push((expected.0, expected.1, width));
+        }
     }
 }

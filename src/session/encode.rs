@@ -21,6 +21,10 @@ use crate::operator::StepError;
 /// have several in small tables.
 const ROW_GROUP_ROWS: usize = if cfg!(test) { 1024 } else { 32 * 1024 };
 
+/// Bytes of texts and numbers from which on a row group ends early: texts of a megabyte would take
+/// 32 GB until it is encoded.
+const ROW_GROUP_BYTES: usize = if cfg!(test) { 8 << 20 } else { 1 << 30 };
+
 /// From here on a higher level takes much more time and saves little.
 const ZSTD_LEVEL: i32 = 3;
 /// The bytes that a file takes on most disks at least.
@@ -92,11 +96,15 @@ pub(crate) fn encode<W: Write + Send>(
 /// The batches of the next row group; none if there are no more rows.
 fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
     let mut batches = Vec::new();
-    let mut rows = 0;
-    while rows < ROW_GROUP_ROWS {
+    let (mut rows, mut bytes) = (0, 0);
+    while rows < ROW_GROUP_ROWS && bytes < ROW_GROUP_BYTES {
         let Some(batch) = next() else { break };
         if batch.num_rows() > 0 {
             rows += batch.num_rows();
+            // What the lists of a slice hold is not known without a look at each.
+            let flat = batch.columns().iter().filter(|column| !column.data_type().is_nested());
+            let sizes = flat.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0));
+            bytes += sizes.sum::<usize>();
             batches.push(batch);
         }
     }
@@ -327,5 +335,19 @@ mod tests {
                 |column: &ColumnChunkMetaData| column.compression() != Compression::UNCOMPRESSED;
             assert!(columns.iter().all(|column| are(column) == compressed), "{columns:?}");
         }
+    }
+
+    #[test]
+    fn long_texts_make_row_groups_of_fewer_rows() {
+        let text = "x".repeat(1 << 20);
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(vec![text; 20]));
+        let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+        let mut rest = (0..20).map(|at| batch.slice(at, 1));
+        let encoded = encode(Vec::new(), batch.schema(), 1, None, || rest.next()).unwrap();
+        let bytes = bytes::Bytes::from(encoded.out);
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+        let groups = reader.metadata().row_groups().iter();
+        let rows: Vec<i64> = groups.map(|group| group.num_rows()).collect();
+        assert_eq!((encoded.rows, rows), (20, vec![8, 8, 4]));
     }
 }

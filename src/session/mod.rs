@@ -19,7 +19,6 @@ mod layering;
 #[allow(clippy::unwrap_used)]
 mod layering_tests;
 mod open;
-mod parquet_file;
 mod parquet_metadata;
 mod published_shape;
 mod recursion;
@@ -37,7 +36,6 @@ mod stored_order;
 mod stored_range;
 mod stored_rows;
 mod text_search;
-mod thrift;
 mod unnested_groups;
 mod whole_table;
 mod write;
@@ -50,9 +48,6 @@ pub use expr::{RowExpr, parse_row_expr};
 pub use figure_data::{FigureColumn, figure_data};
 pub use guard::guarded;
 pub use open::{bounded_session, forget_tables, ordered_session, planning_session, session};
-pub use parquet_file::{
-    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
-};
 pub use parquet_metadata::{copy_with_metadata, key_values, read_metadata, read_table_digest};
 pub use published_shape::{OutputShape, ShapeError};
 pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
@@ -68,3 +63,8 @@ pub use text_search::contains_ascii;
 pub use unnested_groups::dropped_group_columns;
 pub use whole_table::{WholeTableError, store_whole, whole_file, whole_temporary};
 pub use write::{EncodedTable, OpenTable, StoreTableError, column, open_table, sorted_by_key};
+
+pub use crate::table_file::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, check_rows, too_many_columns,
+    two_columns,
+};

@@ -20,14 +20,11 @@ use datafusion::prelude::SessionConfig;
 
 use super::recursion::LimitRecursion;
 use crate::functions::{self, BoundedLists, Purpose};
+use crate::table_file::ROWS_AT_ONCE;
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
 /// about 1 MB and 60 ms, small enough to spread a small table over all cores.
 const BATCH_ROWS: usize = 1024;
-
-/// Rows per batch of [`bounded_session`]: a sort has to hold the largest batch twice, and
-/// there are rows of megabytes.
-const BOUNDED_BATCH_ROWS: usize = 128;
 
 /// Limits what can go on in files, and that only: a merge has to hold a batch of each of its
 /// inputs, and a sort its first batch, however large the rows are.
@@ -159,7 +156,7 @@ pub fn bounded_session(jobs: usize, memory: usize, folder: &Path) -> Result<Sess
     let runtime =
         RuntimeEnvBuilder::new().with_memory_pool(pool).with_temp_file_path(folder).build_arc()?;
     let session = build(jobs, true);
-    let mut config = session.copied_config().with_batch_size(BOUNDED_BATCH_ROWS);
+    let mut config = session.copied_config().with_batch_size(ROWS_AT_ONCE);
     // The left side of a join is the small one, and the rows of the other stay in order.
     let optimizer = &mut config.options_mut().optimizer;
     optimizer.hash_join_single_partition_threshold = usize::MAX;

@@ -12,9 +12,9 @@ use parquet::file::metadata::{
     ParquetMetaDataReader, ParquetMetaDataWriter,
 };
 
-use super::parquet_file::{check_parquet, footer_range};
 use crate::digest::{Digest, TableHasher, table_digest};
 use crate::operator::StepError;
+use crate::table_file::{check_parquet, check_rows, footer_range};
 
 /// Copies a Parquet file of ours and adds key-value metadata. The data are the same bytes; only the
 /// footer is written anew.
@@ -70,6 +70,7 @@ pub fn read_metadata(file: &Path) -> Result<Vec<(String, String)>, String> {
 /// A sentence that fits after "cannot read FILE: ".
 pub fn read_table_digest(file: &Path) -> Result<Digest, String> {
     check_parquet(file)?;
+    check_rows(file)?;
     let file = File::open(file).map_err(|error| error.to_string())?;
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| failed(&e))?;

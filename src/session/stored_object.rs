@@ -21,10 +21,9 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
-use super::parquet_file::check_footer;
 use crate::digest::Digest;
 use crate::store::Store;
-use crate::table_file::{Layers, Layout, Zip, gather, row_selection};
+use crate::table_file::{Layers, Layout, Zip, check_footer, gather, row_selection};
 
 /// A table whose footers are read.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use super::bundle_record::{BUNDLE_RECORD, BundleRecord};
 use super::error::ShareError;
 use super::listing::{FileProblem, LISTING, parse};
 use crate::digest::Digest;
+use crate::table_file::check_foreign_table;
 
 /// How large the texts of a bundle may be.
 const MAX_TEXT: u64 = 256 << 20;
@@ -98,7 +99,13 @@ impl OpenedBundle {
                 self.archive.copy(at, &mut io::sink())
             };
             let problem = match found {
-                Ok(found) if found == *digest => continue,
+                Ok(found) if found == *digest => {
+                    // A table is read from now on, whoever wrote it.
+                    let is_table = wanted(name) && name.ends_with(".parquet");
+                    let checked = if is_table { check_table(&place) } else { Ok(()) };
+                    let Err(why) = checked else { continue };
+                    why
+                }
                 Ok(_) => "its content is not what the list says".to_string(),
                 Err(why) => why,
             };
@@ -109,6 +116,10 @@ impl OpenedBundle {
         // Itself, too.
         Ok((listing.len() as u64 + 1, problems))
     }
+}
+
+fn check_table(place: &Path) -> Result<(), String> {
+    File::open(place).map_err(|error| error.to_string()).and_then(check_foreign_table)
 }
 
 fn new_file(path: &Path) -> io::Result<File> {

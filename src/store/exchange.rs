@@ -28,6 +28,7 @@ use super::tables::open;
 use super::verify::{compare, read_table};
 use crate::digest::{Digest, table_digest};
 use crate::scratch::{KEPT_FREE, free_bytes};
+use crate::table_file::check_foreign_table;
 
 /// How long another store may say nothing, before a table and while it sends one.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -218,6 +219,13 @@ impl Store {
         if writer.bytes() != file.bytes || writer.digest() != file.blob {
             let cause = "its content is not what its name says".to_string();
             return Err(CopyError::From(wrong(cause)));
+        }
+        // Whoever wrote it, it is read from now on.
+        let failed = |error| CopyError::To(StoreError::of("read", "a table", error));
+        let written = writer.reader().map_err(failed)?;
+        let checked = blocking(move || Ok(check_foreign_table(written)));
+        if let Err(why) = checked.await.map_err(CopyError::From)? {
+            return Err(CopyError::From(wrong(format!("its table cannot be read: {why}"))));
         }
         let writer = match file.blob == port.blob {
             true => {

@@ -423,7 +423,7 @@ fn check_file(
 }
 
 /// Rows that are decoded at a time.
-const BATCH_ROWS: usize = 4096;
+const BATCH_ROWS: usize = 1024;
 
 /// The digests of the columns of a table in a file and these others, if they are wanted, and the
 /// number of rows.

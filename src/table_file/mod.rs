@@ -7,14 +7,23 @@
 //! are referred to by the digests of their bytes, and never through a third one.
 //!
 //! Lives here: what a footer says, which rows of which files make a range of rows, and reading that
-//! from files on this disk. Does not live here: finding out what is stored already, and reading for
+//! from files on this disk; whether a file, which may be anybody's, can be handed to the library that
+//! reads Parquet (`parquet_file`). Does not live here: finding out what is stored already, and reading for
 //! plans (`session`); which files a result needs (`store`).
 
 mod file;
 mod layers;
 mod layout;
+mod parquet_decoded;
+mod parquet_file;
+mod parquet_pages;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod parquet_pages_tests;
+mod parquet_runs;
 mod positioned;
 mod selection;
+mod thrift;
 mod zip;
 
 pub use file::{FileSource, TableFile, TableRows};
@@ -22,5 +31,11 @@ pub(crate) use layers::{
     Elsewhere, LAYERS, Layers, Rows, elsewhere_name, is_reserved, positions_name,
 };
 pub(crate) use layout::{Layout, group_rows};
+pub(crate) use parquet_decoded::ROWS_AT_ONCE;
+pub use parquet_file::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, check_rows, too_many_columns,
+    two_columns,
+};
+pub(crate) use parquet_file::{check_foreign_table, footer_range};
 pub(crate) use selection::row_selection;
 pub(crate) use zip::{Zip, gather};

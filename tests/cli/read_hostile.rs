@@ -7,7 +7,7 @@ use arrow::array::{
     ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
     TimestampMillisecondArray,
 };
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 
 use crate::harness::{Outcome, Project, TIME_OUT, files_below};
@@ -263,4 +263,21 @@ fn a_time_that_no_calendar_has_is_refused() {
         assert!(outcome.stderr.contains("the column `t` has a time"), "{outcome}");
         assert!(!outcome.stdout.contains("ERROR"), "{outcome}");
     }
+}
+
+#[test]
+fn a_small_parquet_file_whose_rows_take_gigabytes_is_refused() {
+    // A null of a column of fixed width takes its width in memory, and nothing in the file.
+    let wide = arrow::array::new_null_array(&DataType::FixedSizeBinary(64 << 20), 1);
+    let batch = RecordBatch::try_from_iter([("wide", wide)]).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    (0..40).for_each(|_| writer.write(&batch).unwrap());
+    let bytes = writer.into_inner().unwrap();
+    assert!(bytes.len() < 4096, "{}", bytes.len());
+    let project = project("w.parquet", bytes);
+    let outcome = project.run(&["run", "w.yaml"]).exits(1);
+    ends_well(&outcome);
+    let said = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("`w.parquet`: 128 of its rows have 2560 MiB"), "{outcome}");
+    assert!(said.contains("column `wide`"), "{outcome}");
 }

@@ -187,18 +187,50 @@ fn crossings(items: &[Item], order: &[Vec<usize>]) -> usize {
     for layer in order {
         layer.iter().enumerate().for_each(|(at, i)| rank[*i] = at);
     }
+    let widest = order.iter().map(Vec::len).max().unwrap_or(0);
     let between = |layer: &Vec<usize>| {
-        let mut links: Vec<(usize, usize)> = layer
-            .iter()
-            .flat_map(|i| items[*i].behind.iter().map(|n| (rank[*i], rank[*n])))
-            .collect();
-        links.sort_unstable();
-        let crossed = |(at, a): (usize, &(usize, usize))| {
-            links[at + 1..].iter().filter(|b| b.0 > a.0 && b.1 < a.1).count()
-        };
-        links.iter().enumerate().map(crossed).sum::<usize>()
+        let mut ends = Ends::new(widest);
+        let mut crossings = 0;
+        for i in layer {
+            let behind = &items[*i].behind;
+            crossings += behind.iter().map(|n| ends.behind(rank[*n])).sum::<usize>();
+            behind.iter().for_each(|n| ends.add(rank[*n]));
+        }
+        crossings
     };
     order.iter().map(between).sum()
+}
+
+/// How many edges end at each place of a layer: a tree of sums, after Fenwick (1994).
+struct Ends {
+    sums: Vec<usize>,
+    all: usize,
+}
+
+impl Ends {
+    fn new(places: usize) -> Self {
+        Self { sums: vec![0; places + 1], all: 0 }
+    }
+
+    fn add(&mut self, place: usize) {
+        self.all += 1;
+        let mut at = place + 1;
+        while let Some(sum) = self.sums.get_mut(at) {
+            *sum += 1;
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// The edges that end behind this place.
+    fn behind(&self, place: usize) -> usize {
+        let mut at = place + 1;
+        let mut before = 0;
+        while at > 0 {
+            before += self.sums[at];
+            at -= at & at.wrapping_neg();
+        }
+        self.all - before
+    }
 }
 
 /// The middle of each item's place.
@@ -264,6 +296,20 @@ fn apart(layer: &[usize], items: &[Item], wishes: &[f64], gap: f64) -> Vec<f64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crossings_are_counted_as_pairs_of_edges_are() {
+        // Three nodes over four, with doubled and shared ends.
+        let links = [(0, 3), (0, 1), (0, 1), (1, 0), (1, 2), (2, 2), (2, 0), (2, 3)];
+        let item = |layer| Item { size: 1.0, layer, before: vec![], behind: vec![] };
+        let mut items: Vec<Item> = [0, 0, 0, 1, 1, 1, 1].map(item).into_iter().collect();
+        links.iter().for_each(|(from, to)| items[*from].behind.push(to + 3));
+        let order = vec![vec![0, 1, 2], vec![3, 4, 5, 6]];
+        let cross = |a: &(usize, usize), b: &(usize, usize)| a.0 < b.0 && a.1 > b.1;
+        let pairs = links.iter().flat_map(|a| links.iter().map(move |b| (a, b)));
+        let expected = pairs.filter(|(a, b)| cross(a, b)).count();
+        assert_eq!(crossings(&items, &order), expected);
+    }
 
     #[test]
     fn edges_lead_onwards_and_nodes_keep_apart() {

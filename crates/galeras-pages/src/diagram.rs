@@ -7,6 +7,7 @@ use crate::error::PageError;
 use crate::markdown::prose;
 use crate::model::{
     AssertionOutcome, CodeLanguage, Labelled, PortPanel, StepBox, StepCondition, StepDiagram,
+    TableBlock, TableColumn,
 };
 use crate::number;
 use crate::parts::{Parts, step_id};
@@ -31,9 +32,15 @@ pub fn diagram(parts: &mut Parts, of: &StepDiagram) -> Result<Markup, PageError>
     for step in shown {
         panels.push(Value::from(panel(parts, step)?));
     }
-    let boxes: Vec<Value> = of.steps.iter().map(|step| step_box(parts, step)).collect();
-    let arrows: Vec<Value> = of
-        .arrows
+    let is_drawn = of.steps.len() <= parts.limits.boxes;
+    let drawn = if is_drawn { (&of.steps[..], &of.arrows[..]) } else { (&[][..], &[][..]) };
+    let list = match is_drawn {
+        true => None,
+        false => Some(Value::from(table(parts, &listed(of))?)),
+    };
+    let boxes: Vec<Value> = drawn.0.iter().map(|step| step_box(parts, step)).collect();
+    let arrows: Vec<Value> = drawn
+        .1
         .iter()
         .filter_map(|arrow| {
             let path = path(&arrow.points)?;
@@ -49,9 +56,41 @@ pub fn diagram(parts: &mut Parts, of: &StepDiagram) -> Result<Markup, PageError>
             boxes => boxes,
             arrows => arrows,
             panels => panels,
-            count => of.steps.len(),
+            list => list,
+            count => number::count(of.steps.len() as u64),
+            is_short => of.steps.len() <= 12,
         },
     )
+}
+
+/// The steps as a table, in place of a picture in which nobody would find them.
+fn listed(of: &StepDiagram) -> TableBlock {
+    let column = |name: &str, data_type: &str| TableColumn {
+        name: name.to_string(),
+        data_type: data_type.to_string(),
+        ..TableColumn::default()
+    };
+    let row = |step: &StepBox| {
+        vec![
+            step.name.as_str().into(),
+            step.operator.as_str().into(),
+            condition(step.state).into(),
+            step.rows.into(),
+            step.seconds.into(),
+        ]
+    };
+    TableBlock {
+        columns: vec![
+            column("step", "utf8!"),
+            column("operator", "utf8!"),
+            column("state", "utf8!"),
+            column("rows", "uint64"),
+            TableColumn { unit: "s".to_string(), ..column("seconds", "float64") },
+        ],
+        rows: of.steps.iter().map(row).collect(),
+        file_name: "steps".to_string(),
+        ..TableBlock::default()
+    }
 }
 
 /// Lets names of these steps be links to their panels.

@@ -31,6 +31,8 @@ pub struct PageLimits {
     pub first_rows: usize,
     /// The steps whose panels are shown.
     pub panels: usize,
+    /// The boxes of a graph of steps, which has all or none of them.
+    pub boxes: usize,
     /// A figure, in bytes.
     pub figure_bytes: usize,
     /// All figures together, in bytes.
@@ -52,6 +54,7 @@ impl Default for PageLimits {
             kept_bytes: 100_000,
             first_rows: 10,
             panels: 1_000,
+            boxes: 1_000,
             figure_bytes: 1_000_000,
             all_figures_bytes: 4_000_000,
             entries: 500,
@@ -75,6 +78,7 @@ impl PageLimits {
             kept_bytes: half(self.kept_bytes, 1_000),
             first_rows: half(self.first_rows, 2),
             panels: half(self.panels, 10),
+            boxes: half(self.boxes, 250),
             figure_bytes: half(self.figure_bytes, 20_000),
             all_figures_bytes: half(self.all_figures_bytes, 20_000),
             entries: half(self.entries, 20),

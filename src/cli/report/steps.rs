@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use datafusion::error::DataFusionError;
 use futures::StreamExt as _;
+use galeras_pages::PageLimits;
 use galeras_pages::model::{
     AssertionOutcome, ColumnPanel, ColumnStatistics, PortPanel, StepArrow, StepBox, StepCondition,
     StepDiagram, TableBlock,
@@ -16,7 +17,7 @@ use super::columns::ColumnsOfTable;
 use super::values::{data_type, described, file_name, rows, value};
 use crate::digest::Digest;
 use crate::operator::{MAIN, Port, column_description, column_unit, plain_message};
-use crate::report::{StepGraph, count, place_graph};
+use crate::report::{PlacedGraph, StepGraph, count, place_graph};
 use crate::runner::{Forecast, open_port, test_outcomes};
 use crate::session::session;
 
@@ -28,15 +29,25 @@ const CELLS: u64 = 4_000_000;
 /// Statistics by the digest of the column: most columns pass through many steps.
 type KnownColumns = HashMap<Digest, ColumnStatistics>;
 
-/// The steps of the plan, the cells of a matrix as one.
+/// The steps of the plan, the cells of a matrix as one. Of more than a page draws there are no
+/// places, and a panel only for as many as a page has panels.
 pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> {
-    let graph = with_rows(surveyed, drawn(surveyed, false));
-    let placed = place_graph(&graph);
+    let limits = PageLimits::default();
+    let cells = cells_by_name(surveyed);
+    let graph = with_rows(surveyed, &cells, drawn(surveyed, false));
+    let placed = match graph.nodes.len() <= limits.boxes {
+        true => place_graph(&graph),
+        false => PlacedGraph::default(),
+    };
     let mut known = KnownColumns::new();
     let mut steps = Vec::with_capacity(graph.nodes.len());
-    for (node, frame) in graph.nodes.iter().zip(&placed.boxes) {
-        let cells = cells(surveyed, &node.name);
-        let panel = panel(surveyed, &node.name, &cells, &mut known).await?;
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let cells = cells.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let panel = match at < limits.panels {
+            true => panel(surveyed, &node.name, cells, &mut known).await?,
+            false => summary(surveyed, &node.name, cells),
+        };
+        let frame = placed.boxes.get(at).copied().unwrap_or_default();
         steps.push(StepBox {
             x: frame.x,
             y: frame.y,
@@ -55,22 +66,30 @@ pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> 
     Ok(StepDiagram { width: placed.width, height: placed.height, steps, arrows: arrows.collect() })
 }
 
+/// The positions of the steps that each box stands for.
+type Cells<'a> = HashMap<&'a str, Vec<usize>>;
+
+fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
+    let mut cells = Cells::new();
+    for (at, step) in surveyed.plan.steps.iter().enumerate() {
+        cells.entry(&step.family).or_default().push(at);
+        if step.name != step.family {
+            cells.entry(&step.name).or_default().push(at);
+        }
+    }
+    cells
+}
+
 /// The graph with the rows of each step behind its operator, so that there is room for both.
-fn with_rows(surveyed: &Surveyed, mut graph: StepGraph) -> StepGraph {
+fn with_rows(surveyed: &Surveyed, cells: &Cells<'_>, mut graph: StepGraph) -> StepGraph {
     for node in &mut graph.nodes {
-        let rows = cells(surveyed, &node.name).into_iter().map(|at| main_rows(surveyed, at));
+        let cells = cells.get(node.name.as_str()).into_iter().flatten();
+        let rows = cells.map(|at| main_rows(surveyed, *at));
         if let Some(rows) = rows.sum::<Option<u64>>() {
             node.label = format!("{} · {} rows", node.label, count(rows));
         }
     }
     graph
-}
-
-/// The positions of the steps that a box stands for.
-fn cells(surveyed: &Surveyed, name: &str) -> Vec<usize> {
-    let steps = surveyed.plan.steps.iter().enumerate();
-    let ours = steps.filter(|(_, step)| step.family == name || step.name == name);
-    ours.map(|(at, _)| at).collect()
 }
 
 /// The rows of a step's main table, if it is stored.
@@ -89,20 +108,11 @@ async fn panel(
     let Some(&at) = cells.first() else { return Ok(StepBox::default()) };
     let step = &surveyed.plan.steps[at];
     let state = &surveyed.states[at];
-    let stored = cells.iter().filter(|at| surveyed.states[**at].manifest.is_some()).count();
-    let condition = match stored == cells.len() {
-        true => StepCondition::Stored,
-        false => StepCondition::Missing,
-    };
+    let stored = stored(surveyed, cells);
     let mut ports = Vec::new();
     for port in step.step.ports() {
         ports.push(port_panel(surveyed, at, port, known).await?);
     }
-    let seconds: f64 = cells
-        .iter()
-        .filter_map(|at| surveyed.states[*at].manifest.as_ref())
-        .map(|m| m.seconds)
-        .sum();
     let outcomes = test_outcomes(&surveyed.plan, at, &surveyed.store, &surveyed.done()).await;
     let digest = state.manifest.as_ref().and_then(|manifest| manifest.port(MAIN));
     let mut reason = match &state.forecast {
@@ -123,13 +133,8 @@ async fn panel(
         );
     }
     Ok(StepBox {
-        name: name.to_string(),
-        operator: step.operator.descriptor().name.to_string(),
         arguments: yaml(&step.step.args()),
-        state: condition,
         reason,
-        seconds: (stored > 0).then_some(seconds),
-        rows: cells.iter().map(|at| main_rows(surveyed, *at)).sum(),
         digest: digest.map(|table| table.digest.to_string()).unwrap_or_default(),
         ports,
         assertions: outcomes
@@ -141,8 +146,31 @@ async fn panel(
                 detail: outcome.problem,
             })
             .collect(),
-        ..StepBox::default()
+        ..summary(surveyed, name, cells)
     })
+}
+
+/// What is known of a step without a look at its tables.
+fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
+    let Some(&at) = cells.first() else { return StepBox::default() };
+    let manifests = cells.iter().filter_map(|at| surveyed.states[*at].manifest.as_ref());
+    let stored = stored(surveyed, cells);
+    StepBox {
+        name: name.to_string(),
+        operator: surveyed.plan.steps[at].operator.descriptor().name.to_string(),
+        state: match stored == cells.len() {
+            true => StepCondition::Stored,
+            false => StepCondition::Missing,
+        },
+        seconds: (stored > 0).then(|| manifests.map(|manifest| manifest.seconds).sum()),
+        rows: cells.iter().map(|at| main_rows(surveyed, *at)).sum(),
+        ..StepBox::default()
+    }
+}
+
+/// How many of these steps have a result.
+fn stored(surveyed: &Surveyed, cells: &[usize]) -> usize {
+    cells.iter().filter(|at| surveyed.states[**at].manifest.is_some()).count()
 }
 
 async fn port_panel(

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::Format;
 use crate::digest::type_name;
+use crate::session::{check_parquet, check_rows};
 
 /// Reads the table in the file `path`.
 ///
@@ -34,7 +35,12 @@ pub(super) fn read_table(
                 .map_err(|e| e.to_string())?
         }
         Format::Arrow => read_stream(open()?)?,
-        Format::Parquet => read_parquet(open()?)?,
+        Format::Parquet => {
+            check_footer(&open()?)?;
+            check_parquet(path)?;
+            check_rows(path)?;
+            read_parquet(open()?)?
+        }
     };
     batches.into_iter().map(|batch| fit(&batch, schema)).collect()
 }
@@ -92,7 +98,6 @@ fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), Stri
 }
 
 fn read_parquet(file: File) -> Result<Vec<RecordBatch>, String> {
-    check_footer(&file)?;
     ParquetRecordBatchReaderBuilder::try_new(file)
         .and_then(ParquetRecordBatchReaderBuilder::build)
         .map_err(|e| e.to_string())?

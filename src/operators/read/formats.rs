@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{json_scan, pandas};
-use crate::session::{MAX_COLUMNS, check_parquet, too_many_columns, two_columns};
+use crate::session::{MAX_COLUMNS, check_parquet, check_rows, too_many_columns, two_columns};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -88,6 +88,14 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
         }
         FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
         FileFormat::Parquet => check_parquet(file),
+    }
+}
+
+/// Finds, before the rows of a file are read, what [`check_whole`] would need too long for.
+pub(super) fn check_before_rows(file: &Path, format: FileFormat) -> Result<(), String> {
+    match format {
+        FileFormat::Parquet => check_rows(file),
+        FileFormat::Csv | FileFormat::Jsonl | FileFormat::Json => Ok(()),
     }
 }
 

@@ -86,3 +86,19 @@ fn the_same_report_makes_the_same_bytes() {
     let of = from_json(study(20, 30));
     assert_eq!(report(&of).unwrap(), report(&of).unwrap());
 }
+
+#[test]
+fn a_graph_of_too_many_steps_is_a_table_of_them() {
+    let steps = |count: usize| -> Vec<Value> {
+        (0..count)
+            .map(|i| json!({ "name": format!("step_{i}"), "operator": "sql", "rows": i }))
+            .collect()
+    };
+    let drawn = report(&from_json(json!({ "graph": { "steps": steps(1000) } }))).unwrap();
+    assert!(drawn.contains("<g class=\"arrows\""));
+    assert!(!drawn.contains("could not be read, and is left out"));
+    let listed = report(&from_json(json!({ "graph": { "steps": steps(10_000) } }))).unwrap();
+    assert!(listed.contains("A graph of 10,000 steps could not be read, and is left out."));
+    assert!(!listed.contains("<g class=\"arrows\"") && listed.contains("step_99"));
+    assert!(listed.len() <= PageLimits::default().bytes, "{}", listed.len());
+}

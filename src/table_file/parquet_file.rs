@@ -2,13 +2,16 @@
 //!
 //! The library trusts what a file says about itself: a footer that is longer than the file makes
 //! it panic, and a column of 2^40 bytes makes it ask for as much memory, which ends the process.
-//! So the footer is walked first, without building anything. It is Thrift in the compact protocol
+//! So the footer is walked first, without building anything, and then the headers of its pages
+//! (`parquet_pages`). It is Thrift in the compact protocol
 //! (github.com/apache/parquet-format, `parquet.thrift`).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use super::parquet_pages::{Look, PageLimits, check_pages};
 use super::thrift::{Kind, Reader};
 
 /// The bytes at the end of a file: the footer's length and the magic.
@@ -40,25 +43,51 @@ pub fn check_footer(file: &Path) -> Result<(), String> {
 }
 
 /// Checks that the file can be handed to the library: the footer lies within the file and can
-/// be read, what it says lies within the file, too, no two columns have one name, and there are
-/// not too many.
+/// be read, what it says lies within the file, too, no two columns have one name, there are not too
+/// many, and no page is too large.
 ///
 /// # Errors
 /// A sentence that fits after "cannot read FILE: ".
 pub fn check_parquet(file: &Path) -> Result<(), String> {
     let file = File::open(file).map_err(|e| e.to_string())?;
-    let (start, length, size) = footer_range(&file)?;
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut bytes, start).map_err(|e| e.to_string())?;
-    let footer = Footer::read(&bytes).ok_or("its footer is damaged")?;
-    match footer.check(size)? {
+    match check_whole_footer(&file)? {
         columns if columns > MAX_COLUMNS => Err(too_many_columns(columns)),
-        _ => Ok(()),
+        _ => check_pages(file, PageLimits::default(), Look::Headers),
     }
 }
 
+/// Checks, before all rows of a file that was checked are read, that so many of them as are handed on
+/// at a time take memory that is bounded, and that there is an end to what they take in all.
+///
+/// # Errors
+/// A sentence that fits after "cannot read FILE: ".
+pub fn check_rows(file: &Path) -> Result<(), String> {
+    let file = File::open(file).map_err(|e| e.to_string())?;
+    check_pages(file, PageLimits::default(), Look::Rows)
+}
+
+/// Both of a stored table that comes from elsewhere, however many columns it has: its rows are handed
+/// on more at a time.
+///
+/// # Errors
+/// A sentence that fits after "cannot read FILE: ".
+pub(crate) fn check_foreign_table(file: File) -> Result<(), String> {
+    check_whole_footer(&file)?;
+    // The library that reads footers is written for sound ones.
+    let check = AssertUnwindSafe(|| check_pages(file, PageLimits::of_stored(), Look::Rows));
+    catch_unwind(check).unwrap_or_else(|_| Err("it is damaged: its reader gave up".into()))
+}
+
+/// How many columns the file has, those within columns counted.
+fn check_whole_footer(file: &File) -> Result<usize, String> {
+    let (start, length, size) = footer_range(file)?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, start).map_err(|e| e.to_string())?;
+    Footer::read(&bytes).ok_or("its footer is damaged")?.check(size)
+}
+
 /// Where the footer starts, its length, and the size of the file.
-pub(super) fn footer_range(file: &File) -> Result<(u64, u64, u64), String> {
+pub(crate) fn footer_range(file: &File) -> Result<(u64, u64, u64), String> {
     let size = file.metadata().map_err(|e| e.to_string())?.len();
     let Some(tail) = size.checked_sub(TAIL).filter(|at| *at >= 4) else {
         return Err(format!("a Parquet file has more than {size} bytes"));

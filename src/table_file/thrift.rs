@@ -1,4 +1,4 @@
-//! Thrift's compact protocol, as far as a footer needs it: walked, never built.
+//! Thrift's compact protocol, as far as a footer and headers of pages need it: walked, never built.
 //!
 //! Source: github.com/apache/thrift, `doc/specs/thrift-compact-protocol.md`.
 
@@ -53,6 +53,11 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, depth: 0 }
+    }
+
+    /// How many bytes are not read yet.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
     }
 
     /// Reads a struct: `on_field` is called with the id and the kind of each field, and must read
