@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use galeras_git::GitServer;
 use serde::Serialize;
 use url::{Host, Url};
 
@@ -75,23 +76,21 @@ pub struct ServerAddress {
 
 impl ServerAddress {
     /// The server of a URL, or of git's `user@host:path`. `None` if the text names no host.
+    ///
+    /// What speaks HTTP reads addresses with the parser that is used here, and what speaks to git and
+    /// ssh with that of [`GitServer`]: two parsers may see two hosts in one text.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
-        if !text.contains("://") {
-            let (host, _) = text.split_once(':')?;
-            let host = host.rsplit('@').next().unwrap_or(host);
-            return Some(Self { scheme: "ssh".into(), host: host.to_lowercase(), port: None })
-                .filter(|server| !server.host.is_empty());
+        let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let own = matches!(scheme.as_deref(), Some("ssh" | "git")) || !text.contains("://");
+        // `https:host` is a URL to those who fetch it.
+        if own && !matches!(scheme.as_deref(), Some("http" | "https")) {
+            let GitServer { scheme, host, port } = GitServer::of(text)?;
+            return Some(Self { scheme: scheme.into(), host, port });
         }
         let url = Url::parse(text).ok()?;
         let host = url.host_str().filter(|host| !host.is_empty())?.to_lowercase();
-        let usual = match url.scheme() {
-            "ssh" => Some(22),
-            "git" => Some(9418),
-            _ => None,
-        };
-        let port = url.port().filter(|port| Some(*port) != usual);
-        Some(Self { scheme: url.scheme().to_string(), host, port })
+        Some(Self { scheme: url.scheme().to_string(), host, port: url.port() })
     }
 
     /// `http`, `https`, `ssh`, `git`.
@@ -226,6 +225,63 @@ mod tests {
         for text in ["", "/a/b", "./a", "https://", "file:///x"] {
             assert_eq!(ServerAddress::of(text), None, "{text}");
         }
+    }
+
+    /// No address of a repository is judged as one server and asked of another.
+    #[test]
+    fn who_is_judged_is_who_is_asked() {
+        let users =
+            ["", "git@", "u:p@", "localhost#@", "localhost?@", "localhost\\@", "localhost%23@"];
+        let hosts = [
+            "evil.example",
+            "EVIL.example.",
+            "[::1]",
+            "[2001:DB8::1]",
+            "127.0.0.1",
+            "2130706433",
+            "localhost#.evil.example",
+            "localhost\\.evil.example",
+            "localhost%2eevil.example",
+            "xn--bcher-kva.example",
+            "b\u{fc}cher.example",
+            "-oProxyCommand=x",
+        ];
+        let mut judged = 0;
+        for scheme in ["http://", "https://", "HTTPS://", "ssh://", "SSH://", "git://", "", "ssh:"]
+        {
+            for (user, host) in users.iter().flat_map(|user| hosts.map(|host| (*user, host))) {
+                for end in ["/x", ":22/x", ":443/x", ":x", ":/x", "#@localhost/x", "?@localhost/x"]
+                {
+                    let text = format!("{scheme}{user}{host}{end}");
+                    let location =
+                        galeras_git::RepositoryLocation::parse(&text, std::path::Path::new("/no"));
+                    let Ok(galeras_git::RepositoryLocation::Remote(url)) = location else {
+                        continue;
+                    };
+                    let asked = GitServer::of(&url).unwrap();
+                    let asked = ServerAddress {
+                        scheme: asked.scheme.into(),
+                        host: asked.host,
+                        port: asked.port,
+                    };
+                    assert_eq!(ServerAddress::of(&url), Some(asked), "{text}");
+                    let here = ["[::1]", "127.0.0.1", "2130706433"].contains(&host);
+                    // To git, `u:p@host` without a scheme is the path `p@host` on `u`.
+                    let here = here && (!scheme.is_empty() || !user.contains(':'));
+                    assert_eq!(server(&url).is_loopback(), here, "{text}");
+                    judged += 1;
+                }
+            }
+        }
+        assert!(judged > 50, "{judged}");
+    }
+
+    #[test]
+    fn a_web_address_without_slashes_names_its_host() {
+        for text in ["https:evil.example/v1", "HTTPS:/evil.example", "https:\\\\evil.example/x"] {
+            assert_eq!(server(text).to_string(), "https://evil.example", "{text}");
+        }
+        assert_eq!(server("ssh://localhost#@evil.example/x").host(), "evil.example");
     }
 
     #[test]
