@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use galeras_git::GitServer;
 use serde::Serialize;
@@ -178,6 +179,38 @@ pub struct RefusedAccess {
     pub help: String,
 }
 
+/// Whether an answer may send us on, for those who follow it: from the first URL to the second. The
+/// error says where to, and how to agree to that.
+pub type RedirectCheck = dyn Fn(&str, &str) -> Result<(), String> + Send + Sync;
+
+/// Follows redirects within a server, through TLS if it was reached so, and to servers that may be
+/// asked. Whoever is asked elsewhere cannot send us to this machine, which needs no consent only
+/// because the user knows what runs on it.
+pub fn redirect_check(consent: Arc<dyn Consent>) -> Arc<RedirectCheck> {
+    Arc::new(move |from, to| {
+        let from = ServerAddress::of(from);
+        let Some(to) = ServerAddress::of(to) else {
+            return Err("it redirects to no server".to_string());
+        };
+        let same = from.as_ref().is_some_and(|from| {
+            *from == to || (to.is_encrypted() && to.authority() == from.authority())
+        });
+        if same {
+            return Ok(());
+        }
+        if to.is_loopback() && !from.is_some_and(|from| from.is_loopback()) {
+            return Err(format!("it redirects to {to}, which is this machine"));
+        }
+        match consent.refusal(&Access::Host { to: to.clone() }) {
+            None => Ok(()),
+            Some(refused) => {
+                let help = refused.help;
+                Err(format!("it redirects to {to}, which was not agreed to; {help}"))
+            }
+        }
+    })
+}
+
 /// Agrees to everything: for callers who know the workflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullConsent;
@@ -224,6 +257,50 @@ mod tests {
         }
         for text in ["", "/a/b", "./a", "https://", "file:///x"] {
             assert_eq!(ServerAddress::of(text), None, "{text}");
+        }
+    }
+
+    /// Agrees to what needs no consent, and to one server more.
+    #[derive(Debug)]
+    struct Public(ServerAddress);
+
+    impl Consent for Public {
+        fn refusal(&self, access: &Access) -> Option<RefusedAccess> {
+            let Access::Host { to } = access else { return None };
+            let free = to.is_loopback() || (to.is_encrypted() && to.is_public()) || *to == self.0;
+            let help = format!("allow it with --allow host:{to}");
+            (!free).then(|| RefusedAccess { message: "connects".into(), help })
+        }
+    }
+
+    #[test]
+    fn redirects_lead_to_servers_that_may_be_asked() {
+        let check = redirect_check(Arc::new(Public(server("http://10.0.0.2/"))));
+        for (from, to, words) in [
+            ("https://a.example/x", "https://b.example/y", ""),
+            ("https://a.example/x", "http://10.0.0.2/y", ""),
+            ("http://10.0.0.1/x", "http://10.0.0.1/y", ""),
+            ("http://10.0.0.1/x", "https://10.0.0.1/y", ""),
+            ("http://localhost:1/x", "http://127.0.0.1:2/y", ""),
+            ("https://a.example/x", "https://10.0.0.1/y", "--allow host:https://10.0.0.1"),
+            ("https://a.example/x", "http://b.example/y", "--allow host:http://b.example"),
+            ("https://a.example/x", "http://a.example/x", "--allow host:http://a.example"),
+            ("http://10.0.0.1/x", "http://10.0.0.1:81/y", "--allow host:http://10.0.0.1:81"),
+            (
+                "https://a.example/x",
+                "http://localhost:8000/y",
+                "http://localhost:8000, which is this",
+            ),
+            ("http://10.0.0.2/x", "https://127.0.0.1/y", "which is this machine"),
+            ("https://a.example/x", "http://[::1]:1/y", "which is this machine"),
+            ("", "http://localhost/y", "which is this machine"),
+            ("https://a.example/x", "file:///etc/passwd", "no server"),
+        ] {
+            let said = check(from, to).err().unwrap_or_default();
+            assert!(
+                said.contains(words) && said.is_empty() == words.is_empty(),
+                "{from}, {to}: {said}"
+            );
         }
     }
 

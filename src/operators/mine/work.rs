@@ -19,7 +19,7 @@ use super::super::repository_access::check_consent;
 use super::super::worker_threads::StopOnDrop;
 use super::columns::Batches;
 use crate::digest::Digest;
-use crate::operator::{FanOutError, FanOutWork, LowerContext, Tell};
+use crate::operator::{FanOutError, FanOutWork, LowerContext, Tell, redirect_check};
 use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Mining, Network, Repository,
     RepositoryLocation, guarded, plan, remote_head, trees,
@@ -96,6 +96,7 @@ impl Task {
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
             let downloads = cx.downloads.clone();
+            let redirects = redirect_check(Arc::clone(&cx.consent));
             let runtime = Handle::current();
             blocking(move || match location {
                 RepositoryLocation::Folder(folder) => task.open(&folder, &stop),
@@ -105,7 +106,8 @@ impl Task {
                     let doing = move |activity: Activity| {
                         say(&described(&activity), activity.is_waiting());
                     };
-                    let network = Network::new(runtime, Arc::clone(&stop), Arc::new(doing))?;
+                    let doing = Arc::new(doing);
+                    let network = Network::new(runtime, Arc::clone(&stop), doing, redirects)?;
                     task.fetch(&url, &folder, &network)
                 }
             })
@@ -285,7 +287,10 @@ fn cut(plan: &MinePlan) -> Digest {
 /// The end of the work on a repository. What is wrong with a folder may be put right at any
 /// time, and looking again costs little.
 fn failure(rule: &'static str, error: &GitError, folder: bool) -> FanOutError {
-    let passes = matches!(error.kind, GitErrorKind::Transient | GitErrorKind::Interrupted);
+    let passes = matches!(
+        error.kind,
+        GitErrorKind::Transient | GitErrorKind::Interrupted | GitErrorKind::NotAgreed
+    );
     FanOutError { rule, reason: error.message.clone(), retry: passes || folder }
 }
 
