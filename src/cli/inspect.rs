@@ -21,7 +21,7 @@ use crate::code::Code;
 use crate::plan::{Locking, Plan};
 use crate::report::{bytes, count};
 use crate::runner::{Forecast, StepState, output_conflicts};
-use crate::trust::{AccessRequest, Allowance, phrase, requests};
+use crate::trust::{AccessRequest, Allowance, phrase, report_request, requests};
 use crate::visible::{escape, escape_json, shell_word};
 use crate::workflow::Diagnostics;
 
@@ -126,7 +126,8 @@ fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessReque
     let (plan, states) = (&surveyed.plan, &surveyed.states);
     let wanted: Vec<usize> = (0..plan.steps.len()).collect();
     let misses = |at: &usize| !states[*at].forecast.is_hit();
-    let all = requests(plan, &wanted, Some(out));
+    let mut all = requests(plan, &wanted, Some(out));
+    all.extend(report_request(plan, out));
     let trust = trust(&args.file, &args.set, &args.allow, Some(out));
     trust.open(requests_of_run(plan, &wanted, misses, all))
 }

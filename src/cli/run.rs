@@ -31,7 +31,7 @@ use crate::runner::{
     OutputOptions, Remote, Resources, RunOptions, output_conflicts, run as run_plan, survey,
 };
 use crate::store::Store;
-use crate::trust::{AccessRequest, Trust, requests};
+use crate::trust::{AccessRequest, Trust, report_request, requests};
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -184,12 +184,12 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     if outcome.status == RunStatus::Ok && args.select.is_empty() && human {
         exit = show_outputs(&plan, &store, &outcome.manifests).await;
     }
-    if let Some(path) = &plan.report.path
+    if let Some(report) = &plan.report.file
         && outcome.status == RunStatus::Ok
         && args.select.is_empty()
         && exit == Exit::Done
     {
-        let path = args.out.folder.join(path);
+        let path = args.out.folder.join(&report.path);
         let cache = &args.workflow.store.cache;
         let results = &outcome.manifests;
         exit = match Surveyed::after_run(Arc::clone(&plan), store.clone(), results, cache).await {
@@ -221,7 +221,11 @@ async fn ready(
     trust: &Trust,
 ) -> Result<(), Exit> {
     // Whether a step will run is only looked up if one asks for something.
-    let all = trust.open(requests(plan, wanted, Some(&args.out.folder)));
+    let mut all = requests(plan, wanted, Some(&args.out.folder));
+    if args.select.is_empty() {
+        all.extend(report_request(plan, &args.out.folder));
+    }
+    let all = trust.open(all);
     if all.is_empty() && preflight(plan, wanted.iter().copied()).is_empty() {
         return Ok(());
     }

@@ -5,7 +5,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use galeras_git::GitServer;
 use serde::Serialize;
 use url::{Host, Url};
 
@@ -75,23 +77,21 @@ pub struct ServerAddress {
 
 impl ServerAddress {
     /// The server of a URL, or of git's `user@host:path`. `None` if the text names no host.
+    ///
+    /// What speaks HTTP reads addresses with the parser that is used here, and what speaks to git and
+    /// ssh with that of [`GitServer`]: two parsers may see two hosts in one text.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
-        if !text.contains("://") {
-            let (host, _) = text.split_once(':')?;
-            let host = host.rsplit('@').next().unwrap_or(host);
-            return Some(Self { scheme: "ssh".into(), host: host.to_lowercase(), port: None })
-                .filter(|server| !server.host.is_empty());
+        let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let own = matches!(scheme.as_deref(), Some("ssh" | "git")) || !text.contains("://");
+        // `https:host` is a URL to those who fetch it.
+        if own && !matches!(scheme.as_deref(), Some("http" | "https")) {
+            let GitServer { scheme, host, port } = GitServer::of(text)?;
+            return Some(Self { scheme: scheme.into(), host, port });
         }
         let url = Url::parse(text).ok()?;
         let host = url.host_str().filter(|host| !host.is_empty())?.to_lowercase();
-        let usual = match url.scheme() {
-            "ssh" => Some(22),
-            "git" => Some(9418),
-            _ => None,
-        };
-        let port = url.port().filter(|port| Some(*port) != usual);
-        Some(Self { scheme: url.scheme().to_string(), host, port })
+        Some(Self { scheme: url.scheme().to_string(), host, port: url.port() })
     }
 
     /// `http`, `https`, `ssh`, `git`.
@@ -214,6 +214,38 @@ pub struct RefusedAccess {
     pub help: String,
 }
 
+/// Whether an answer may send us on, for those who follow it: from the first URL to the second. The
+/// error says where to, and how to agree to that.
+pub type RedirectCheck = dyn Fn(&str, &str) -> Result<(), String> + Send + Sync;
+
+/// Follows redirects within a server, through TLS if it was reached so, and to servers that may be
+/// asked. Whoever is asked elsewhere cannot send us to this machine, which needs no consent only
+/// because the user knows what runs on it.
+pub fn redirect_check(consent: Arc<dyn Consent>) -> Arc<RedirectCheck> {
+    Arc::new(move |from, to| {
+        let from = ServerAddress::of(from);
+        let Some(to) = ServerAddress::of(to) else {
+            return Err("it redirects to no server".to_string());
+        };
+        let same = from.as_ref().is_some_and(|from| {
+            *from == to || (to.is_encrypted() && to.authority() == from.authority())
+        });
+        if same {
+            return Ok(());
+        }
+        if to.is_loopback() && !from.is_some_and(|from| from.is_loopback()) {
+            return Err(format!("it redirects to {to}, which is this machine"));
+        }
+        match consent.refusal(&Access::Host { to: to.clone() }) {
+            None => Ok(()),
+            Some(refused) => {
+                let help = refused.help;
+                Err(format!("it redirects to {to}, which was not agreed to; {help}"))
+            }
+        }
+    })
+}
+
 /// Agrees to everything: for callers who know the workflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullConsent;
@@ -261,6 +293,107 @@ mod tests {
         for text in ["", "/a/b", "./a", "https://", "file:///x"] {
             assert_eq!(ServerAddress::of(text), None, "{text}");
         }
+    }
+
+    /// Agrees to what needs no consent, and to one server more.
+    #[derive(Debug)]
+    struct Public(ServerAddress);
+
+    impl Consent for Public {
+        fn refusal(&self, access: &Access) -> Option<RefusedAccess> {
+            let Access::Host { to } = access else { return None };
+            let free = to.is_loopback() || (to.is_encrypted() && to.is_public()) || *to == self.0;
+            let help = format!("allow it with --allow host:{to}");
+            (!free).then(|| RefusedAccess { message: "connects".into(), help })
+        }
+    }
+
+    #[test]
+    fn redirects_lead_to_servers_that_may_be_asked() {
+        let check = redirect_check(Arc::new(Public(server("http://10.0.0.2/"))));
+        for (from, to, words) in [
+            ("https://a.example/x", "https://b.example/y", ""),
+            ("https://a.example/x", "http://10.0.0.2/y", ""),
+            ("http://10.0.0.1/x", "http://10.0.0.1/y", ""),
+            ("http://10.0.0.1/x", "https://10.0.0.1/y", ""),
+            ("http://localhost:1/x", "http://127.0.0.1:2/y", ""),
+            ("https://a.example/x", "https://10.0.0.1/y", "--allow host:https://10.0.0.1"),
+            ("https://a.example/x", "http://b.example/y", "--allow host:http://b.example"),
+            ("https://a.example/x", "http://a.example/x", "--allow host:http://a.example"),
+            ("http://10.0.0.1/x", "http://10.0.0.1:81/y", "--allow host:http://10.0.0.1:81"),
+            (
+                "https://a.example/x",
+                "http://localhost:8000/y",
+                "http://localhost:8000, which is this",
+            ),
+            ("http://10.0.0.2/x", "https://127.0.0.1/y", "which is this machine"),
+            ("https://a.example/x", "http://[::1]:1/y", "which is this machine"),
+            ("", "http://localhost/y", "which is this machine"),
+            ("https://a.example/x", "file:///etc/passwd", "no server"),
+        ] {
+            let said = check(from, to).err().unwrap_or_default();
+            assert!(
+                said.contains(words) && said.is_empty() == words.is_empty(),
+                "{from}, {to}: {said}"
+            );
+        }
+    }
+
+    /// No address of a repository is judged as one server and asked of another.
+    #[test]
+    fn who_is_judged_is_who_is_asked() {
+        let users =
+            ["", "git@", "u:p@", "localhost#@", "localhost?@", "localhost\\@", "localhost%23@"];
+        let hosts = [
+            "evil.example",
+            "EVIL.example.",
+            "[::1]",
+            "[2001:DB8::1]",
+            "127.0.0.1",
+            "2130706433",
+            "localhost#.evil.example",
+            "localhost\\.evil.example",
+            "localhost%2eevil.example",
+            "xn--bcher-kva.example",
+            "b\u{fc}cher.example",
+            "-oProxyCommand=x",
+        ];
+        let mut judged = 0;
+        for scheme in ["http://", "https://", "HTTPS://", "ssh://", "SSH://", "git://", "", "ssh:"]
+        {
+            for (user, host) in users.iter().flat_map(|user| hosts.map(|host| (*user, host))) {
+                for end in ["/x", ":22/x", ":443/x", ":x", ":/x", "#@localhost/x", "?@localhost/x"]
+                {
+                    let text = format!("{scheme}{user}{host}{end}");
+                    let location =
+                        galeras_git::RepositoryLocation::parse(&text, std::path::Path::new("/no"));
+                    let Ok(galeras_git::RepositoryLocation::Remote(url)) = location else {
+                        continue;
+                    };
+                    let asked = GitServer::of(&url).unwrap();
+                    let asked = ServerAddress {
+                        scheme: asked.scheme.into(),
+                        host: asked.host,
+                        port: asked.port,
+                    };
+                    assert_eq!(ServerAddress::of(&url), Some(asked), "{text}");
+                    let here = ["[::1]", "127.0.0.1", "2130706433"].contains(&host);
+                    // To git, `u:p@host` without a scheme is the path `p@host` on `u`.
+                    let here = here && (!scheme.is_empty() || !user.contains(':'));
+                    assert_eq!(server(&url).is_loopback(), here, "{text}");
+                    judged += 1;
+                }
+            }
+        }
+        assert!(judged > 50, "{judged}");
+    }
+
+    #[test]
+    fn a_web_address_without_slashes_names_its_host() {
+        for text in ["https:evil.example/v1", "HTTPS:/evil.example", "https:\\\\evil.example/x"] {
+            assert_eq!(server(text).to_string(), "https://evil.example", "{text}");
+        }
+        assert_eq!(server("ssh://localhost#@evil.example/x").host(), "evil.example");
     }
 
     #[test]

@@ -20,7 +20,10 @@ mod step_error;
 mod table;
 mod types;
 
-pub use access::{Access, Consent, Demand, FullConsent, NoConsent, RefusedAccess, ServerAddress};
+pub use access::{
+    Access, Consent, Demand, FullConsent, NoConsent, RedirectCheck, RefusedAccess, ServerAddress,
+    redirect_check,
+};
 pub use args::{ARGUMENT_LANGUAGE, args_schema, parse_args};
 pub use contract::{BindContext, INPUT, Operator};
 pub use descriptor::{Descriptor, Effect, InputPorts};

@@ -9,8 +9,15 @@ use crate::operator::ArgError;
 use crate::visible::escape;
 use crate::workflow::quote;
 
+/// The most bytes of a pattern, alternatives (`{a,b}`) in one, and patterns of an argument. Patterns
+/// become regular expressions by code that calls itself for each alternative in an alternative.
+const MOST_BYTES: usize = 4096;
+const MOST_ALTERNATIVES: usize = 32;
+const MOST_PATTERNS: usize = 1000;
+
 /// The glob patterns of an argument that is a list.
 pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, ArgError> {
+    check_sizes(argument, patterns)?;
     let bad = |path: String| {
         move |error: globset::Error| ArgError::new(path, Code::BadPattern, error.to_string())
     };
@@ -19,6 +26,28 @@ pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, A
         set.add(Glob::new(pattern).map_err(bad(format!("{argument}[{at}]")))?);
     }
     set.build().map_err(bad(argument.to_string()))
+}
+
+/// Refuses patterns that nobody writes, before anything else looks at them.
+fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
+    let bad = |path: String, message| Err(ArgError::new(path, Code::BadPattern, message));
+    if patterns.len() > MOST_PATTERNS {
+        let message = format!("{} patterns; there may be {MOST_PATTERNS}", patterns.len());
+        return bad(argument.to_string(), message);
+    }
+    for (at, pattern) in patterns.iter().enumerate() {
+        // A brace that stands for itself counts, too: to tell them apart is the parser's work.
+        let braces = pattern.bytes().filter(|byte| *byte == b'{').count();
+        let message = if pattern.len() > MOST_BYTES {
+            format!("the pattern has {} bytes; it may have {MOST_BYTES}", pattern.len())
+        } else if braces > MOST_ALTERNATIVES {
+            format!("the pattern has {braces} `{{`; it may have {MOST_ALTERNATIVES}")
+        } else {
+            continue;
+        };
+        return bad(format!("{argument}[{at}]"), message);
+    }
+    Ok(())
 }
 
 /// Suffixes of files that hold another language than Python, and nothing but it.
@@ -138,6 +167,29 @@ pub(super) fn listed(patterns: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_that_nobody_writes_are_refused() {
+        let refused = |patterns: &[String]| {
+            let error = glob_set("include", patterns).unwrap_err();
+            assert_eq!(error.code, Code::BadPattern);
+            (error.path, error.message)
+        };
+        let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
+        assert!(glob_set("include", &[nested(MOST_ALTERNATIVES)]).is_ok());
+        for depth in [MOST_ALTERNATIVES + 1, 2000] {
+            let (path, message) = refused(&["*.py".into(), nested(depth)]);
+            assert_eq!(path, "include[1]");
+            assert!(message.contains(&format!("has {depth} `{{`")), "{message}");
+        }
+        // Closing braces that stand for themselves take nothing off.
+        refused(&["{[}]".repeat(MOST_ALTERNATIVES + 1)]);
+        let (_, message) = refused(&[nested(1_000_000)]);
+        assert!(message.contains("2000001 bytes"), "{message}");
+        assert!(glob_set("include", &["a".repeat(MOST_BYTES)]).is_ok());
+        let (path, message) = refused(&vec!["*.py".to_string(); MOST_PATTERNS + 1]);
+        assert!(path == "include" && message.contains("1001 patterns"), "{message}");
+    }
 
     #[test]
     fn a_pattern_is_of_another_language_only_if_nothing_else_can_match() {

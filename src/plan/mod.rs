@@ -57,6 +57,6 @@ pub use model::{
     Check, CheckKind, OutputFormat, PictureFormat, Plan, PlannedLimit, PlannedOutput,
     PlannedRemote, PlannedSigners, PlannedStep,
 };
-pub use planned_report::{PlannedPart, PlannedReport, PlannedSection};
+pub use planned_report::{PlannedPart, PlannedReport, PlannedReportFile, PlannedSection};
 pub use preflight::preflight;
 pub use settings::{Locking, PlanSettings};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::Expr;
 use galeras_chat::Usd;
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use super::cell::Cell;
 use super::input::Input;
@@ -186,22 +187,16 @@ impl PlannedRemote {
             let access = Access::Read { path };
             return (!text.is_empty()).then_some(Self { location, access, place });
         }
-        // A bucket is behind the server of its provider, through TLS.
-        let bucket = |rest: &str| {
-            let bucket = rest.split('/').next().filter(|bucket| !bucket.is_empty());
-            bucket.map(str::to_string)
-        };
-        let server = match text.split_once("://") {
-            Some(("s3", rest)) => format!("https://{}.s3.amazonaws.com", bucket(rest)?),
-            Some(("gs", rest)) => {
-                bucket(rest)?;
-                "https://storage.googleapis.com".to_string()
-            }
-            _ => text.to_string(),
-        };
-        let access = match text.strip_prefix("file://") {
-            Some(path) => Access::Read { path: PathBuf::from(path) },
-            None => Access::Host { to: ServerAddress::of(&server)? },
+        // What is judged is read as what is opened: `Remote` parses the same text in the same way.
+        let url = Url::parse(text).ok()?;
+        let bucket = url.host_str().filter(|bucket| !bucket.is_empty());
+        let server = |text: &str| ServerAddress::of(text).map(|to| Access::Host { to });
+        let access = match url.scheme() {
+            "file" => Access::Read { path: url.to_file_path().ok()? },
+            // A bucket is behind the server of its provider, through TLS.
+            "s3" => server(&format!("https://{}.s3.amazonaws.com", bucket?))?,
+            "gs" => server("https://storage.googleapis.com").filter(|_| bucket.is_some())?,
+            _ => server(text)?,
         };
         Some(Self { location: text.to_string(), access, place })
     }

@@ -1,5 +1,5 @@
-//! Where outputs go on the disk. None may take the place of a file that the workflow reads, of
-//! another output, of a folder, or of what is in the store; links are followed to see that.
+//! Where outputs and the report go on the disk. None may take the place of a file that the workflow
+//! reads, of another output, of a folder, or of what is in the store; links are followed to see that.
 //!
 //! An output file is written beside its place and renamed, so a link in its place is replaced and
 //! what it leads to stays as it is; nevertheless it counts as the same file here.
@@ -9,12 +9,28 @@ use std::path::{Path, PathBuf};
 
 use super::expander::Expander;
 use super::lockfile::lock_path;
-use super::model::PlannedOutput;
 use crate::code::Code;
 use crate::workflow::{Diagnostic, SourceSpan, Span, quote};
 
 /// Links that are followed from one place; the system follows as many.
 const MAX_LINKS: usize = 40;
+
+/// A file that is written: an output, or the report.
+struct WrittenFile<'a> {
+    /// The name of the output.
+    output: Option<&'a str>,
+    path: &'a Path,
+    place: &'a SourceSpan,
+}
+
+impl WrittenFile<'_> {
+    fn named(&self) -> String {
+        match self.output {
+            Some(name) => format!("the output {}", quote(name)),
+            None => "the report".to_string(),
+        }
+    }
+}
 
 /// A file that is read, in words, and where it is named.
 struct ReadFile {
@@ -23,9 +39,21 @@ struct ReadFile {
 }
 
 impl Expander {
-    /// Reports outputs of the workflow in `file` that cannot be written, or must not be.
+    /// Reports outputs and the report of the workflow in `file` that cannot be written, or must not
+    /// be.
     pub(super) fn check_places(&mut self, file: &Path) {
-        if self.outputs.is_empty() {
+        let outputs = self.outputs.iter().map(|output| WrittenFile {
+            output: Some(&output.name),
+            path: &output.path,
+            place: &output.place,
+        });
+        let report = self.report.file.iter().map(|file| WrittenFile {
+            output: None,
+            path: &file.path,
+            place: &file.place,
+        });
+        let files: Vec<WrittenFile<'_>> = outputs.chain(report).collect();
+        if files.is_empty() {
             return;
         }
         let here = |path: &Path| self.settings.working_dir.join(path);
@@ -34,27 +62,27 @@ impl Expander {
             self.settings.guarded.iter().map(|folder| real_folder(&here(folder))).collect();
         let out = here(&self.settings.out);
         let places: Vec<Vec<PathBuf>> =
-            self.outputs.iter().map(|output| names(&out.join(&output.path))).collect();
+            files.iter().map(|file| names(&out.join(file.path))).collect();
         let mut problems = Vec::new();
-        let mut written: HashMap<&Path, &PlannedOutput> = HashMap::new();
-        for (output, names) in self.outputs.iter().zip(&places) {
-            let problem = blocked(output, &out.join(&output.path))
-                .or_else(|| in_store(output, names, &guarded))
-                .or_else(|| overwriting(output, names, &read))
+        let mut written: HashMap<&Path, &WrittenFile<'_>> = HashMap::new();
+        for (file, names) in files.iter().zip(&places) {
+            let problem = blocked(file, &out.join(file.path))
+                .or_else(|| in_store(file, names, &guarded))
+                .or_else(|| overwriting(file, names, &read))
                 .or_else(|| {
                     let other = names.iter().find_map(|name| written.get(name.as_path()))?;
-                    Some(clashing(output, other, false))
+                    Some(clashing(file, other, false))
                 });
             problems.extend(problem);
             names.iter().for_each(|name| {
-                written.entry(name.as_path()).or_insert(output);
+                written.entry(name.as_path()).or_insert(file);
             });
         }
-        // A file in the place of a folder that another output needs.
-        for (output, names) in self.outputs.iter().zip(&places) {
+        // A file in the place of a folder that another one needs.
+        for (file, names) in files.iter().zip(&places) {
             let mut above = names.first().into_iter().flat_map(|name| name.ancestors().skip(1));
             if let Some(other) = above.find_map(|folder| written.get(folder)) {
-                problems.push(clashing(output, other, true));
+                problems.push(clashing(file, other, true));
             }
         }
         problems.into_iter().for_each(|problem| self.diagnostics.push(problem));
@@ -120,8 +148,8 @@ fn real_folder(folder: &Path) -> PathBuf {
     }
 }
 
-fn error(code: Code, output: &PlannedOutput, message: String) -> Diagnostic {
-    Diagnostic::error(code, message, &output.place.source, span(&output.place))
+fn error(code: Code, file: &WrittenFile<'_>, message: String) -> Diagnostic {
+    Diagnostic::error(code, message, &file.place.source, span(file.place))
 }
 
 fn span(place: &SourceSpan) -> Span {
@@ -133,10 +161,10 @@ fn shown(path: &Path) -> String {
 }
 
 /// What is in the way of the file.
-fn blocked(output: &PlannedOutput, path: &Path) -> Option<Diagnostic> {
+fn blocked(file: &WrittenFile<'_>, path: &Path) -> Option<Diagnostic> {
     if path.is_dir() {
         let message = format!("{} is a folder, so no file can be written there", shown(path));
-        return Some(error(Code::BadPath, output, message));
+        return Some(error(Code::BadPath, file, message));
     }
     let mut above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     let there = above.find(|folder| folder.exists())?;
@@ -144,49 +172,52 @@ fn blocked(output: &PlannedOutput, path: &Path) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("{} is a file, so nothing can be written below it", shown(there));
-    Some(error(Code::BadPath, output, message))
+    Some(error(Code::BadPath, file, message))
 }
 
-fn in_store(output: &PlannedOutput, names: &[PathBuf], guarded: &[PathBuf]) -> Option<Diagnostic> {
+fn in_store(file: &WrittenFile<'_>, names: &[PathBuf], guarded: &[PathBuf]) -> Option<Diagnostic> {
     let inside = |folder: &&PathBuf| names.iter().any(|name| name.starts_with(folder));
     let folder = guarded.iter().find(inside)?;
     let message = format!(
-        "the output {} would be written to {}, where the store keeps its own files",
-        quote(&output.name),
+        "{} would be written to {}, where the store keeps its own files",
+        file.named(),
         shown(folder)
     );
     let help = "choose another path, another folder with --out, or another store with --cache";
-    Some(error(Code::BadPath, output, message).with_help(help))
+    Some(error(Code::BadPath, file, message).with_help(help))
 }
 
 fn overwriting(
-    output: &PlannedOutput,
+    file: &WrittenFile<'_>,
     names: &[PathBuf],
     read: &HashMap<PathBuf, ReadFile>,
 ) -> Option<Diagnostic> {
-    let file = names.iter().find_map(|name| read.get(name))?;
-    let message = format!(
-        "the output {} would overwrite {}, which {}",
-        quote(&output.name),
-        shown(&output.path),
-        file.what
-    );
-    let problem = error(Code::OverwrittenInput, output, message).with_help("choose another path");
-    Some(match &file.place {
+    let input = names.iter().find_map(|name| read.get(name))?;
+    let message =
+        format!("{} would overwrite {}, which {}", file.named(), shown(file.path), input.what);
+    let problem = error(Code::OverwrittenInput, file, message).with_help("choose another path");
+    Some(match &input.place {
         Some(place) => problem.with_related(&place.source, span(place), "read here"),
         None => problem,
     })
 }
 
-/// Both have one place, or the other is a file where the output needs a folder.
-fn clashing(output: &PlannedOutput, other: &PlannedOutput, below: bool) -> Diagnostic {
-    let (one, two) = (quote(&other.name), quote(&output.name));
-    let message = match below {
-        true => format!("the output {two} needs a folder where the output {one} is a file"),
-        false => format!("the outputs {one} and {two} would both be written to one file"),
+/// Both have one place, or the other is a file where this one needs a folder.
+fn clashing(file: &WrittenFile<'_>, other: &WrittenFile<'_>, below: bool) -> Diagnostic {
+    let message = match (other.output, file.output, below) {
+        (Some(one), Some(two), false) => {
+            let (one, two) = (quote(one), quote(two));
+            format!("the outputs {one} and {two} would both be written to one file")
+        }
+        (_, _, false) => {
+            format!("{} and {} would both be written to one file", other.named(), file.named())
+        }
+        (_, _, true) => {
+            format!("{} needs a folder where {} is a file", file.named(), other.named())
+        }
     };
-    let first = &other.place;
-    error(Code::BadPath, output, message).with_related(&first.source, span(first), "the other one")
+    let first = other.place;
+    error(Code::BadPath, file, message).with_related(&first.source, span(first), "the other one")
 }
 
 #[cfg(test)]

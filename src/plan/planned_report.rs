@@ -3,17 +3,26 @@
 use std::path::PathBuf;
 
 use super::input::Input;
-use crate::workflow::KnownPart;
+use crate::workflow::{KnownPart, SourceSpan};
 
 /// What the page of a study shows.
 #[derive(Clone, Debug, Default)]
 pub struct PlannedReport {
-    /// Where a run writes it, relative to `--out`; `None`: only when it is asked for.
-    pub path: Option<PathBuf>,
+    /// Where a run writes it; `None`: only when it is asked for.
+    pub file: Option<PlannedReportFile>,
     /// The title, if it is not the workflow's name.
     pub title: Option<String>,
     /// The sections in their order; `None`: those that suit the results.
     pub sections: Option<Vec<PlannedSection>>,
+}
+
+/// Where the page of a study is written.
+#[derive(Clone, Debug)]
+pub struct PlannedReportFile {
+    /// Where to, relative to `--out`.
+    pub path: PathBuf,
+    /// Where the path is written in the workflow.
+    pub place: SourceSpan,
 }
 
 /// A section of the page.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::expander::{Expander, Site, StepTargets};
 use super::input::Input;
-use super::planned_report::{PlannedPart, PlannedSection};
+use super::planned_report::{PlannedPart, PlannedReportFile, PlannedSection};
 use crate::code::Code;
-use crate::workflow::{Diagnostic, ReportPart, ReportSection, quote};
+use crate::workflow::{Diagnostic, ReportPart, ReportSection, SourceSpan, quote};
 
 /// The column that findings need.
 const SENTENCE: &str = "sentence";
@@ -17,19 +17,10 @@ impl Expander {
     /// Plans the report; mistakes are reported.
     pub(super) fn plan_report(&mut self, site: &Site<'_>, targets: &StepTargets) {
         let Some(report) = &site.workflow.report else { return };
-        if let Some(path) = &report.path {
-            let (path, span) = (PathBuf::from(&path.value), path.span);
-            if let Some(other) = self.outputs.iter().find(|output| output.path == path) {
-                let message = format!(
-                    "the output {} and the report would both be written to {}",
-                    quote(&other.name),
-                    path.display()
-                );
-                let source = &site.workflow.source;
-                self.diagnostics.push(Diagnostic::error(Code::BadPath, message, source, span));
-            }
-            self.report.path = Some(path);
-        }
+        self.report.file = report.path.as_ref().map(|path| PlannedReportFile {
+            path: PathBuf::from(&path.value),
+            place: SourceSpan::new(&site.workflow.source, path.span),
+        });
         self.report.title = report.title.as_ref().map(|title| title.value.clone());
         self.report.sections = report.sections.as_ref().map(|sections| {
             sections.iter().filter_map(|section| self.section(site, section, targets)).collect()

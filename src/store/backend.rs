@@ -11,6 +11,7 @@ use std::sync::{Arc, Once};
 use std::time::SystemTime;
 
 use futures::{StreamExt, TryStreamExt};
+use rustix::io::Errno;
 
 use super::bucket::BucketBackend;
 use super::error::{StoreError, StoreErrorKind};
@@ -78,6 +79,11 @@ impl FolderBackend {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) => match error.kind() {
                 NotFound | NotADirectory | IsADirectory | PermissionDenied | InvalidData => {
+                    Ok(None)
+                }
+                // One bad spot of the disk is damage of one file.
+                _ if is_damage(&error) => {
+                    tracing::warn!("cannot read {}: {error}; it counts as damaged", path.display());
                     Ok(None)
                 }
                 _ => Err(StoreError::at("read", &path, error)),
@@ -241,6 +247,13 @@ impl Backend {
             .try_collect()
             .await
     }
+}
+
+/// Whether the disk cannot give what it holds of this one file, as opposed to a system that is short
+/// of something.
+fn is_damage(error: &io::Error) -> bool {
+    let damage = [Errno::IO, Errno::BADMSG, Errno::UCLEAN, Errno::LOOP];
+    error.raw_os_error().is_some_and(|code| damage.iter().any(|known| known.raw_os_error() == code))
 }
 
 /// The content of a small file of about this size.

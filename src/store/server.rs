@@ -101,7 +101,7 @@ struct WebClient {
 impl HttpConnector for WebClient {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         let host = self.host.clone();
-        let redirects = redirects_to(move |url| match ServerAddress::of(url) {
+        let redirects = redirects_to(move |_, url| match ServerAddress::of(url) {
             Some(to) if may_lead(host.as_ref(), &to) => Ok(()),
             Some(to) => Err(format!("it redirects to {to}, which is not followed")),
             None => Err("it redirects to no server".to_string()),

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use super::error::{StoreError, StoreErrorKind};
 use super::record::random;
 use crate::digest::Digest;
-use crate::scratch::clear_place;
 
 /// The folder of the files, beside what is downloaded.
 const FOLDER: &str = "spending";
@@ -86,6 +85,7 @@ impl SpendingLedger {
         if !self.path.exists() {
             return Ok(Expenses::new());
         }
+        self.check_place()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut file = File::open(&self.path).map_err(|error| self.failed(error))?;
         // Half a line of somebody who is writing is not read.
@@ -124,12 +124,12 @@ impl SpendingLedger {
         &self,
         work: impl FnOnce(&mut File, &mut LedgerState) -> Result<T, LedgerProblem>,
     ) -> Result<T, StoreError> {
+        self.check_place()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let attempt = || -> Result<T, LedgerProblem> {
             if let Some(folder) = self.path.parent() {
                 fs::create_dir_all(folder)?;
             }
-            clear_place(&self.path)?;
             let new = !self.path.exists();
             let mut open = OpenOptions::new();
             let open = open.read(true).write(true).create(true).truncate(false);
@@ -151,6 +151,12 @@ impl SpendingLedger {
             work(&mut file, &mut state)
         };
         attempt().map_err(|problem| self.explained(problem))
+    }
+
+    /// Refuses a folder in the place of the file: other files of ours can be had again, but what was
+    /// spent cannot.
+    fn check_place(&self) -> Result<(), StoreError> {
+        if self.path.is_dir() { Err(self.explained(LedgerProblem::Damaged)) } else { Ok(()) }
     }
 
     fn failed(&self, error: io::Error) -> StoreError {
@@ -312,6 +318,23 @@ mod tests {
 
     fn file(folder: &Path) -> PathBuf {
         SpendingLedger::new(folder, "w").path
+    }
+
+    #[test]
+    fn a_folder_in_its_place_ends_all_spending() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = SpendingLedger::new(folder.path(), "w");
+        fs::create_dir_all(ledger.path.join("x")).unwrap();
+        let errors = [
+            ledger.spent().unwrap_err().to_string(),
+            ledger.close(&["a".into()]).unwrap_err().to_string(),
+            ledger.write(&mut |_| None).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.contains(ledger.path.to_str().unwrap()), "{error}");
+            assert!(error.contains("what was spent is not known"), "{error}");
+        }
+        assert!(ledger.path.join("x").is_dir(), "nothing is removed");
     }
 
     #[test]

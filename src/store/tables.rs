@@ -15,7 +15,7 @@ use super::content_store::{Store, blob_name};
 use super::error::StoreError;
 use super::manifest::{LayerFile, PortArtifact};
 use crate::digest::Digest;
-use crate::scratch::WholeFile;
+use crate::scratch::{WholeFile, clear_place};
 use crate::table_file::{FileSource, TableFile};
 
 /// The folder of copies of tables as single files, for readers outside. Whatever is in it can be
@@ -110,7 +110,7 @@ impl Store {
                 }
                 Ok(_) | Err(_) => {
                     // Another one is made.
-                    let _ = std::fs::remove_file(&path);
+                    let _ = clear_place(&path).and_then(|()| std::fs::remove_file(&path));
                 }
             }
         }
@@ -136,6 +136,7 @@ impl Store {
         written.rewind()?;
         let digest = Digest::of_reader(whole.file().try_clone()?)?;
         let path = place.join(format!("{blob}.{digest}.parquet"));
+        clear_place(&path)?;
         whole.finish(&path)?;
         Ok(Some(path))
     }

@@ -1,5 +1,8 @@
 //! What `--allow` says: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`.
 //!
+//! A host stands for its server through TLS. Any other way to it is written with its scheme
+//! (`http://HOST`): who allows the one has not agreed to send the same in the clear.
+//!
 //! A character that would end an item, or steer a terminal, is written as `%2C`: what we print can
 //! be pasted, and says no more than was shown.
 
@@ -9,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::ground::{lies_in, real};
-use crate::operator::Access;
+use crate::operator::{Access, ServerAddress};
 use crate::visible::escape_all;
 
 /// An item of `--allow`.
@@ -21,7 +24,7 @@ pub enum Allowance {
     Variable {
         /// The variable.
         name: String,
-        /// The server, as [`authority`](crate::operator::ServerAddress::authority) writes it.
+        /// The server, as `server` writes it.
         host: String,
     },
     /// A server may be asked.
@@ -55,11 +58,11 @@ impl Allowance {
         match kind {
             "env" => match rest.rsplit_once('=') {
                 Some((name, host)) if !name.is_empty() && !host.is_empty() => {
-                    Ok(Self::Variable { name: plain(name)?, host: plain(host)?.to_lowercase() })
+                    Ok(Self::Variable { name: plain(name)?, host: server_in(&plain(host)?) })
                 }
                 _ => Err("write env:NAME=HOST".into()),
             },
-            "host" => Ok(Self::Host(plain(rest)?.to_lowercase())),
+            "host" => Ok(Self::Host(server_in(&plain(rest)?))),
             "read" => Ok(Self::Read(path(rest))),
             "write" => Ok(Self::Write(path(rest))),
             _ => Err(usage.into()),
@@ -71,9 +74,9 @@ impl Allowance {
         match access {
             Access::Program { .. } => Self::Program,
             Access::Variable { name, to } => {
-                Self::Variable { name: name.clone(), host: to.authority() }
+                Self::Variable { name: name.clone(), host: server(to) }
             }
-            Access::Host { to } => Self::Host(to.authority()),
+            Access::Host { to } => Self::Host(server(to)),
             Access::Read { path } => Self::Read(path.clone()),
             Access::Write { path } => Self::Write(path.clone()),
         }
@@ -84,11 +87,11 @@ impl Allowance {
         match (self, access) {
             (Self::Program, Access::Program { .. }) => true,
             (Self::Variable { name, host }, Access::Variable { name: wanted, to }) => {
-                name == wanted && *host == to.authority()
+                name == wanted && *host == server(to)
             }
             // Who may have a secret may be asked.
             (Self::Variable { host, .. } | Self::Host(host), Access::Host { to }) => {
-                *host == to.authority()
+                *host == server(to)
             }
             (Self::Read(folder), Access::Read { path })
             | (Self::Write(folder), Access::Write { path }) => lies_in(path, folder),
@@ -112,6 +115,20 @@ impl fmt::Display for Allowance {
             Self::Write(folder) => write!(f, "write:{}", path(folder)),
         }
     }
+}
+
+/// A server in an item: its host, and before it its scheme if that is not https.
+fn server(to: &ServerAddress) -> String {
+    if to.is_encrypted() { to.authority() } else { to.to_string() }
+}
+
+/// The server of an item as [`server`] writes it.
+fn server_in(text: &str) -> String {
+    let text = text.to_lowercase();
+    // To git's parser an address without a path is none.
+    let address = format!("{text}/");
+    let known = text.contains("://").then(|| ServerAddress::of(&address)).flatten();
+    known.map_or(text, |to| server(&to))
 }
 
 /// The text of bytes, with `%XX` for what cannot stand in a list, or cannot be shown.
@@ -185,6 +202,34 @@ mod tests {
         }
     }
 
+    /// A workflow that is edited from https to http, say, does not send in the clear what was
+    /// allowed through TLS.
+    #[test]
+    fn a_host_without_a_scheme_is_reached_through_tls() {
+        let to = |url| ServerAddress::of(url).unwrap();
+        let sends = |url| Access::Variable { name: "KEY".into(), to: to(url) };
+        let asks = |url| Access::Host { to: to(url) };
+        let covers = |item: &str, access: Access| Allowance::parse(item).unwrap().covers(&access);
+        let others = ["http://h.example/v1", "ssh://h.example/v1", "git://h.example/v1"];
+        for url in others {
+            assert!(!covers("env:KEY=h.example", sends(url)), "{url}");
+            assert!(!covers("env:KEY=h.example", asks(url)), "{url}");
+            assert!(!covers("host:h.example", asks(url)), "{url}");
+            assert!(!covers("host:https://h.example", asks(url)), "{url}");
+            for other in others {
+                assert_eq!(covers(&format!("host:{other}"), asks(url)), url == other, "{other}");
+            }
+        }
+        assert!(covers("env:KEY=http://H.example/", sends("http://h.example/v1")));
+        assert!(!covers("env:KEY=http://h.example", sends("https://h.example/v1")));
+        for item in ["env:KEY=https://h.example/v1", "env:KEY=https://h.example:443"] {
+            assert!(covers(item, sends("https://h.example/v1")), "{item}");
+        }
+        assert!(covers("host:ssh://git@h.example", asks("git@h.example:x")));
+        assert_eq!(Allowance::of(&sends(others[0])).to_string(), "env:KEY=http://h.example");
+        assert_eq!(Allowance::of(&asks("git@h.example:x")).to_string(), "host:ssh://h.example");
+    }
+
     #[test]
     fn an_allowance_covers_its_own_kind() {
         let to = |url| ServerAddress::of(url).unwrap();
@@ -194,10 +239,10 @@ mod tests {
         assert!(!key.covers(&sends("OTHER", "https://example.org/v1")));
         assert!(!key.covers(&sends("KEY", "https://example.org:8443/v1")));
         assert!(!key.covers(&sends("KEY", "https://evil.example/v1")));
-        assert!(key.covers(&Access::Host { to: to("http://example.org/") }));
+        assert!(key.covers(&Access::Host { to: to("https://example.org/") }));
         let host = Allowance::parse("host:10.0.0.1:8000").unwrap();
-        assert!(host.covers(&Access::Host { to: to("http://10.0.0.1:8000/") }));
-        assert!(!host.covers(&sends("KEY", "http://10.0.0.1:8000/")));
+        assert!(host.covers(&Access::Host { to: to("https://10.0.0.1:8000/") }));
+        assert!(!host.covers(&sends("KEY", "https://10.0.0.1:8000/")));
         let read = Allowance::parse("read:/srv/data").unwrap();
         assert!(read.covers(&Access::Read { path: "/srv/data/x".into() }));
         assert!(!read.covers(&Access::Read { path: "/srv/database".into() }));

@@ -3,6 +3,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use url::Url;
+
 use crate::operator::{Access, ServerAddress};
 
 /// Variables that may go to their owner's server, through TLS, without being asked for.
@@ -17,7 +19,8 @@ const OWN_KEYS: [(&str, &str); 3] = [
 pub struct Ground {
     /// Folders whose files may be read and written.
     folders: Vec<PathBuf>,
-    /// Files and folders that the user named; they may be read.
+    /// Files and folders that the user named; these may be read, and nothing else in them: a value
+    /// may be a part of many paths.
     named: Vec<PathBuf>,
     /// The folder for outputs.
     out: Option<PathBuf>,
@@ -26,7 +29,8 @@ pub struct Ground {
 impl Ground {
     /// The ground of the workflow in the file `workflow`: its folder, and the current one. Neither
     /// counts if the user's `home` is that folder or lies in it: then everything would. `set` are
-    /// the settings of the command line, `out` is the folder for outputs.
+    /// the settings of the command line, `out` is the folder for outputs. A setting names the file
+    /// or folder that its whole value is the path of, unless home is that folder or lies in it.
     pub fn new(
         workflow: &Path,
         current: &Path,
@@ -39,8 +43,7 @@ impl Ground {
         let folders = [own.parent(), Some(&real(current))]
             .into_iter()
             .flatten()
-            .filter(|folder| folder.parent().is_some())
-            .filter(|folder| home.as_ref().is_none_or(|home| !home.starts_with(folder)))
+            .filter(|folder| is_small(folder, home.as_deref()))
             .map(Path::to_path_buf)
             .collect();
         let values = set.iter().filter_map(|setting| setting.split_once('=')).map(|(_, v)| v);
@@ -49,9 +52,13 @@ impl Ground {
         let starts = [Some(current), own.parent()];
         let named = texts
             .map(str::trim)
-            .map(|text| text.strip_prefix("file://").unwrap_or(text))
-            .filter(|text| !text.is_empty() && !text.contains("://"))
-            .flat_map(|text| starts.iter().flatten().map(move |start| real(&start.join(text))))
+            .filter(|text| !text.is_empty())
+            .filter_map(|text| match text.contains("://") {
+                true => Url::parse(text).ok().and_then(|url| url.to_file_path().ok()),
+                false => Some(PathBuf::from(text)),
+            })
+            .flat_map(|path| starts.iter().flatten().map(move |start| real(&start.join(&path))))
+            .filter(|path| is_small(path, home.as_deref()))
             .collect();
         Self { folders, named, out: out.map(|out| real(&current.join(out))) }
     }
@@ -63,13 +70,19 @@ impl Ground {
             Access::Variable { name, to } => !(to.is_loopback() || is_owner(name, to)),
             Access::Host { to } => !(to.is_loopback() || (to.is_encrypted() && to.is_public())),
             Access::Read { path } => {
-                !self.folders.iter().chain(&self.named).any(|folder| lies_in(path, folder))
+                !self.named.contains(path)
+                    && !self.folders.iter().any(|folder| lies_in(path, folder))
             }
             Access::Write { path } => {
                 !self.folders.iter().chain(&self.out).any(|folder| lies_in(path, folder))
             }
         }
     }
+}
+
+/// Whether a path is neither that of everything nor that of all that a user has.
+fn is_small(path: &Path, home: Option<&Path>) -> bool {
+    path.parent().is_some() && home.is_none_or(|home| !home.starts_with(path))
 }
 
 fn is_owner(variable: &str, server: &ServerAddress) -> bool {
@@ -152,6 +165,38 @@ mod tests {
         }
     }
 
+    /// `path: ${{ params.sep }}etc${{ params.sep }}passwd` is nothing that anybody named.
+    #[test]
+    fn a_setting_names_one_path_and_nothing_below_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("top/home/work")).unwrap();
+        let (work, home) = (root.join("top/home/work"), root.join("top/home"));
+        let asks = |set: &str, path: &Path| {
+            let set = [format!("p={set}")];
+            let ground = Ground::new(Path::new("w.yaml"), &work, Some(&home), &set, None);
+            ground.asks(&settled(&Access::Read { path: work.join(path) }))
+        };
+        for (set, path) in [
+            ("/", "/etc/passwd"),
+            ("/", "/"),
+            ("..", ".."),
+            ("..", "../x"),
+            ("../..", "../../x"),
+            ("../..", "../.."),
+            ("../lib", "../lib/x"),
+            ("../li", "../lib"),
+            ("file:///", "/etc/passwd"),
+            ("a,/", "/etc/passwd"),
+        ] {
+            assert!(asks(set, Path::new(path)), "{set}: {path}");
+        }
+        for (set, path) in [("../lib", "../lib"), ("a,../lib/x", "../lib/x"), ("/etc/x", "/etc/x")]
+        {
+            assert!(!asks(set, Path::new(path)), "{set}: {path}");
+        }
+    }
+
     #[test]
     fn files_of_the_workflow_are_its_own() {
         let dir = tempfile::tempdir().unwrap();
@@ -187,7 +232,10 @@ mod tests {
         assert!(reads(&home, "home/x.csv"));
         let set = ["repos=../../lib,/nowhere/x".to_string(), format!("d={}", root.display())];
         let named = ground("flows/w.yaml", "home/work", &set[..1]);
-        assert!(!reads(&named, "lib/r") && reads(&named, "other"));
-        assert!(!reads(&ground("flows/w.yaml", "home/work", &set), "other/secret"));
+        assert!(!reads(&named, "lib") && reads(&named, "lib/r") && reads(&named, "other"));
+        let set = [format!("d={}", root.join("other/se cret").display())];
+        assert!(!reads(&ground("flows/w.yaml", "home/work", &set), "other/se cret"));
+        let set = [format!("d=file://localhost{}/other/se%20cret", root.display())];
+        assert!(!reads(&ground("flows/w.yaml", "home/work", &set), "other/se cret"));
     }
 }

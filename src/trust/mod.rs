@@ -17,6 +17,6 @@ mod words;
 pub use allowance::Allowance;
 pub use ground::Ground;
 pub use memory::TrustMemory;
-pub use request::{AccessRequest, requests};
+pub use request::{AccessRequest, report_request, requests};
 pub use trust_state::Trust;
 pub use words::{phrase, program_lines};

@@ -60,3 +60,10 @@ pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessR
     }
     found
 }
+
+/// The writing of the report, if the workflow says where to; relative paths start in `out`.
+pub fn report_request(plan: &Plan, out: &Path) -> Option<AccessRequest> {
+    let file = plan.report.file.as_ref()?;
+    let access = settled(&Access::Write { path: out.join(&file.path) });
+    Some(AccessRequest { access, by: vec!["`report`".into()], place: file.place.clone() })
+}

@@ -214,7 +214,7 @@ fn a_server_that_is_not_there_is_told_quickly() {
     // A name that nobody has.
     let text = project.read("w.yaml").replace(&closed, "galeras.invalid");
     project.write("w.yaml", text);
-    let outcome = project.run_json(&["--allow", "host:galeras.invalid"]).exits(1);
+    let outcome = project.run_json(&["--allow", "host:http://galeras.invalid"]).exits(1);
     said(&outcome, &"name", &["galeras.invalid cannot be reached"]);
     assert!(outcome.took < patience(20), "{:?}", outcome.took);
 }

@@ -239,6 +239,7 @@ fn a_model_is_needed() {
 fn addresses_that_are_none() {
     for (url, words) in [
         ("localhost:8000/v1", &["https://"][..]),
+        ("https:host/v1", &["https://"]),
         ("ftp://host/v1", &["https://"]),
         ("/v1", &["https://"]),
         ("http://host/v1#x", &["`#`"]),

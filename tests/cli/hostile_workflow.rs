@@ -156,9 +156,9 @@ fn a_run_stops_and_names_each() {
     for wanted in [
         "--allow exec\"",
         "outside.csv\"",
-        "--allow env:HOME=evil.example\"",
+        "--allow env:HOME=http://evil.example\"",
         "--allow env:SECRET=evil.example\"",
-        "--allow host:evil.example:8080\"",
+        "--allow host:http://evil.example:8080\"",
         "elsewhere/left.csv\"",
     ] {
         assert!(asked.iter().any(|help| help.ends_with(wanted)), "{wanted} in {asked:?}");

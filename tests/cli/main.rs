@@ -166,6 +166,7 @@ mod taxonomy_counts;
 mod tokenizer;
 mod trace;
 mod trust;
+mod trust_detours;
 mod union;
 mod uses;
 mod verifies;

@@ -217,3 +217,58 @@ fn a_file_keeps_its_rights_when_it_is_replaced() {
     let temporary = names.filter(|name| name.to_string_lossy().starts_with(".galeras-")).count();
     assert_eq!(temporary, 0);
 }
+
+#[test]
+fn the_report_has_a_place_as_outputs_have() {
+    let refused = |path: &str, code: &str, words: &[&str], prepare: &dyn Fn(&Project)| {
+        let outputs = "  o: { from: few, path: o.csv }\nreport: { path: «PATH }\n";
+        let (text, place) = marked(&workflow(&outputs.replace("PATH", path)));
+        let project = project("");
+        project.write("w.yaml", &text);
+        prepare(&project);
+        for verb in ["run", "check", "report"] {
+            let args = [verb, "w.yaml", "--format", "json"];
+            if verb == "report" {
+                let outcome = project.run(&args[..2]).exits(2);
+                assert!(outcome.stderr.contains(code), "{outcome}");
+                continue;
+            }
+            let outcome = project.run(&args).exits(2);
+            assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+            let message = outcome.events("diagnostic")[0]["message"].to_string();
+            assert!(words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
+        }
+        assert!(project.stored_nothing());
+    };
+    refused("cache/runs/x.html", "bad-path", &["the report", "the store keeps"], &|_| {});
+    refused("link/x.html", "bad-path", &["the report", "the store keeps"], &|project| {
+        fs::create_dir_all(project.path("cache/runs")).unwrap();
+        symlink("cache/runs", project.path("link")).unwrap();
+    });
+    refused("x.html", OVER, &["the report would overwrite", "the workflow itself"], &|project| {
+        symlink("w.yaml", project.path("x.html")).unwrap();
+    });
+    refused(
+        "link/x.html",
+        OVER,
+        &["the report would overwrite", "step `data` reads"],
+        &|project| {
+            fs::rename(project.path("data.csv"), project.path("x.html")).unwrap();
+            symlink("x.html", project.path("data.csv")).unwrap();
+            symlink(".", project.path("link")).unwrap();
+        },
+    );
+    refused("o.csv/x.html", "bad-path", &["the report needs a folder where"], &|_| {});
+    refused(
+        "link/x.html",
+        "bad-path",
+        &["the output `o` and the report", "one file"],
+        &|project| {
+            symlink(".", project.path("link")).unwrap();
+            symlink("x.html", project.path("o.csv")).unwrap();
+        },
+    );
+    refused("x.html", "bad-path", &["is a folder"], &|project| {
+        fs::create_dir(project.path("x.html")).unwrap();
+    });
+}

@@ -165,7 +165,7 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     let wanted = [
         "exec".to_string(),
         format!("read:{}", outside.display()),
-        "env:HOME=evil.example".to_string(),
+        "env:HOME=http://evil.example".to_string(),
         format!("write:{}", elsewhere.display()),
     ];
     assert_eq!(flags(&json), wanted);
@@ -198,7 +198,10 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     // The workflow asks for the version of the model, and its key goes there.
     let lock = run(&project, &listener, &["lock", "w.yaml"]).exits(2);
     untouched(&project, &listener, &lock);
-    assert!(lock.stderr.contains("galeras lock w.yaml --allow env:HOME=evil.example"), "{lock}");
+    assert!(
+        lock.stderr.contains("galeras lock w.yaml --allow env:HOME=http://evil.example"),
+        "{lock}"
+    );
     assert!(!project.path("galeras.lock").exists());
 }
 
@@ -213,10 +216,16 @@ fn what_is_allowed_is_done_and_no_more() {
     };
     // Relative paths are those of the current folder.
     let some = run(&["--allow", "exec,read:../outside.csv", "--allow", &write]).exits(2);
-    assert_eq!(flags(&some), ["env:HOME=evil.example"]);
-    for wrong in ["env:HOME=evil.example:8080", "env:PATH=evil.example", "host:evil.example"] {
+    assert_eq!(flags(&some), ["env:HOME=http://evil.example"]);
+    for wrong in [
+        "env:HOME=evil.example",
+        "env:HOME=https://evil.example",
+        "env:HOME=http://evil.example:8080",
+        "env:PATH=http://evil.example",
+        "host:http://evil.example",
+    ] {
         let outcome = run(&["--allow", &format!("exec,{read},{write},{wrong}")]).exits(2);
-        assert_eq!(flags(&outcome), ["env:HOME=evil.example"], "{wrong}");
+        assert_eq!(flags(&outcome), ["env:HOME=http://evil.example"], "{wrong}");
     }
     assert_eq!(listener.asked(), 0);
     // Only what is wanted counts.
@@ -224,7 +233,7 @@ fn what_is_allowed_is_done_and_no_more() {
     assert_eq!(stolen.statuses(), "stolen=ran");
     assert!(!project.path("hit").exists());
     // All of it: the program runs (and prints no row), the variable is sent.
-    let all = format!("exec,{write},env:HOME=evil.example");
+    let all = format!("exec,{write},env:HOME=http://evil.example");
     let all = run(&["--keep-going", "--allow", &all]);
     assert!(project.path("hit").exists() && listener.asked() > 0, "{all}");
     assert_eq!(all.status("stolen"), "hit", "a stored result is not read again: {all}");
@@ -354,11 +363,14 @@ fn a_stored_result_needs_no_consent() {
 #[test]
 fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
     let listener = Listener::start();
-    for url in ["http://evil.example/data.csv", "https://10.0.0.1/data.csv", "http://gpu/x.csv"] {
+    for (url, host) in [
+        ("http://evil.example/data.csv", "http://evil.example"),
+        ("https://10.0.0.1/data.csv", "10.0.0.1"),
+        ("http://gpu/x.csv", "http://gpu"),
+    ] {
         let project = Project::new(&format!(
             "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ url: '{url}' }}\n"
         ));
-        let host = url.split('/').nth(2).unwrap();
         for verb in ["check", "run", "plan"] {
             let args = [verb, "w.yaml", "--format", "json"];
             let mut program = command(&project, &listener, &args);

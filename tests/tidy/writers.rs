@@ -24,13 +24,24 @@ const BUFFERED: &[&[&str]] = &[
     &["TableWriter"],
     &["Writer"],
     &["WriterBuilder"],
-    // What compresses.
+    // What compresses, packs and encodes.
+    &["BrotliEncoder"],
+    &["BzEncoder"],
+    &["CompressorWriter"],
     &["DeflateEncoder"],
     &["Encoder"],
+    &["EncoderStringWriter"],
+    &["EncoderWriter"],
     &["FrameEncoder"],
     &["GzEncoder"],
+    &["LzmaWriter"],
+    &["XzEncoder"],
+    &["ZipWriter"],
     &["ZlibEncoder"],
 ];
+
+/// Methods that leave the end of a writer to its drop, whatever it is.
+const LEAVES: &[&str] = &["auto_finish", "on_finish"];
 
 /// How they are made.
 const MAKES: &[&str] = &[
@@ -40,6 +51,10 @@ const MAKES: &[&str] = &[
     "from_std",
     "from_writer",
     "new",
+    "new_append",
+    "new_buffered",
+    "new_stream",
+    "new_with_options",
     "options",
     "try_new",
     "try_new_with_options",
@@ -93,6 +108,10 @@ fn losses(text: &str) -> Vec<Loss> {
     let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
     let mut losses = Vec::new();
     for (made, token) in tokens.iter().enumerate() {
+        let called = made > 0 && words[made - 1] == "." && words.get(made + 1) == Some(&"(");
+        if called && LEAVES.contains(&words[made]) {
+            losses.push((token.line, token.text.clone(), "leaves the end of a writer to its drop"));
+        }
         let Some((start, name)) = creation(&words, made) else { continue };
         let problem = match bound_name(&words, start) {
             None => Some("is bound to no name, so nothing can end it"),
@@ -223,6 +242,11 @@ fn a_writer_that_may_lose_something_is_found() {
         "let mut w = GzEncoder::<File>::new(file, level); w.finish();",
         "let mut f = tokio::fs::File::create(path).await?; f.write_all(b\"x\").await?;",
         "let mut w = ArrowWriter::try_new(file, schema, None)?; w.write(&batch)?;",
+        "let mut w = ipc::writer::FileWriter::try_new(file, &schema)?; w.write(&batch)?;",
+        "let mut w = ZipWriter::new(&mut out); w.start_file(name, options)?;",
+        "let mut w = zip::ZipWriter::new_append(file)?; w.finish();",
+        "let w = base64::write::EncoderWriter::new(file, &STANDARD); copy(w)?;",
+        "let mut w = compressed(file)?.auto_finish(); w.flush()?;",
     ];
     for text in bad {
         assert_eq!(losses(&format!("fn f() {{ {text} }}")).len(), 1, "{text}");
@@ -237,6 +261,7 @@ fn a_writer_that_may_lose_something_is_found() {
         "let mut w = BufWriter::new(objects, path); copy(&mut w).await?; w.shutdown().await",
         "let mut w = csv::WriterBuilder::new().build(file); w.flush()?;",
         "let mut w = TableWriter::new(out, schema)?; w.finish().map(drop)",
+        "let mut w = ZipWriter::new(&mut out); add(&mut w)?; w.finish().map_err(failed)?;",
         "let f = std::fs::File::create(path)?; let r = BufReader::new(f);",
         "// BufWriter::new(file)\nlet s = \"BufWriter::new(file)\";",
     ];

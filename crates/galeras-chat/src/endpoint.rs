@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 use super::error::ChatError;
 use super::protocol::Protocol;
-use galeras_net::Secret;
+use galeras_net::{Secret, has_slashes};
 
 /// An endpoint that speaks one of the protocols, and the key for it.
 ///
@@ -37,7 +37,8 @@ impl Endpoint {
             url::ParseError::RelativeUrlWithoutBase => wrong("must begin with https:// or http://"),
             error => wrong(&format!("is invalid: {error}")),
         })?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        let web = matches!(url.scheme(), "http" | "https") && has_slashes(base_url);
+        if !web || url.host_str().is_none() {
             return Err(wrong("must begin with https:// or http://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -168,6 +169,8 @@ mod tests {
             ("/v1", "https://"),
             ("", "https://"),
             ("ftp://host/v1", "https://"),
+            ("https:host/v1", "https://"),
+            ("https:\\\\host/v1", "https://"),
             ("http://", "empty host"),
             ("http://me:hunter2@host/v1", "user or password"),
             ("http://hunter2@host/v1", "user or password"),

@@ -23,6 +23,8 @@ pub enum GitErrorKind {
     Malformed,
     /// More would have to be read than is read of any repository.
     Limit,
+    /// The user has not agreed to ask the server that a redirect leads to.
+    NotAgreed,
     /// Anything else.
     Other,
 }

@@ -30,7 +30,7 @@ pub use error::{GitError, GitErrorKind};
 pub use gix::ObjectId;
 pub use history::Window;
 pub use layout::{Judge, places};
-pub use location::{RepositoryLocation, shown_url};
+pub use location::{GitServer, RepositoryLocation, shown_url};
 pub use miner::{ChangedMethod, CommitFacts, Mining, Sink};
 pub use net::{Activity, Fetcher, Head, Network, Received, remote_head};
 pub use planned::{MineOptions, MinePlan, plan, trees};

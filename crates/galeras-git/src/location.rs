@@ -1,9 +1,12 @@
 //! Where a repository is: in a folder or behind a URL.
 //!
-//! Tells the two apart, refusing what could be taken for an option or a command, and showing
-//! URLs without credentials.
+//! Tells the two apart, refusing what could be taken for an option or a command, says which server
+//! an address leads to, and shows URLs without credentials.
 
 use std::path::{Path, PathBuf};
+
+use gix::url::Scheme;
+use url::Url;
 
 use super::error::{GitError, GitErrorKind};
 
@@ -12,8 +15,48 @@ use super::error::{GitError, GitErrorKind};
 pub enum RepositoryLocation {
     /// A bare repository or a work tree on this machine.
     Folder(PathBuf),
-    /// The URL of a repository on a server, or the `user@host:path` of one.
+    /// The URL of a repository on a server, or the `user@host:path` of one. Its scheme is in lower
+    /// case.
     Remote(String),
+}
+
+/// The server that an address of a repository leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitServer {
+    /// `http`, `https`, `ssh` or `git`.
+    pub scheme: &'static str,
+    /// The name or address in lower case; an address of IPv6 is in brackets.
+    pub host: String,
+    /// If it is not the usual one of the scheme.
+    pub port: Option<u16>,
+}
+
+impl GitServer {
+    /// The server that is connected to for the repository at `address`, a URL or `user@host:path`;
+    /// `None` if none is. The parsers are those of the code that connects: another one could end the
+    /// host elsewhere.
+    pub fn of(address: &str) -> Option<Self> {
+        let parsed = gix::url::parse(address).ok()?;
+        let (scheme, usual) = match parsed.scheme {
+            Scheme::Http => ("http", 80),
+            Scheme::Https => ("https", 443),
+            Scheme::Ssh => ("ssh", 22),
+            Scheme::Git => ("git", 9418),
+            _ => return None,
+        };
+        let (host, port) = match scheme {
+            // What gix makes of such a URL is read once more by the HTTP client.
+            "http" | "https" => {
+                let url = Url::parse(&parsed.to_bstring().to_string()).ok()?;
+                (url.host_str()?.to_string(), url.port())
+            }
+            _ => (parsed.host()?.to_string(), parsed.port),
+        };
+        let bare = host.contains(':') && !host.starts_with('[');
+        let host = if bare { format!("[{host}]") } else { host };
+        let port = port.filter(|port| *port != usual);
+        (!host.is_empty()).then(|| Self { scheme, host: host.to_ascii_lowercase(), port })
+    }
 }
 
 impl RepositoryLocation {
@@ -44,8 +87,9 @@ impl RepositoryLocation {
             return Ok(Self::Folder(folder));
         }
         if let Some((scheme, rest)) = split_scheme(text) {
-            return match scheme.to_ascii_lowercase().as_str() {
-                "http" | "https" | "git" | "ssh" => remote(text, rest),
+            let scheme = scheme.to_ascii_lowercase();
+            return match scheme.as_str() {
+                "http" | "https" | "git" | "ssh" => remote(text, &scheme, rest),
                 "file" => file(text),
                 _ => Err(refused(text, "only http, https, git, ssh and file URLs are supported")),
             };
@@ -55,15 +99,19 @@ impl RepositoryLocation {
                 Err(refused(text, "only http, https, git, ssh and file URLs are supported"))
             }
             Some((host, path)) => {
-                let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+                let (user, host) = host.rsplit_once('@').unwrap_or(("", host));
                 if !is_host(host) || path.is_empty() {
                     return Err(refused(text, "it is neither a folder nor a URL"));
+                }
+                let known = ["http", "https", "git", "ssh", "file"];
+                if known.iter().any(|scheme| host.eq_ignore_ascii_case(scheme)) {
+                    return Err(refused(text, "`//` is missing after the first `:`"));
                 }
                 if path.starts_with('-') {
                     return Err(refused(text, "its path starts with `-`, as options do"));
                 }
                 checked(text)?;
-                Ok(Self::Remote(text.to_string()))
+                located(text, text.to_string(), user, host)
             }
             None => Err(missing(&folder)),
         }
@@ -118,28 +166,53 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
     Some((&text[..colon], &text[colon + 1..]))
 }
 
-fn remote(text: &str, rest: &str) -> Result<RepositoryLocation, GitError> {
+fn remote(text: &str, scheme: &str, rest: &str) -> Result<RepositoryLocation, GitError> {
     checked(text)?;
     let authority = rest.split('/').next().unwrap_or(rest);
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (host, port) = match host.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (host, port),
-        _ => (host, ""),
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (host, None),
     };
     if !is_host(host) {
         return Err(refused(text, "it names no valid host"));
     }
-    if !port.is_empty() && port.parse::<u16>().is_err() {
+    if port.is_some_and(|port| {
+        !port.bytes().all(|b| b.is_ascii_digit()) || port.parse::<u16>().is_err()
+    }) {
         return Err(refused(text, "its port is not a number below 65536"));
     }
+    located(text, format!("{scheme}://{rest}"), user, host)
+}
+
+/// The repository at `address`, if whoever connects to it takes the same part of it for its host.
+fn located(
+    text: &str,
+    address: String,
+    user: &str,
+    host: &str,
+) -> Result<RepositoryLocation, GitError> {
     if user.starts_with('-') {
         return Err(refused(text, "its user starts with `-`"));
     }
-    Ok(RepositoryLocation::Remote(text.to_string()))
+    // To some programs the host ends here, and what follows is no part of it.
+    if user.contains(['#', '?', '\\', '/']) {
+        return Err(refused(
+            text,
+            "its user has `#`, `?` or `\\` in it; write them as %23, %3F, %5C",
+        ));
+    }
+    let host = url::Host::parse(host).ok();
+    let server = GitServer::of(&address);
+    let same = server.and_then(|server| url::Host::parse(&server.host).ok()) == host;
+    if host.is_none() || !same {
+        return Err(refused(text, "it names no valid host"));
+    }
+    Ok(RepositoryLocation::Remote(address))
 }
 
 fn file(text: &str) -> Result<RepositoryLocation, GitError> {
-    let url = url::Url::parse(text).map_err(|error| refused(text, &error.to_string()))?;
+    let url = Url::parse(text).map_err(|error| refused(text, &error.to_string()))?;
     let folder = url.to_file_path().map_err(|()| refused(text, "it names no folder"))?;
     if is_repository(&folder) {
         Ok(RepositoryLocation::Folder(folder))
@@ -160,7 +233,7 @@ fn is_host(host: &str) -> bool {
 
 /// Line breaks and the like could smuggle further lines into a protocol.
 fn checked(text: &str) -> Result<(), GitError> {
-    if text.chars().any(|c| c.is_control() || c == ' ') {
+    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(refused(text, "it has a space or a control character in it"));
     }
     Ok(())

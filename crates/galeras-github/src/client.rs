@@ -18,7 +18,7 @@ use super::error::{GithubError, GithubErrorKind};
 use super::limits::{Head, Verdict};
 use super::notice::{SearchNotice, SearchNotify};
 use super::{time, transport};
-use galeras_net::{Clock, Secret, SystemClock, causes};
+use galeras_net::{Clock, Secret, SystemClock, causes, has_slashes};
 
 /// The address of github.com's API.
 pub const GITHUB: &str = "https://api.github.com";
@@ -92,7 +92,8 @@ impl GithubClient {
     pub fn new(base_url: &str, token: Option<Secret>) -> Result<Self, GithubError> {
         let wrong = |why: &str| GithubError::other(format!("the address of the API {why}"));
         let mut base = Url::parse(base_url).map_err(|e| wrong(&format!("is invalid: {e}")))?;
-        if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
+        let web = matches!(base.scheme(), "http" | "https") && has_slashes(base_url);
+        if !web || base.host_str().is_none() {
             return Err(wrong("must begin with https://"));
         }
         // Not quoted: it may hold a password.

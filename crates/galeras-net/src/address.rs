@@ -64,10 +64,15 @@ const SECRET_PARAMETERS: &[&str] = &[
 /// parameters, or into a path: only names that say so are known.
 pub fn secret_in(url: &str) -> Option<UrlSecret> {
     let url = url.trim();
-    let (scheme, rest) = url.split_once("://")?;
+    let (scheme, rest) = match url.split_once("://") {
+        Some(parts) => parts,
+        // What fetches it adds the slashes.
+        None => url.split_once(':').filter(|(scheme, _)| is_web(scheme))?,
+    };
     let ssh = scheme.eq_ignore_ascii_case("ssh");
     let Ok(parsed) = Url::parse(url) else {
         // A program that is less strict could still send what stands there.
+        let rest = rest.trim_start_matches(['/', '\\']);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
         let (user, _) = authority.rsplit_once('@')?;
         return (!ssh || user.contains(':')).then_some(UrlSecret::User);
@@ -83,9 +88,32 @@ pub fn secret_in(url: &str) -> Option<UrlSecret> {
     found.map(|(name, _)| UrlSecret::Query(name.into_owned()))
 }
 
+/// Whether `//` stands behind the scheme of a URL. Parsers of web addresses put it there if it is
+/// missing; who reads `https:host/x` may take it for something else.
+pub fn has_slashes(url: &str) -> bool {
+    url.trim().split_once(':').is_some_and(|(_, rest)| rest.starts_with("//"))
+}
+
+fn is_web(scheme: &str) -> bool {
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slashes_that_are_missing_hide_nothing() {
+        for url in ["https:host/v1?api_key=hunter2", "HTTP:/host/v1?api_key=hunter2"] {
+            assert_eq!(secret_in(url), Some(UrlSecret::Query("api_key".into())), "{url}");
+            assert!(!has_slashes(url), "{url}");
+        }
+        for url in ["https:me:hunter2@host/v1", "https:me:hunter2@ho st", "https:\\\\me@host"] {
+            assert_eq!(secret_in(url), Some(UrlSecret::User), "{url}");
+            assert!(!has_slashes(url), "{url}");
+        }
+        assert!(has_slashes(" https://host") && !has_slashes("host"));
+    }
 
     #[test]
     fn users_and_passwords_are_found() {

@@ -33,16 +33,17 @@ pub fn http_builder(
 /// How many redirects are followed.
 const REDIRECTS: usize = 10;
 
-/// Follows redirects to URLs that `check` accepts, at most ten in a row. The request fails with
-/// what `check` says of any other.
+/// Follows redirects that `check` accepts, at most ten in a row. It is given the URL that redirects
+/// and the one that it redirects to; the request fails with what it says of any other.
 pub fn redirects_to(
-    check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static,
+    check: impl Fn(&str, &str) -> Result<(), String> + Send + Sync + 'static,
 ) -> reqwest::redirect::Policy {
     reqwest::redirect::Policy::custom(move |attempt| {
         if attempt.previous().len() > REDIRECTS {
             return attempt.error("it redirects too often");
         }
-        match check(attempt.url().as_str()) {
+        let from = attempt.previous().last().map_or("", |url| url.as_str());
+        match check(from, attempt.url().as_str()) {
             Ok(()) => attempt.follow(),
             Err(why) => attempt.error(why),
         }

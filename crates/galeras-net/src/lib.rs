@@ -14,7 +14,7 @@ mod http;
 mod http_date;
 mod secret;
 
-pub use address::{UrlSecret, secret_in};
+pub use address::{UrlSecret, has_slashes, secret_in};
 pub use causes::{causes, root_cause};
 pub use clock::{Clock, Sleep, SystemClock};
 pub use http::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, http_builder, redirects_to};

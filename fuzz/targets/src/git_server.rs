@@ -24,7 +24,12 @@ pub(crate) struct World {
 pub(crate) static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let interrupt = Arc::new(AtomicBool::new(false));
-    let network = Network::new(runtime.handle().clone(), interrupt, Arc::new(|_| ()));
+    let network = Network::new(
+        runtime.handle().clone(),
+        interrupt,
+        Arc::new(|_| ()),
+        Arc::new(|_, _| Ok(())),
+    );
     let mut network = network.unwrap();
     network.backoff = Duration::ZERO;
     network.silence = Duration::from_secs(20);

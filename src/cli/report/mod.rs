@@ -21,11 +21,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::Format;
+use super::allow::trust;
+use super::consent::require;
 use super::context::{Exit, Surveyed, fail, note, print_json};
 use super::recall::LookArgs;
+use super::{Format, WorkflowArgs};
 use crate::report::bytes;
 use crate::scratch::WholeFile;
+use crate::trust::report_request;
 use crate::visible::escape;
 pub(super) use in_bundle::bundled;
 pub(super) use study::study;
@@ -49,10 +52,23 @@ pub(crate) async fn report(args: ReportArgs) -> Exit {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
-    let path = args.output.or_else(|| surveyed.plan.report.path.clone()).unwrap_or_else(|| {
-        let stem = Path::new(&surveyed.plan.file).file_stem().unwrap_or_default();
-        PathBuf::from(stem).with_extension("html")
-    });
+    let path = match (args.output, &surveyed.plan.report.file) {
+        (Some(path), _) => path,
+        (None, Some(file)) => {
+            let WorkflowArgs { file: workflow, set, allow, .. } = &args.look.workflow;
+            let here = Path::new(".");
+            let trust = trust(workflow, set, allow, Some(here));
+            let asked = report_request(&surveyed.plan, here).into_iter().collect();
+            if let Err(exit) = require(&args.look.workflow, asked, &trust, Format::Human) {
+                return exit;
+            }
+            file.path.clone()
+        }
+        (None, None) => {
+            let stem = Path::new(&surveyed.plan.file).file_stem().unwrap_or_default();
+            PathBuf::from(stem).with_extension("html")
+        }
+    };
     write_report(&surveyed, &path, args.overwrite, Format::Human).await
 }
 

@@ -19,7 +19,7 @@ use super::super::repository_access::{check_consent, check_places, open};
 use super::super::worker_threads::StopOnDrop;
 use super::columns::Batches;
 use crate::digest::Digest;
-use crate::operator::{Consent, FanOutError, FanOutWork, LowerContext, Tell};
+use crate::operator::{Consent, FanOutError, FanOutWork, LowerContext, Tell, redirect_check};
 use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Mining, Network, Repository,
     RepositoryLocation, guarded, plan, remote_head, trees,
@@ -105,6 +105,7 @@ impl Task {
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
             let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.consent));
+            let redirects = redirect_check(Arc::clone(&cx.consent));
             let runtime = Handle::current();
             blocking(move || match location {
                 RepositoryLocation::Folder(folder) => task.open(&folder, consent.as_ref(), &stop),
@@ -116,7 +117,8 @@ impl Task {
                         None if activity.is_waiting() => say(&described(&activity), Tell::Waiting),
                         None => say(&described(&activity), Tell::Activity),
                     };
-                    let network = Network::new(runtime, Arc::clone(&stop), Arc::new(doing))?;
+                    let doing = Arc::new(doing);
+                    let network = Network::new(runtime, Arc::clone(&stop), doing, redirects)?;
                     task.fetch(&url, &folder, &network)
                 }
             })
@@ -301,7 +303,10 @@ fn cut(plan: &MinePlan) -> Digest {
 /// The end of the work on a repository. What is wrong with a folder may be put right at any
 /// time, and looking again costs little.
 fn failure(rule: &'static str, error: &GitError, folder: bool) -> FanOutError {
-    let passes = matches!(error.kind, GitErrorKind::Transient | GitErrorKind::Interrupted);
+    let passes = matches!(
+        error.kind,
+        GitErrorKind::Transient | GitErrorKind::Interrupted | GitErrorKind::NotAgreed
+    );
     FanOutError { rule, reason: error.message.clone(), retry: passes || folder }
 }
 

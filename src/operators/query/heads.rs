@@ -13,7 +13,7 @@ use super::super::repository_access::{check_consent, open};
 use super::super::worker_threads::StopOnDrop;
 use super::head_memory::{HeadMemory, Tip};
 use super::repository::{HeadlessRepository, UnresolvedRepository};
-use crate::operator::{Consent, LowerContext, StepError, Tell};
+use crate::operator::{Consent, LowerContext, StepError, Tell, redirect_check};
 use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, guarded,
     remote_head,
@@ -58,7 +58,8 @@ pub(super) async fn resolve(
     });
     let runtime = tokio::runtime::Handle::current();
     let failed = |error: GitError| StepError::new(error.message);
-    let network = Network::new(runtime, stop.flag(), waits).map_err(failed)?;
+    let redirects = redirect_check(Arc::clone(&cx.consent));
+    let network = Network::new(runtime, stop.flag(), waits, redirects).map_err(failed)?;
     let mut memory = memory.map(HeadMemory::open).transpose()?;
     let known: HashMap<String, Tip> = repositories
         .iter()
@@ -102,7 +103,8 @@ pub(super) async fn resolve(
                 resolved.rows.push(row(repository, head));
             }
             Err(error) => {
-                let retry = error.kind == GitErrorKind::Transient;
+                let passes = [GitErrorKind::Transient, GitErrorKind::NotAgreed];
+                let retry = passes.contains(&error.kind);
                 let again = if retry { " (the next run tries again)" } else { "" };
                 let warning = format!("{}: {}{again}", repository.repo, error.message);
                 (cx.tell)(Tell::Warning(warning));

@@ -1,7 +1,8 @@
 //! Files behind a URL: fetched into the folder of downloads, known by their SHA-256.
 //!
 //! That happens while a workflow is planned, so that no server is asked which needs consent and
-//! has none; a redirect to such a server is not followed either.
+//! has none; a redirect to such a server is not followed either, nor one from elsewhere to this
+//! machine.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use galeras_net::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, causes, http_builder, re
 use sha2::Digest as _;
 
 use crate::code::Code;
-use crate::operator::{Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress};
+use crate::operator::{
+    Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress, redirect_check,
+};
 use crate::scratch::{KEPT_FREE, WholeFile, clear_place, create_private, free_bytes};
 
 /// The most bytes of a file behind a URL.
@@ -58,8 +61,9 @@ pub(super) async fn fetch(
         return Err(ArgError::new("url", Code::NotAllowed, message).help(refused.help));
     }
     create_private(downloads).map_err(|e| failed(&e))?;
+    let check = redirect_check(Arc::clone(&cx.consent));
     let client = http_builder(AGENT, CONNECT_TIMEOUT, Some(READ_TIMEOUT))
-        .redirect(redirects_to(may_ask(Arc::clone(&cx.consent))))
+        .redirect(redirects_to(move |from, to| check(from, to)))
         .build();
     let client = client.map_err(|e| failed(&format!("cannot set up HTTP: {}", causes(&e))))?;
     let mut response = client
@@ -97,14 +101,6 @@ pub(super) async fn fetch(
 /// Why the server of `url` may not be asked.
 fn refusal(url: &str, consent: &dyn Consent) -> Option<RefusedAccess> {
     consent.refusal(&Access::Host { to: ServerAddress::of(url)? })
-}
-
-/// Why an answer may not send us on to a URL.
-fn may_ask(consent: Arc<dyn Consent>) -> impl Fn(&str) -> Result<(), String> + Send + Sync {
-    move |url| match refusal(url, consent.as_ref()) {
-        None => Ok(()),
-        Some(_) => Err(format!("it redirects to {}, which was not agreed to", shown_url(url))),
-    }
 }
 
 fn sha256_of(path: &Path) -> std::io::Result<String> {

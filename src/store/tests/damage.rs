@@ -282,3 +282,40 @@ async fn what_is_computed_again_heals_damage_of_the_same_size_in_a_bucket() {
     put_table(&store, &batch(1, 20)).await;
     assert_eq!(hashed().await, []);
 }
+
+/// The memory of a process is a file of which nothing can be read at its beginning: an I/O error, as
+/// of a disk with a bad spot.
+#[tokio::test]
+async fn a_file_that_the_disk_cannot_give_is_damaged() {
+    let unreadable = |path: &Path| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(path);
+        std::os::unix::fs::symlink("/proc/self/mem", path).unwrap();
+        let error = fs::read(path).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
+    };
+    let manifest_gone = async |store: &Store, folder: &Path, manifest: Manifest| {
+        unreadable(&file_of(folder, &manifest));
+        assert_eq!(store.manifest(&manifest.key).await.unwrap(), None, "it is a miss");
+        // Neither is one behind a link to itself.
+        fs::remove_file(file_of(folder, &manifest)).unwrap();
+        let path = file_of(folder, &manifest);
+        std::os::unix::fs::symlink(path.file_name().unwrap(), &path).unwrap();
+        assert_eq!(store.manifest(&manifest.key).await.unwrap(), None, "it is a miss");
+        unreadable(&path);
+    };
+    finds(manifest_gone, &[FindingKind::DamagedManifest]).await;
+    let others = async |_: &Store, folder: &Path, _: Manifest| {
+        let name = Digest::of(b"x");
+        unreadable(&folder.join(format!("memo/{}/{name}/{name}.json", name.shard())));
+        unreadable(&folder.join("runs/x.json"));
+        unreadable(&folder.join(format!("checks/{}/{name}.json", name.shard())));
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    others(&store, folder.path(), put_result(&store, 1, "").await).await;
+    let findings = store.verify(&|_| {}).await.unwrap();
+    assert_eq!(findings.len(), 3, "{findings:?}");
+    store.repair(&findings).await.unwrap();
+    assert_eq!(kinds(&store).await, []);
+}

@@ -321,3 +321,26 @@ async fn a_manifest_that_cannot_be_so_is_not_offered() {
         assert!(cause.contains(words), "{cause}");
     }
 }
+
+#[tokio::test]
+async fn a_folder_in_the_place_of_a_whole_copy_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let blob = Digest::of(b"blob");
+    let keep = || {
+        let write = |mut file: &fs::File| std::io::Write::write_all(&mut file, b"rows");
+        store.keep_whole_copy::<std::io::Error>(&blob, write).unwrap().unwrap()
+    };
+    let copy = keep();
+    for again in [false, true] {
+        fs::remove_file(&copy).unwrap();
+        fs::create_dir_all(copy.join("deep")).unwrap();
+        if again {
+            assert_eq!(store.whole_copy(&blob), None);
+            assert!(!copy.exists());
+        }
+        assert_eq!(keep(), copy);
+        assert_eq!(fs::read(&copy).unwrap(), b"rows");
+        assert_eq!(store.whole_copy(&blob).as_ref(), Some(&copy));
+    }
+}

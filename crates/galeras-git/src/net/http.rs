@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use super::answer::{accepted, failed};
 use super::network::{AGENT, Network};
 use super::wire::Wire;
-use crate::error::GitError;
+use crate::error::{GitError, GitErrorKind};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 10;
@@ -28,6 +28,7 @@ const UPLOAD: u64 = 20_000;
 pub(super) struct Web {
     handle: Handle,
     client: Client,
+    redirects: Arc<dyn Fn(&str, &str) -> Result<(), String> + Send + Sync>,
     wire: Arc<Wire>,
     base: Option<String>,
 }
@@ -35,7 +36,8 @@ pub(super) struct Web {
 impl Web {
     pub(super) fn new(net: &Network, wire: &Arc<Wire>) -> Self {
         let (handle, client) = (net.handle.clone(), net.client.clone());
-        Self { handle, client, wire: Arc::clone(wire), base: None }
+        let (redirects, wire) = (Arc::clone(&net.redirects), Arc::clone(wire));
+        Self { handle, client, redirects, wire, base: None }
     }
 
     /// Sends a GET and follows its redirects. Notes the base of the address it ends at.
@@ -65,10 +67,13 @@ impl Web {
             if !safe {
                 return Err(elsewhere("to an address without encryption"));
             }
+            let target = bare(target);
+            (self.redirects)(at.as_str(), target.as_str())
+                .map_err(|why| GitError::new(GitErrorKind::NotAgreed, why))?;
             if target.origin() != at.origin() {
                 headers.remove(AUTHORIZATION);
             }
-            at = bare(target);
+            at = target;
         }
         Err(elsewhere("too often"))
     }
@@ -167,7 +172,8 @@ enum Stage {
 impl Exchange {
     fn new(web: &Web, stage: Stage) -> Arc<Self> {
         let (handle, client) = (web.handle.clone(), web.client.clone());
-        let web = Web { handle, client, wire: Arc::clone(&web.wire), base: None };
+        let (redirects, wire) = (Arc::clone(&web.redirects), Arc::clone(&web.wire));
+        let web = Web { handle, client, redirects, wire, base: None };
         Arc::new(Self { web, stage: Mutex::new(stage) })
     }
 

@@ -39,11 +39,17 @@ pub struct Network {
     pub silence: Duration,
     /// The ssh program, as in `GIT_SSH_COMMAND`; `ssh` if absent.
     pub ssh: Option<OsString>,
+    /// Whether a redirect from the first URL to the second may be followed; says why not.
+    pub redirects: Arc<RedirectCheck>,
 }
+
+/// Judges a redirect from one URL to another.
+type RedirectCheck = dyn Fn(&str, &str) -> Result<(), String> + Send + Sync;
 
 impl Network {
     /// A network with the usual waits (half a second before the second attempt, a minute of
     /// silence) and the ssh program of the environment: `GIT_SSH_COMMAND`, or else `GIT_SSH`.
+    /// Redirects that `redirects` accepts are followed.
     ///
     /// # Errors
     /// `Other` if TLS cannot be set up, as on a system without certificates.
@@ -51,12 +57,13 @@ impl Network {
         handle: tokio::runtime::Handle,
         interrupt: Arc<AtomicBool>,
         activity: Arc<dyn Fn(Activity) + Send + Sync>,
+        redirects: Arc<RedirectCheck>,
     ) -> Result<Self, GitError> {
         let client = http_client()?;
         let ssh = std::env::var_os("GIT_SSH_COMMAND").or_else(|| std::env::var_os("GIT_SSH"));
         let ssh = ssh.filter(|command| !command.is_empty());
         let (backoff, silence) = (BACKOFF, SILENCE);
-        Ok(Self { handle, client, interrupt, activity, backoff, silence, ssh })
+        Ok(Self { handle, client, interrupt, activity, backoff, silence, ssh, redirects })
     }
 }
 

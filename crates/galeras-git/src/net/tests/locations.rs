@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use super::{Source, git};
-use crate::{GitErrorKind, RepositoryLocation, shown_url};
+use crate::{GitErrorKind, GitServer, RepositoryLocation, shown_url};
 
 #[test]
 fn urls() {
     let here = Path::new("/nowhere");
     for text in [
         "https://github.com/a/b",
-        "HTTPS://github.com/a/b.git",
         "http://localhost:8080/x",
         "https://user:secret@example.org/x",
         "git://example.org/x",
@@ -23,6 +22,39 @@ fn urls() {
     ] {
         let location = RepositoryLocation::parse(text, here).unwrap();
         assert_eq!(location, RepositoryLocation::Remote(text.to_string()));
+    }
+}
+
+#[test]
+fn schemes_are_written_small() {
+    let location = RepositoryLocation::parse("HTTPS://github.com/a/B.git", Path::new("/")).unwrap();
+    assert_eq!(location, RepositoryLocation::Remote("https://github.com/a/B.git".into()));
+}
+
+#[test]
+fn an_address_leads_to_one_server() {
+    for (text, scheme, host, port) in [
+        ("https://GitHub.com/a/b", "https", "github.com", None),
+        ("HTTPS://a.example:443/x", "https", "a.example", None),
+        ("http://u:p@a.example@b.example:80/x", "http", "b.example", None),
+        ("http://2130706433:8080/x", "http", "127.0.0.1", Some(8080)),
+        ("ssh://git@Example.org:22/x#@c.example", "ssh", "example.org", None),
+        ("ssh://a%23@example.org:23/x", "ssh", "example.org", Some(23)),
+        ("ssh://[::1]:23/x", "ssh", "[::1]", Some(23)),
+        ("git://[2001:DB8::1]/x", "git", "[2001:db8::1]", None),
+        ("git://a.example:9418/x?y@b.example", "git", "a.example", None),
+        ("git@a.example:b@c.example:d", "ssh", "a.example", None),
+        ("a@b@c.example:x", "ssh", "c.example", None),
+        ("[::1]:x", "ssh", "[::1]", None),
+        ("xn--bcher-kva.example:x", "ssh", "xn--bcher-kva.example", None),
+    ] {
+        let location = RepositoryLocation::parse(text, Path::new("/nowhere")).unwrap();
+        let RepositoryLocation::Remote(url) = location else { panic!("{text} is a folder") };
+        let server = GitServer { scheme, host: host.into(), port };
+        assert_eq!(GitServer::of(&url), Some(server), "{text}");
+    }
+    for text in ["", "./a", "/a/b", "file:///x", "ext::sh -c x", "ftp://a/x", "memory://"] {
+        assert_eq!(GitServer::of(text), None, "{text}");
     }
 }
 
@@ -45,6 +77,29 @@ fn hostile_texts() {
         "https:///x",
         "https://exa mple.org/x",
         "host:",
+        "-x@host:x",
+        "https:host/x",
+        "HTTP:host/x",
+        "ssh:x",
+        "ssh://localhost#@evil.example/x",
+        "ssh://localhost?@evil.example/x",
+        "ssh://localhost\\@evil.example/x",
+        "git://localhost#@evil.example/x",
+        "GIT://localhost#@evil.example/x",
+        "https://localhost\\@evil.example/x",
+        "https://localhost#@evil.example/x",
+        "HTTPS://localhost#@evil.example/x",
+        "localhost#@evil.example:x",
+        "ssh://localhost\u{a0}@evil.example/x",
+        "ssh://localhost%23@evil%2eexample/x",
+        "ssh://evil\u{3002}example/x",
+        "ssh://localh\u{f6}st/x",
+        "git://example.org:/x",
+        "git://example.org:+1/x",
+        "git://[::1/x",
+        "git://[::1]x/x",
+        "git://[::1]:x/x",
+        "ssh://::1/x",
         "host:-x",
         "git@host:--upload-pack=sh",
         "--upload-pack=sh",

@@ -185,7 +185,9 @@ impl Net {
         let all = Arc::clone(&reports);
         let activity = Arc::new(move |activity| all.lock().unwrap().push(activity));
         let interrupt = Arc::new(AtomicBool::new(false));
-        let mut net = Network::new(runtime.handle().clone(), interrupt, activity).unwrap();
+        let mut net =
+            Network::new(runtime.handle().clone(), interrupt, activity, Arc::new(|_, _| Ok(())))
+                .unwrap();
         net.backoff = Duration::from_millis(5);
         Self { net, reports, _runtime: runtime }
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::{Daemon, Net, Source, local};
@@ -191,6 +192,26 @@ fn redirects() {
     server.fail("info/refs", 1, GitFault::StatusWith(302, login));
     assert!(commits(&url, &source, &net).is_err());
     assert_eq!(net.waits(), 0);
+}
+
+#[test]
+fn a_redirect_that_nobody_agreed_to_is_not_followed() {
+    let (source, mut net) = (Source::new(), Net::new());
+    let server = HttpGit::start(source.root.path());
+    let other = HttpGit::start(source.root.path());
+    server.fail("info/refs", 9, GitFault::Redirect(other.base()));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    net.net.redirects = Arc::new(move |from, to| {
+        seen.lock().unwrap().push((from.to_string(), to.to_string()));
+        Err("it redirects to an address that was not agreed to".into())
+    });
+    let error = commits(&server.url("repo/.git"), &source, &net).unwrap_err();
+    assert_eq!(error.kind, GitErrorKind::NotAgreed, "{error}");
+    assert!(error.message.contains("was not agreed to"), "{error}");
+    assert_eq!((net.waits(), other.count("")), (0, 0), "nobody is asked, and not twice");
+    let (asked, tail) = (asked.lock().unwrap(), "repo/.git/info/refs?service=git-upload-pack");
+    assert_eq!(*asked, [(server.url(tail), other.url(tail))]);
 }
 
 /// Sets the interrupt flag while `act` runs, and wants it to end soon.
