@@ -68,6 +68,9 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
+// What is typed on a page; for `fuzz/targets`.
+#[doc(hidden)]
+pub use view::table_condition;
 
 /// Declarative, reproducible benchmarks for code language models.
 #[derive(Parser)]

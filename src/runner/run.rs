@@ -391,10 +391,12 @@ impl Runner {
         }
     }
 
-    /// The ports of a step that outputs are written from.
+    /// The ports of a step that outputs are written from. A report may show every table.
     fn written_ports(&self, i: usize) -> HashSet<&str> {
         if self.options.outputs.is_none() {
             return HashSet::new();
+        } else if self.plan.report.path.is_some() && self.options.select.is_none() {
+            return self.plan.steps[i].step.ports().iter().map(|port| port.name).collect();
         }
         let tables = self.plan.outputs.iter().flat_map(|output| &output.input.tables);
         tables.filter(|table| table.step == i).map(|table| table.port).collect()

@@ -18,6 +18,7 @@ use super::error::{StoreError, StoreErrorKind};
 use super::local::{TempFile, sweep};
 use super::object::{MAX_SMALL, ObjectEntry};
 use super::verified::VerifiedFiles;
+use crate::scratch::make_folder;
 
 /// How many small objects are read, or files removed, at once.
 const PARALLEL: usize = 16;
@@ -48,7 +49,9 @@ impl FolderBackend {
     pub(super) fn temp(&self) -> Result<TempFile, StoreError> {
         let folder = self.root.join("tmp");
         let create = || {
-            fs::create_dir_all(&folder)?;
+            if !folder.is_dir() {
+                make_folder(&folder)?;
+            }
             self.swept.call_once(|| {
                 sweep(&folder, false);
             });

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::StoreError;
 use crate::cause;
 use crate::digest::Digest;
-use crate::scratch::clear_place;
+use crate::scratch::{clear_place, make_lasting_folder, sync_folder};
 
 /// How often a journal is tried that another process has.
 const POLL: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ impl AnswerJournal {
     ) -> Result<(Self, Vec<JournalEntry>), StoreError> {
         let path = Self::place(folder, recipe);
         let failed = |error: io::Error| StoreError::at("write", &path, error);
-        fs::create_dir_all(folder).map_err(failed)?;
+        make_lasting_folder(folder).map_err(failed)?;
         clear_place(&path).map_err(failed)?;
         let mut file = loop {
             let file = OpenOptions::new()
@@ -74,9 +74,7 @@ impl AnswerJournal {
         let (entries, good) = read(&content);
         file.set_len(good).and_then(|()| file.seek(SeekFrom::Start(good))).map_err(failed)?;
         // The name of the file has to be durable too.
-        if let Ok(folder) = File::open(folder) {
-            let _ = folder.sync_all();
-        }
+        sync_folder(folder).map_err(failed)?;
         let (queue, pending) = mpsc::channel(QUEUE);
         let writer = std::thread::Builder::new().spawn(move || write_all(file, pending));
         let writer = writer.map_err(failed)?;

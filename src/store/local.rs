@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::record::random;
-use crate::scratch::sync_folder;
+use crate::scratch::{make_folder, sync_folder};
 
 /// A file in a store's `tmp/`. While it is open it is locked, so that no other process takes it
 /// for the remains of a dead process; dropping it removes it.
@@ -50,10 +50,7 @@ impl TempFile {
             if folder.symlink_metadata().is_ok_and(|about| about.is_file()) {
                 fs::remove_file(folder)?;
             }
-            fs::create_dir_all(folder)?;
-            if let Some(above) = folder.parent() {
-                sync_folder(above)?;
-            }
+            make_folder(folder)?;
         }
         fs::rename(&self.path, to).or_else(|error| {
             if !to.symlink_metadata().is_ok_and(|about| about.is_dir()) {

@@ -9,7 +9,7 @@
 //! it. If both are damaged, nobody knows what was spent, and nothing more is.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{StoreError, StoreErrorKind};
 use super::record::random;
 use crate::digest::Digest;
+use crate::scratch::{make_lasting_folder, sync_folder};
 
 /// The folder of the files, beside what is downloaded.
 const FOLDER: &str = "spending";
@@ -127,10 +128,10 @@ impl SpendingLedger {
         self.check_place()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let attempt = || -> Result<T, LedgerProblem> {
-            if let Some(folder) = self.path.parent() {
-                fs::create_dir_all(folder)?;
+            let new = !self.path.is_file();
+            if new && let Some(folder) = self.path.parent() {
+                make_lasting_folder(folder)?;
             }
-            let new = !self.path.exists();
             let mut open = OpenOptions::new();
             let open = open.read(true).write(true).create(true).truncate(false);
             let mut file = open.open(&self.path)?;
@@ -141,9 +142,9 @@ impl SpendingLedger {
                 }
                 Ok(()) | Err(_) => {}
             }
-            if new && let Some(folder) = self.path.parent().and_then(|path| File::open(path).ok()) {
+            if new && let Some(folder) = self.path.parent() {
                 // The name of the file has to be durable too.
-                let _ = folder.sync_all();
+                sync_folder(folder)?;
             }
             state.catch_up(&mut file)?;
             // What follows the last whole line was never granted to anybody.
@@ -294,6 +295,8 @@ fn entry(line: &[u8]) -> Option<LedgerLine> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use galeras_chat::Usd;
 
     use super::*;

@@ -2,7 +2,7 @@
 //! of what was agreed to. It is not in the store, which may be shared.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::digest::Digest;
 use crate::operator::Access;
+use crate::scratch::WholeFile;
 use crate::store::timestamp;
 
 /// The version of what is hashed; increase it whenever an old agreement must not count any more.
@@ -65,10 +66,7 @@ impl TrustMemory {
         }
         let digest = Digest::of_json(&agreed);
         let text = json!({"agreed": agreed, "at": timestamp()});
-        let mut temp = tempfile::NamedTempFile::new_in(folder)?;
-        writeln!(temp, "{text:#}")?;
-        temp.as_file().sync_all()?;
-        temp.persist(folder.join(file_name(&digest))).map_err(|error| error.error)?;
+        WholeFile::write(&folder.join(file_name(&digest)), format!("{text:#}\n").as_bytes())?;
         Ok(folder)
     }
 

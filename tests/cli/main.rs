@@ -30,6 +30,7 @@ mod dedup_bad_input;
 mod dedup_odd_tables;
 mod dedup_ports;
 mod dedup_reuse;
+mod disk_faults;
 mod duplicate_keys;
 mod empty_outputs;
 mod engines;

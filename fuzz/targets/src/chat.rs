@@ -10,13 +10,19 @@ use galeras_net::{Clock, Secret, Sleep};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use crate::loopback::{Loopback, Replies, Reply};
+use crate::loopback::{Loopback, Replies, Reply, replies};
 
 /// No text of the client may show it, whatever the server says.
 const KEY: &str = "sk-fuzz-Zq3vN8wLr5Ty7Kp2";
 
 /// Sleeping moves it, at once.
-struct FastClock(Mutex<Duration>);
+pub(crate) struct FastClock(Mutex<Duration>);
+
+impl FastClock {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Duration::from_secs(1_795_262_011)))
+    }
+}
 
 impl Clock for FastClock {
     fn now(&self) -> Duration {
@@ -52,13 +58,7 @@ static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
 /// a body.
 pub(crate) fn answers(input: &[u8]) {
     let world = WORLD.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut post: Vec<Reply> = Vec::new();
-    let mut rest = input;
-    while post.len() < 4 && !rest.is_empty() {
-        let end = rest.windows(4).position(|part| part == b"\n%%\n");
-        post.push(reply(&rest[..end.unwrap_or(rest.len())]));
-        rest = end.map_or(&[], |end| &rest[end + 4..]);
-    }
+    let post: Vec<Reply> = replies(input, 4, KEY);
     if post.is_empty() {
         return;
     }
@@ -89,7 +89,7 @@ fn answer(world: &World, protocol: Protocol) {
         price: Some(price),
         ..ChatSettings::default()
     };
-    let clock = Arc::new(FastClock(Mutex::new(Duration::from_secs(1_795_262_011))));
+    let clock = Arc::new(FastClock::new());
     let client = ChatClient::with_clock(endpoint, settings, clock).unwrap();
     let said = Mutex::new(String::new());
     let result = world.runtime.block_on(client.ask(
@@ -108,30 +108,4 @@ fn answer(world: &World, protocol: Protocol) {
         }
     }
     assert!(!said.contains(KEY), "the key is shown: {said}");
-}
-
-fn reply(text: &[u8]) -> Reply {
-    let head_end = text.windows(2).position(|pair| pair == b"\n\n");
-    let (head, body) = match head_end {
-        Some(end) => (&text[..end], &text[end + 2..]),
-        None => (text, &[][..]),
-    };
-    let head = String::from_utf8_lossy(head).replace("KEY", KEY);
-    let body = String::from_utf8_lossy(body).replace("KEY", KEY);
-    let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or(200_u16);
-    let head = lines.filter(|line| may_be_sent(line)).map(str::to_owned).collect();
-    // Answers below 200 announce another one.
-    Reply { status: status.clamp(200, 599), head, body: body.into_bytes() }
-}
-
-/// Whether a line is a header that does not change where the answer ends.
-fn may_be_sent(line: &str) -> bool {
-    let Some((name, value)) = line.split_once(':') else { return false };
-    let name_ok = !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-    let framing = ["content-length", "transfer-encoding", "connection", "upgrade", "trailer"];
-    name_ok
-        && !framing.iter().any(|framing| name.eq_ignore_ascii_case(framing))
-        && value.chars().all(|c| c == '\t' || (!c.is_control() && c != '\u{7f}'))
 }

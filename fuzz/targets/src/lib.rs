@@ -2,13 +2,13 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `python`, `scores`, `naive` | Python and scores; what they must equal |
+//! | `python`, `scores`, `naive` | Python, patterns in it, and scores; what they must equal |
 //! | `graph`, `ngram`, `similarity` | the other algorithms, against brute force |
-//! | `signatures` | signatures of results, and who may sign |
-//! | `chat` | the answers of a model server |
+//! | `signatures` | signatures of results, who may sign, private keys |
+//! | `chat`, `github` | the answers of a model server, and of GitHub |
 //! | `git`, `git_script`, `pkt_lines` | Git objects, packs and the lines of a server |
 //! | `git_server`, `loopback` | the servers on this machine that give the answers |
-//! | `engine` | workflow files, templates, SQL, stored files, tables |
+//! | `engine` | workflow files, templates, SQL, stored files, tables, bundles, what else users give |
 //! | `corpus`, `mutate` | committed inputs, and changes of them without a fuzzer |
 //!
 //! A target is a [`Target`] in [`targets`]; its committed inputs are in `fuzz/corpus/NAME`, its
@@ -28,6 +28,7 @@ mod engine;
 mod git;
 mod git_script;
 mod git_server;
+mod github;
 mod graph;
 mod loopback;
 mod mutate;
@@ -58,13 +59,16 @@ pub fn targets() -> Vec<Target> {
     let mut all = vec![
         target("python_outline", python::outline),
         target("python_measures", python::measures),
+        target("python_pattern", python::pattern),
         target("text_scores", scores::texts),
         target("codebleu", scores::codebleu),
         target("signatures", signatures::accepted),
+        target("private_key", signatures::private_key),
         target("similarity", similarity::join),
         target("ngram", ngram::leaving_out),
         target("causal_graph", graph::questions),
         target("chat_answers", chat::answers),
+        target("github_answers", github::answers),
         target("git_objects", git::objects),
         target("git_pack", git::pack),
         target("git_pkt_lines", pkt_lines::server),

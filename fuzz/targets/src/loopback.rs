@@ -114,3 +114,41 @@ fn encoded(reply: &Reply) -> Vec<u8> {
     bytes.extend_from_slice(body);
     bytes
 }
+
+/// The first answers of an input, in which lines of `%%` part them: a status, lines of the head, an
+/// empty line, a body. `KEY` in them is the client's secret.
+pub(crate) fn replies(input: &[u8], most: usize, key: &str) -> Vec<Reply> {
+    let (mut all, mut rest) = (Vec::new(), input);
+    while all.len() < most && !rest.is_empty() {
+        let end = rest.windows(4).position(|part| part == b"\n%%\n");
+        all.push(reply(&rest[..end.unwrap_or(rest.len())], key));
+        rest = end.map_or(&[], |end| &rest[end + 4..]);
+    }
+    all
+}
+
+fn reply(text: &[u8], key: &str) -> Reply {
+    let head_end = text.windows(2).position(|pair| pair == b"\n\n");
+    let (head, body) = match head_end {
+        Some(end) => (&text[..end], &text[end + 2..]),
+        None => (text, &[][..]),
+    };
+    let head = String::from_utf8_lossy(head).replace("KEY", key);
+    let body = String::from_utf8_lossy(body).replace("KEY", key);
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or(200_u16);
+    let head = lines.filter(|line| may_be_sent(line)).map(str::to_owned).collect();
+    // Answers below 200 announce another one.
+    Reply { status: status.clamp(200, 599), head, body: body.into_bytes() }
+}
+
+/// Whether a line is a header that does not change where the answer ends.
+fn may_be_sent(line: &str) -> bool {
+    let Some((name, value)) = line.split_once(':') else { return false };
+    let name_ok = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    let framing = ["content-length", "transfer-encoding", "connection", "upgrade", "trailer"];
+    name_ok
+        && !framing.iter().any(|framing| name.eq_ignore_ascii_case(framing))
+        && value.chars().all(|c| c == '\t' || (!c.is_control() && c != '\u{7f}'))
+}

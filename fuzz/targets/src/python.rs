@@ -1,9 +1,9 @@
 //! Python texts: the outline of versions against the whole parse, and all that is measured.
 
 use galeras_python::{
-    DocstringRule, OutlineMethod, Pieces, PythonParser, Recounter, calls, cut_points,
-    decode_source, docstring_end, features, features_with, methods, signature_end, size, taxonomy,
-    taxonomy_published, with_parser,
+    DocstringRule, OutlineMethod, Pieces, PythonParser, Recounter, SyntaxPattern, calls,
+    cut_points, decode_source, docstring_end, features, features_with, methods, signature_end,
+    size, taxonomy, taxonomy_published, with_parser,
 };
 
 /// The outline of each version of a file is the list of its methods, whatever was seen before.
@@ -71,4 +71,23 @@ pub(crate) fn measures(input: &[u8]) {
     let tokens: u64 = taxonomy(&text).iter().sum();
     assert!(tokens <= 2 * text.len() as u64);
     let _ = taxonomy_published(&text);
+}
+
+/// A pattern of syntax, and a text in which it is looked for: the count has its limit.
+pub(crate) fn pattern(input: &[u8]) {
+    let texts = crate::texts(input);
+    let (Some(pattern), code) = (texts.first(), texts.get(1).map_or("", String::as_str)) else {
+        return;
+    };
+    match SyntaxPattern::new(pattern) {
+        Ok(pattern) => with_parser(|parser| {
+            // A text without a tree, or with one that is too much work, has no count.
+            let Ok(all) = pattern.count(parser, code, usize::MAX) else { return };
+            for limit in [0, 1, 2] {
+                assert_eq!(pattern.count(parser, code, limit), Ok(all.min(limit)));
+            }
+        })
+        .expect("the parser is there"),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }

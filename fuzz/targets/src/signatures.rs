@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use galeras_signatures::{AllowedSigners, SignatureFile};
+use galeras_signatures::{AllowedSigners, SignatureFile, SigningKey};
 
 use crate::texts;
 
@@ -22,4 +22,22 @@ pub(crate) fn accepted(input: &[u8]) {
     assert_eq!(accepted.is_ok(), good.iter().any(|key| named(key).is_some()));
     let others = signers.accept(&file, "galeras-manifest", b"something else", now);
     assert!(message == "something else" || others.is_err());
+}
+
+/// A file with a private key: what it signs is of its public half, and no error quotes the file.
+pub(crate) fn private_key(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    match SigningKey::parse(&text) {
+        Ok(key) => {
+            let signature = key.sign("galeras-manifest", b"message").unwrap();
+            assert!(signature.is_of("galeras-manifest", b"message"));
+            assert!(!signature.is_of("galeras-manifest", b"another"));
+            assert_eq!(signature.key(), key.public());
+        }
+        Err(error) => {
+            let said = error.to_string();
+            assert!(!said.is_empty());
+            assert!(!text.lines().any(|line| line.len() > 40 && said.contains(line)), "{said}");
+        }
+    }
 }

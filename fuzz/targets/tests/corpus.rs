@@ -39,13 +39,16 @@ macro_rules! each {
 each!(
     python_outline,
     python_measures,
+    python_pattern,
     text_scores,
     codebleu,
     signatures,
+    private_key,
     similarity,
     ngram,
     causal_graph,
     chat_answers,
+    github_answers,
     git_objects,
     git_pack,
     git_pkt_lines,
@@ -61,6 +64,13 @@ each!(
     read_csv,
     read_json,
     read_jsonl,
+    bundle,
+    spending,
+    ratings,
+    exec_output,
+    tokenizer_model,
+    allowed_access,
+    table_filter,
 );
 
 fn check(name: &str) {

@@ -37,6 +37,9 @@ use super::recall::LookArgs;
 use super::signals::watch_signals;
 use crate::plan::Locking;
 
+#[doc(hidden)]
+pub use self::table_filter::condition as table_condition;
+
 #[derive(Args)]
 pub(crate) struct ViewArgs {
     #[command(flatten)]

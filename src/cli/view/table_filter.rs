@@ -19,7 +19,10 @@ pub(super) const OPERATORS: [(&str, &str); 8] = [
 ];
 
 /// The condition of a filter; none if nothing is asked for. The error is for people.
-pub(super) fn condition(
+///
+/// # Errors
+/// If there is no such filter of such a column.
+pub fn condition(
     schema: &Schema,
     name: &str,
     operator: &str,

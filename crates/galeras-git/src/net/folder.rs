@@ -221,7 +221,9 @@ impl Folder {
         let mut temporary = tempfile::NamedTempFile::new_in(self.incoming()).map_err(error)?;
         temporary.write_all(text.as_bytes()).map_err(error)?;
         temporary.as_file().sync_all().map_err(error)?;
-        temporary.persist(file).map_err(|failed| error(failed.error))?;
+        let mut temporary = temporary.into_temp_path();
+        fs::rename(&temporary, file).map_err(error)?;
+        temporary.disable_cleanup(true);
         Ok(())
     }
 }

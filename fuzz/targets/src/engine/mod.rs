@@ -1,5 +1,9 @@
-//! Targets of the engine: what it reads of a workflow, and the files of stores and of users.
+//! Targets of the engine: what it reads of a workflow, the files of stores, of users and of
+//! strangers, and what is typed.
 
+mod bundles;
+mod given;
+mod spending;
 mod sql;
 mod stored;
 mod tables;
@@ -31,6 +35,13 @@ pub(crate) fn targets() -> Vec<Target> {
         target("read_csv", tables::csv),
         target("read_json", tables::json),
         target("read_jsonl", tables::json_lines),
+        target("exec_output", tables::exec_output),
+        target("bundle", bundles::bundle),
+        target("spending", spending::spending),
+        target("ratings", given::ratings),
+        target("tokenizer_model", given::tokenizer_model),
+        target("allowed_access", given::allowed_access),
+        target("table_filter", given::table_filter),
     ]
 }
 

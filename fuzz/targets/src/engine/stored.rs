@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use galeras::digest::Digest;
 use galeras::plan::{LockFile, lock_path};
-use galeras::store::{AnswerJournal, Scrutiny, Store};
+use galeras::store::{AnswerJournal, OutputOrigin, RunRecord, Scrutiny, Store};
 use galeras::table_file::{FileSource, TableFile};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
@@ -32,8 +32,10 @@ pub(crate) fn lock_file(input: &[u8]) {
     }
 }
 
-/// A manifest of the store, and its other records.
+/// A manifest of the store, and its other records. They end in the digest of what is before it: an
+/// input without it gets it, so that what is believed is changed, too.
 pub(crate) fn manifest(input: &[u8]) {
+    let input = &sealed(input);
     let key = Digest::of(b"key");
     let folder = super::folder().join("store");
     let at = |kind: &str, rest: &str| {
@@ -44,6 +46,7 @@ pub(crate) fn manifest(input: &[u8]) {
     at("actions", &format!("{key}.json"));
     at("checks", &format!("{key}.json"));
     at("memo", &format!("{key}/{key}.json"));
+    at("outputs", &format!("{key}/{key}.json"));
     fs::create_dir_all(folder.join("runs")).unwrap();
     fs::write(folder.join("runs/20260101T000000Z-1.json"), input).unwrap();
     super::wait(async {
@@ -63,8 +66,29 @@ pub(crate) fn manifest(input: &[u8]) {
         }
         assert!(store.memo_parts(&key).await.unwrap().sound.is_empty(), "there are no blobs");
         let _ = store.check_result(&key).await;
-        assert!(store.recent_runs(3).await.unwrap().len() <= 1);
+        let runs = store.recent_runs(3).await.unwrap();
+        assert!(runs.len() <= 1);
+        let _ = runs.first().map(RunRecord::settings);
+        for record in store.outputs_of(&key).await.unwrap() {
+            assert_eq!(record.content, key);
+            let pairs = record.origin.to_pairs();
+            assert_eq!(OutputOrigin::from_pairs(&pairs), Some(record.origin));
+        }
     });
+}
+
+/// A JSON object with the digest of what is before it, as the store writes it.
+fn sealed(input: &[u8]) -> Vec<u8> {
+    if input.windows(11).any(|part| part == b"\"integrity\"") {
+        return input.to_vec();
+    }
+    let mut bytes = input.trim_ascii_end().to_vec();
+    if bytes.ends_with(b"\n}") {
+        bytes.truncate(bytes.len() - 2);
+    }
+    let digest = blake3::hash(&bytes).to_hex();
+    bytes.extend_from_slice(format!(",\n  \"integrity\": \"{digest}\"\n}}\n").as_bytes());
+    bytes
 }
 
 /// A journal of answers: what cannot be read takes nothing else with it, and it goes on.

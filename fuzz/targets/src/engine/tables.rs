@@ -1,4 +1,5 @@
-//! Files of users, through the operator `read`: planned, opened and read to their end.
+//! Files of users, through the operator `read`: planned, opened and read to their end. What a program
+//! prints, through `exec`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,12 +31,33 @@ fn read(suffix: &str, input: &[u8]) {
     std::fs::write(folder.join(format!("data.{suffix}")), input).unwrap();
     let text =
         format!("galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ path: data.{suffix} }}\n");
+    computed(&folder, &text, 1);
+}
+
+/// Lines of JSON, or an Arrow stream, or a Parquet file, that a program prints.
+pub(crate) fn exec_output(input: &[u8]) {
+    let folder = super::folder();
+    std::fs::write(folder.join("printed"), input).unwrap();
+    let format = match input {
+        [b'P', b'A', b'R', b'1', ..] => "parquet",
+        [0xff, ..] => "arrow",
+        _ => "jsonl",
+    };
+    let text = format!(
+        "galeras: 1\nsteps:\n  data:\n    op: exec\n    with:\n      command: cat printed\n      \
+         format: {format}\n      output: {{ id: utf8!, x: int64, y: float64, names: list<utf8> }}\n"
+    );
+    computed(&folder, &text, 0);
+}
+
+/// Computes the step `data` of a workflow, which reads so many files.
+fn computed(folder: &Path, text: &str, files: usize) {
     super::wait(async {
-        let Some(plan) = super::planned(&folder, &text).await else { return };
+        let Some(plan) = super::planned(folder, text).await else { return };
         let step = &plan.step("data").expect("it was planned").step;
-        assert_eq!(step.side_files().unwrap().len(), 1);
-        let Lowering::Table(table) = step.lowering() else { panic!("`read` gives a table") };
-        let cx = context(&folder);
+        assert_eq!(step.side_files().unwrap().len(), files);
+        let Lowering::Table(table) = step.lowering() else { panic!("it gives a table") };
+        let cx = context(folder);
         // A library that gives up is an error, as it is for the program.
         let Ok(Ok(ports)) = guarded(table.lower(&cx, BTreeMap::new())).await else { return };
         let declared = step.ports();
