@@ -395,7 +395,7 @@ impl Runner {
     fn written_ports(&self, i: usize) -> HashSet<&str> {
         if self.options.outputs.is_none() {
             return HashSet::new();
-        } else if self.plan.report.path.is_some() && self.options.select.is_none() {
+        } else if self.plan.report.file.is_some() && self.options.select.is_none() {
             return self.plan.steps[i].step.ports().iter().map(|port| port.name).collect();
         }
         let tables = self.plan.outputs.iter().flat_map(|output| &output.input.tables);
