@@ -134,8 +134,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         run: record.id.clone(),
         steps: steps.map(|(step, _)| step.name.clone()).collect(),
     });
-    // Whoever writes there says what is wrong.
-    let _ = create_private(&runner.plan.downloads);
+    let _ = create_private(&runner.plan.downloads); // Whoever writes there says what is wrong.
     // What killed runs left goes while the steps run; it may be large.
     let swept = tokio::task::spawn_blocking(sweep);
     let _freed = give_back(runner.options.resources.memory);
@@ -393,9 +392,8 @@ impl Runner {
 
     /// The ports of a step that outputs are written from. A report may show every table.
     fn written_ports(&self, i: usize) -> HashSet<&str> {
-        if self.options.outputs.is_none() {
-            return HashSet::new();
-        } else if self.plan.report.file.is_some() && self.options.select.is_none() {
+        let Some(_) = &self.options.outputs else { return HashSet::new() };
+        if self.plan.report.file.is_some() && self.options.select.is_none() {
             return self.plan.steps[i].step.ports().iter().map(|port| port.name).collect();
         }
         let tables = self.plan.outputs.iter().flat_map(|output| &output.input.tables);
