@@ -269,7 +269,10 @@ impl Bundler<'_> {
     pub fn pack(&self, folder: &Path, record: &BundleRecord, to: &File) -> Result<u64, ShareError> {
         let text = serde_json::to_string_pretty(record).unwrap_or_default();
         write_text(&folder.join(BUNDLE_RECORD), &(text + "\n"))?;
-        write_text(&folder.join("README.md"), &readme(record, folder.join(REPORT).is_file()))?;
+        let report = folder.join(REPORT);
+        let has_report = report.try_exists();
+        let has_report = has_report.map_err(|error| ShareError::of("read", &report, error))?;
+        write_text(&folder.join("README.md"), &readme(record, has_report))?;
         let mut files = self.files(folder)?;
         let mut sizes = BTreeMap::new();
         for (name, path) in &files {
