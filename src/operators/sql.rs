@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
@@ -134,6 +134,7 @@ impl Operator for SqlOperator {
             // CASE, the written query knows the first.
             let types = plan.schema().fields().iter().map(|f| f.data_type());
             let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
+                let computed = held(f.data_type(), computed);
                 let nullable = f.is_nullable() || f.data_type() != computed;
                 Field::new(f.name(), stored_type(computed), nullable)
                     .with_metadata(f.metadata().clone())
@@ -158,6 +159,16 @@ impl Operator for SqlOperator {
             Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
                 as Box<dyn BoundStep>)
         })
+    }
+}
+
+/// The type of a column that was written with one type and is computed with another. Signed and
+/// unsigned whole numbers meet as decimals without a fraction, which are stored as what is written;
+/// one that does not fit is an error.
+fn held<'a>(written: &'a DataType, computed: &'a DataType) -> &'a DataType {
+    match computed {
+        DataType::Decimal128(_, 0) if written.is_integer() => written,
+        _ => computed,
     }
 }
 

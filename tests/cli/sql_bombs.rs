@@ -95,6 +95,19 @@ fn values_of_two_types_become_one_that_holds_both_or_an_error() {
         query_of("SELECT id, CASE WHEN x > 1 THEN 1 WHEN x = 1 THEN 'a' END AS v FROM input");
     cases.run_ok(&[]);
     assert!(table(&cases).contains(r#""id":"a","v":"a""#), "{}", table(&cases));
+    let fractions = query_of("SELECT id, x AS v FROM input UNION ALL SELECT 'c', 1.5");
+    fractions.run_ok(&[]);
+    assert!(table(&fractions).contains(r#""id":"c","v":1.5"#), "{}", table(&fractions));
+    let signs = |big: &str| {
+        query_of(&format!(
+            "SELECT id, x AS v FROM input UNION ALL SELECT 'c', CAST({big} AS BIGINT UNSIGNED)"
+        ))
+    };
+    let small = signs("7");
+    small.run_ok(&[]);
+    assert!(table(&small).contains(r#""id":"c","v":7"#), "{}", table(&small));
+    let large = signs("18446744073709551615").run(&["run", "w.yaml"]).exits(1);
+    assert!(large.stderr.contains("18446744073709551615"), "{large}");
     let cases = query_of("SELECT id, CASE WHEN x > 1 THEN x ELSE 'small' END AS v FROM input");
     cases.run_ok(&[]);
     assert!(table(&cases).contains(r#""v":"small""#), "{}", table(&cases));
