@@ -16,7 +16,10 @@ fn project(step: &str, sql: &str) -> Project {
 }
 
 fn check_of(sql: &str) -> Project {
-    project("validate\n    from: data\n    with:\n      rules:\n      - name: r\n        check", sql)
+    project(
+        "validate\n    from: data\n    with:\n      rules:\n      - name: r\n        check",
+        sql,
+    )
 }
 
 fn query_of(sql: &str) -> Project {
@@ -37,8 +40,7 @@ fn a_large_result_is_looked_at_for_nothing_and_not_made() {
         let checked = check_of(ask);
         for verb in ["check", "plan", "explain"] {
             let step = if verb == "explain" { &["out"][..] } else { &[] };
-            let (exit, said, most) =
-                measured(&checked, &[&[verb, "w.yaml"][..], step].concat());
+            let (exit, said, most) = measured(&checked, &[&[verb, "w.yaml"][..], step].concat());
             assert_eq!(exit, Some(0), "{verb} {ask}: {said}");
             assert!(most < 400, "{verb} {ask}: {most} MiB");
         }
