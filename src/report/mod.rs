@@ -9,6 +9,7 @@
 mod bars;
 mod cell;
 mod column_stats;
+mod csv_lines;
 mod diagram;
 mod format;
 mod graph;

@@ -4,20 +4,20 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::csv;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json;
 
 use super::cell::{as_json_text, failed};
+use super::csv_lines::{write_header, write_rows};
 use super::format::TableFormat;
 use crate::session::check_times;
 
 /// Writes batches to a file or a pipe as they come.
 ///
 /// JSON: one object per line, alone or in an array, with every column and explicit nulls. CSV: a header even for
-/// no rows, nested columns as JSON text; a null and an empty text are both an empty field,
-/// because CSV cannot tell them apart. Numbers are written with all their digits; NaN and
+/// no rows, nested columns as JSON text; an empty text is an empty field in quotes, a null one
+/// without. Numbers are written with all their digits; NaN and
 /// infinities are null in JSON, which cannot write them either.
 pub struct TableWriter<W: Write> {
     schema: SchemaRef,
@@ -28,7 +28,7 @@ pub struct TableWriter<W: Write> {
 enum FormatWriter<W: Write> {
     Json(json::LineDelimitedWriter<W>),
     JsonArray(json::Writer<W, RowPerLine>),
-    Csv(Box<csv::Writer<W>>),
+    Csv(W),
 }
 
 /// An array whose rows are on lines of their own, so that a change of a row is a change of a line.
@@ -62,10 +62,11 @@ impl<W: Write> TableWriter<W> {
                 FormatWriter::JsonArray(builder.build(out))
             }
             TableFormat::Csv => {
-                let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
-                let header = RecordBatch::new_empty(flat_schema(&schema));
-                writer.write(&header).map_err(|e| failed(&e))?;
-                FormatWriter::Csv(Box::new(writer))
+                let names: Vec<&str> =
+                    schema.fields().iter().map(|field| field.name().as_str()).collect();
+                let mut out = out;
+                write_header(&mut out, &names)?;
+                FormatWriter::Csv(out)
             }
         };
         Ok(Self { schema, inner, broken: false })
@@ -77,7 +78,11 @@ impl<W: Write> TableWriter<W> {
         let written = match &mut self.inner {
             FormatWriter::Json(writer) => writer.write(batch),
             FormatWriter::JsonArray(writer) => writer.write(batch),
-            FormatWriter::Csv(writer) => writer.write(&flatten(batch)?),
+            FormatWriter::Csv(out) => {
+                let written = write_rows(out, &flatten(batch)?);
+                self.broken |= written.is_err();
+                return written;
+            }
         };
         self.broken |= written.is_err();
         written.map_err(|e| failed(&e))
@@ -87,7 +92,6 @@ impl<W: Write> TableWriter<W> {
     /// failed.
     pub fn finish(self) -> io::Result<W> {
         if self.broken {
-            // Arrow's CSV writer panics if what is left in its buffer cannot be written.
             return Err(io::Error::other("the table is incomplete: a write failed"));
         }
         let mut out = match self.inner {
@@ -99,7 +103,7 @@ impl<W: Write> TableWriter<W> {
                 writer.finish().map_err(|e| failed(&e))?;
                 writer.into_inner()
             }
-            FormatWriter::Csv(writer) => writer.into_inner(),
+            FormatWriter::Csv(out) => out,
         };
         out.flush()?;
         Ok(out)

@@ -116,6 +116,7 @@ mod quickstart;
 mod read_files;
 mod read_hostile;
 mod read_pandas;
+mod read_types;
 mod regress_columns;
 mod regress_design;
 mod regress_effect_sizes;

@@ -1,18 +1,20 @@
 //! The formats of a file: what tells them apart, what is wrong with a file, how it is opened.
 
-use std::collections::{BTreeMap, HashSet};
-use std::io::Read as _;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use arrow::datatypes::Schema;
 use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
-use datafusion::prelude::{CsvReadOptions, JsonReadOptions, ParquetReadOptions};
+use datafusion::prelude::{JsonReadOptions, ParquetReadOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::csv_table::{csv_schema, csv_table};
+use super::declared::{DeclaredTypes, with_declared};
+use super::json_values::{check_values, has_floats};
 use super::{json_scan, pandas};
-use crate::session::{MAX_COLUMNS, check_parquet, check_rows, too_many_columns, two_columns};
+use crate::session::{check_parquet, check_rows};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -40,7 +42,9 @@ impl std::fmt::Display for FileFormat {
 
 impl FileFormat {
     pub(super) fn of_suffix(name: &str) -> Option<Self> {
-        let name = name.split(['?', '#']).next().unwrap_or(name);
+        // What follows in an address; in the name of a file these are characters like others.
+        let address = name.starts_with("http://") || name.starts_with("https://");
+        let name = name.split(['?', '#']).next().filter(|_| address).unwrap_or(name);
         match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
             "parquet" | "pq" => Some(Self::Parquet),
             "jsonl" | "ndjson" => Some(Self::Jsonl),
@@ -52,8 +56,8 @@ impl FileFormat {
 }
 
 /// Finds what the readers below pass over or fall over: a list that does not end, or does not
-/// end the file, a quote that is never closed, two columns of one name, too many columns, values
-/// nested too deep, and Parquet that says what cannot be.
+/// end the file, an object with two equal keys, values nested too deep, and Parquet that says what
+/// cannot be.
 pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
     let open = || std::fs::File::open(file).map_err(|e| e.to_string());
     let buffered = || Ok::<_, String>(std::io::BufReader::with_capacity(1 << 16, open()?));
@@ -62,30 +66,14 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
             // Rows in a list, or columns in an object.
             json_scan::scan(buffered()?, 2)?;
             if pandas::is_object(file) {
-                return pandas::read(file).map(drop);
+                return Ok(());
             }
             let rows: Vec<IgnoredRow> = serde_json::from_reader(buffered()?)
                 .map_err(|e| format!("not a JSON list: {e}"))?;
             if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
         }
-        FileFormat::Csv => {
-            let mut reader = open()?;
-            let mut buffer = vec![0; 1 << 16];
-            let (mut quotes, mut empty) = (0_u64, true);
-            loop {
-                let n = reader.read(&mut buffer).map_err(|e| e.to_string())?;
-                if n == 0 {
-                    break;
-                }
-                empty = false;
-                quotes += buffer[..n].iter().filter(|b| **b == b'"').count() as u64;
-            }
-            match (empty, quotes % 2) {
-                (true, _) => Err("the file is empty".into()),
-                (_, 1) => Err("a quoted value is never closed".into()),
-                _ => check_header(open()?),
-            }
-        }
+        // Whoever asks for the schema reads all of it.
+        FileFormat::Csv => Ok(()),
         FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
         FileFormat::Parquet => check_parquet(file),
     }
@@ -99,44 +87,19 @@ pub(super) fn check_before_rows(file: &Path, format: FileFormat) -> Result<(), S
     }
 }
 
-/// The most bytes of the line with the names of columns.
-const MAX_HEADER_BYTES: u64 = 64 << 20;
-
-/// Two columns of one name would be merged into one.
-fn check_header(file: std::fs::File) -> Result<(), String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(file.take(MAX_HEADER_BYTES));
-    let mut header = csv::ByteRecord::new();
-    reader.read_byte_record(&mut header).map_err(|e| e.to_string())?;
-    if header.len() > MAX_COLUMNS {
-        return Err(too_many_columns(header.len()));
-    }
-    let mut names = HashSet::new();
-    match header.iter().find(|name| !names.insert(*name)) {
-        Some(twice) => Err(two_columns(&String::from_utf8_lossy(twice))),
-        None => Ok(()),
-    }
-}
-
 /// A JSON object whose values do not matter.
 type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
 
-/// The schema of a file of comma-separated values, inferred from all of it. (DataFusion infers it
-/// from pieces that end at line feeds, also at those within quotes.)
-fn csv_schema(file: &Path) -> Result<Schema, datafusion::error::DataFusionError> {
-    let reader = std::io::BufReader::new(std::fs::File::open(file)?);
-    let format = arrow::csv::reader::Format::default().with_header(true);
-    Ok(format.infer_schema(reader, None)?.0)
-}
-
-/// Opens the file with its schema inferred from all of it.
+/// The file with its types: the declared ones, and what is inferred from all of it.
+///
+/// # Errors
+/// What is wrong with the file.
 pub(super) async fn open(
     session: &SessionContext,
     file: &Path,
     format: FileFormat,
-) -> Result<DataFrame, datafusion::error::DataFusionError> {
+    declared: &DeclaredTypes,
+) -> Result<DataFrame, DataFusionError> {
     let path = file.to_string_lossy();
     let path = path.as_ref();
     // A fetched file has no suffix; the format is known by now.
@@ -147,18 +110,11 @@ pub(super) async fn open(
             session.read_parquet(path, options).await
         }
         FileFormat::Csv => {
-            let schema = csv_schema(file)?;
-            let options = CsvReadOptions {
-                schema: Some(&schema),
-                file_extension: &suffix,
-                newlines_in_values: true,
-                ..Default::default()
-            };
-            session.read_csv(path, options).await
+            let schema = csv_schema(file, declared).map_err(DataFusionError::Execution)?;
+            session.read_table(csv_table(file, schema)?)
         }
         FileFormat::Json if pandas::is_object(file) => {
-            let failed = datafusion::error::DataFusionError::Execution;
-            session.read_batch(pandas::read(file).map_err(failed)?)
+            session.read_batch(pandas::read(file, declared).map_err(DataFusionError::Execution)?)
         }
         FileFormat::Jsonl | FileFormat::Json => {
             let options = JsonReadOptions {
@@ -167,7 +123,23 @@ pub(super) async fn open(
                 newline_delimited: format == FileFormat::Jsonl,
                 ..Default::default()
             };
-            session.read_json(path, options).await
+            let lines = format == FileFormat::Jsonl;
+            let check = || check_values(file, lines, declared).map_err(DataFusionError::Execution);
+            let inferred = match session.read_json(path, options.clone()).await {
+                Ok(inferred) => inferred,
+                // The reader says what is wrong, but counts lines anew for each.
+                Err(error) => return check().and(Err(error)),
+            };
+            let schema = inferred.schema().as_arrow();
+            if declared.is_empty() {
+                if has_floats(schema) {
+                    check()?;
+                }
+                return Ok(inferred);
+            }
+            check()?;
+            let schema = with_declared(schema, declared);
+            session.read_json(path, JsonReadOptions { schema: Some(&schema), ..options }).await
         }
     }
 }

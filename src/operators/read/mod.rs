@@ -1,9 +1,15 @@
 //! `read`: a table from a file or a URL.
 
+mod csv_rows;
+mod csv_table;
+mod csv_values;
+mod declared;
 mod fetch;
 mod formats;
 mod json_scan;
+mod json_values;
 mod pandas;
+mod types;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -19,8 +25,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use self::declared::DeclaredTypes;
 use self::fetch::fetch;
 use self::formats::{FileFormat, check_before_rows, check_whole, open};
+use self::types::{check_storable, declared_types};
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::functions::{RowId, call};
@@ -53,6 +61,11 @@ struct Args {
     /// New names for columns: name in the file -> name in the table.
     #[serde(default)]
     columns: Map<String, Value>,
+    /// The types of columns of CSV and JSON, in place of those that are inferred: the column (by its
+    /// new name) -> its type as in a `schema:` contract (`utf8`, `int64`, `float64`, `bool`,
+    /// `date`, `timestamp` …). With `!`, a value is never missing.
+    #[serde(default)]
+    types: Map<String, Value>,
     /// The columns (by their new names) that identify a row, from which `id` is derived if the
     /// file has none; all columns if absent.
     #[serde(default)]
@@ -80,9 +93,21 @@ const DOC: &str = r#"Read a table from a file or a URL.
 
 ## What it does
 Reads Parquet, JSON lines, CSV (with a header line), a JSON list of objects, or a JSON object of
-columns as `pandas.DataFrame.to_json` writes it (row labels become the column `index`). Types of
-JSON and CSV columns are inferred from the whole file. `columns` renames columns. `position` adds
-a column with the position of a row, for files in which rows belong together by their order.
+columns as `pandas.DataFrame.to_json` writes it (row labels become the column `index`). `columns`
+renames columns. `position` adds a column with the position of a row, for files in which rows belong
+together by their order.
+
+`types` says which types columns of CSV and JSON have, by their new names. A value that does not fit
+is an error that names the line and the column; a JSON number is no text. The types of other columns
+are inferred from the whole file. In CSV, a column has another type than text only if each of its
+values is written so: as a whole number of 64 bits, a number, `true` or `false`, a day (`2024-02-29`)
+or a moment. `007`, `1e400`, `12e45` (an exponent has one digit in front of it, or a fraction) and
+`2020-02-30` make their column text. A whole number among fractions whose digits a float would lose
+is an error.
+
+In CSV, a value in quotes that is empty (`""`) is the empty text, and an empty one without quotes is
+null. Programs that quote everything write nulls as `""`, too: in a column that is not text, `""` is
+null. An empty line is no row, but in a file of one column it is a row with a null.
 
 If the table has no column `id`, one is added: 32 hexadecimal digits of BLAKE3 over the `key`
 columns, or over all columns. Ids must be unique.
@@ -100,7 +125,7 @@ can name a copy of the file.
 ```yaml
 data:
   op: read
-  with: { path: data.csv, columns: { source: code }, key: [code] }
+  with: { path: data.csv, columns: { source: code }, types: { code: utf8 }, key: [code] }
 ```
 
 ## Cost and reuse
@@ -109,7 +134,7 @@ Reads the file as a whole whenever its content has changed.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "read",
-    version: 2,
+    version: 3,
     grain: Grain::of::<BoundRead, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::None,
@@ -172,10 +197,12 @@ impl Operator for ReadOperator {
                     ArgError::new(at, Code::UnknownFormat, format!("`{name}` has no known suffix"));
                 return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
             };
+            let declared = declared_types(&args.types, &args.columns, format)?;
             let sound = async {
                 check_whole(&file, format)?;
-                let raw = open(&cx.session, &file, format).await;
-                raw.map_err(|e| crate::operator::plain_message(&e))
+                let raw = open(&cx.session, &file, format, &declared).await;
+                let raw = raw.map_err(|e| crate::operator::plain_message(&e))?;
+                check_storable(raw.schema().as_arrow()).map(|()| raw)
             };
             let raw = guarded(sound).await.unwrap_or_else(|panic| {
                 Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
@@ -189,6 +216,7 @@ impl Operator for ReadOperator {
                 name,
                 file,
                 format,
+                declared,
                 names: Vec::new(),
                 positioned: false,
                 ports: Vec::new(),
@@ -205,6 +233,7 @@ struct BoundRead {
     name: String,
     file: PathBuf,
     format: FileFormat,
+    declared: DeclaredTypes,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
     /// Whether a column of positions is added.
@@ -243,6 +272,10 @@ impl BoundRead {
             let column = Field::new(&new, stored_type(field.data_type()), field.is_nullable());
             self.names.push((field.name().clone(), new));
             fields.push(Arc::new(column));
+        }
+        for name in self.args.types.keys().filter(|name| !names.contains(*name)) {
+            let known = fields.iter().map(|f| f.name().as_str());
+            errors.push(ArgError::unknown_column(format!("types.{name}"), name, known));
         }
         if let Some(position) = &self.args.position {
             for (at, name) in position.within.iter().enumerate() {
@@ -292,6 +325,9 @@ impl BoundStep for BoundRead {
         });
         if let Some(position) = &self.args.position {
             args["position"] = json!(position);
+        }
+        if !self.args.types.is_empty() {
+            args["types"] = json!(self.args.types);
         }
         args
     }
@@ -355,7 +391,7 @@ impl TableStep for BoundRead {
             let position = self.args.position.as_ref().filter(|_| self.positioned);
             let session =
                 if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
-            let raw = open(&session, &self.file, self.format).await?;
+            let raw = open(&session, &self.file, self.format, &self.declared).await?;
             let mut columns: Vec<Expr> =
                 self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
             let mut renamed = raw.select(columns.clone())?;

@@ -11,6 +11,9 @@ use arrow::json::ReaderBuilder;
 use arrow::json::reader::infer_json_schema;
 use serde_json::{Map, Value};
 
+use super::declared::{DeclaredTypes, with_declared};
+use super::json_values::{check_reader, has_floats};
+
 /// The column with the labels of rows.
 const INDEX: &str = "index";
 
@@ -37,14 +40,19 @@ pub(super) fn is_object(file: &Path) -> bool {
 
 /// Reads the file: its columns, and `index` with the labels of rows if no column has that name.
 /// Rows keep the order of the first column.
-pub(super) fn read(file: &Path) -> Result<RecordBatch, String> {
+pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch, String> {
     check_size(file, MAX_BYTES, MAX_VALUES)?;
     let reader = BufReader::new(File::open(file).map_err(|e| e.to_string())?);
     let columns: Map<String, Value> = serde_json::from_reader(reader)
         .map_err(|e| format!("not a JSON list, nor an object of columns: {e}"))?;
     let (lines, rows) = lines(columns)?;
     let (schema, _) = infer_json_schema(lines.as_slice(), None).map_err(|e| e.to_string())?;
-    let schema = Arc::new(schema);
+    if has_floats(&schema) || !declared.is_empty() {
+        // A line of these is a row of the file.
+        check_reader(lines.as_slice(), true, declared)
+            .map_err(|why| why.replacen("line ", "row ", 1))?;
+    }
+    let schema = Arc::new(with_declared(&schema, declared));
     let mut batches = ReaderBuilder::new(Arc::clone(&schema))
         .with_batch_size(rows)
         .build(lines.as_slice())
@@ -141,7 +149,7 @@ mod tests {
     fn read_text(text: &str) -> Result<RecordBatch, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        read(file.path())
+        read(file.path(), &DeclaredTypes::new())
     }
 
     #[test]

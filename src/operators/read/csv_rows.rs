@@ -1,0 +1,248 @@
+//! The rows of a file of comma-separated values: each value with whether it stands in quotes, each
+//! row with its line. An empty text is told from nothing by its quotes alone, and no reader of the
+//! libraries says whether there were any.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+/// One row.
+#[derive(Default)]
+pub(super) struct CsvRow {
+    /// The values, each with a comma behind it, so that bytes of two never make one character.
+    bytes: Vec<u8>,
+    /// Where each value begins and ends, and whether it stands in quotes.
+    values: Vec<(usize, usize, bool)>,
+    /// The line in which it begins, from 1.
+    pub(super) line: u64,
+}
+
+impl CsvRow {
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Nothing but the end of a line.
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self.values.as_slice(), [(0, 0, false)])
+    }
+
+    /// The values; none is one that is empty and has no quotes.
+    pub(super) fn values(&self) -> impl Iterator<Item = Option<&str>> {
+        self.values.iter().map(|(start, end, quoted)| {
+            let bytes = self.bytes.get(*start..*end).unwrap_or_default();
+            // They were looked at when the row was read.
+            let text = std::str::from_utf8(bytes).unwrap_or_default();
+            (*quoted || !text.is_empty()).then_some(text)
+        })
+    }
+
+    fn end_value(&mut self, quoted: bool) {
+        let start = self.values.last().map_or(0, |(_, end, _)| end + 1);
+        self.values.push((start, self.bytes.len(), quoted));
+        self.bytes.push(b',');
+    }
+}
+
+/// The rows of a file, one after another.
+pub(super) struct CsvRows {
+    reader: Box<dyn BufRead + Send>,
+    line: u64,
+    /// A carriage return ended the row before: a line feed behind it is a part of it.
+    returned: bool,
+}
+
+/// Where in a value the reader is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    Plain,
+    Quoted,
+    /// Behind a quote that ends the value, unless another follows.
+    Closed,
+}
+
+impl CsvRows {
+    pub(super) fn open(file: &Path) -> Result<Self, String> {
+        let file = File::open(file).map_err(|e| e.to_string())?;
+        Self::new(BufReader::with_capacity(1 << 16, file))
+    }
+
+    fn new(mut reader: impl BufRead + Send + 'static) -> Result<Self, String> {
+        // The mark of byte order with which programs of Windows begin.
+        let mut head = Vec::new();
+        (&mut reader).take(3).read_to_end(&mut head).map_err(|e| e.to_string())?;
+        if head == b"\xef\xbb\xbf" {
+            head.clear();
+        }
+        let reader = Box::new(Cursor::new(head).chain(reader));
+        Ok(Self { reader, line: 1, returned: false })
+    }
+
+    /// Reads the next row; false if there is none.
+    ///
+    /// # Errors
+    /// In words, with the line.
+    pub(super) fn next(&mut self, row: &mut CsvRow) -> Result<bool, String> {
+        row.bytes.clear();
+        row.values.clear();
+        row.line = self.line;
+        let (mut place, mut begun, mut opened) = (Place::Start, false, self.line);
+        loop {
+            let bytes = self.reader.fill_buf().map_err(|e| e.to_string())?;
+            if bytes.is_empty() {
+                if place == Place::Quoted {
+                    return Err(format!("line {opened}: a quoted value is never closed"));
+                }
+                if begun {
+                    row.end_value(place == Place::Closed);
+                    checked(row)?;
+                }
+                return Ok(begun);
+            }
+            let mut at = 0;
+            let mut ended = false;
+            while let Some(byte) = bytes.get(at).copied() {
+                if std::mem::take(&mut self.returned) && byte == b'\n' {
+                    at += 1;
+                    continue;
+                }
+                let rest = bytes.get(at..).unwrap_or_default();
+                match place {
+                    Place::Quoted => {
+                        let run = rest.iter().position(|b| *b == b'"').unwrap_or(rest.len());
+                        let text = rest.get(..run).unwrap_or_default();
+                        self.line += text.iter().filter(|b| **b == b'\n').count() as u64;
+                        row.bytes.extend_from_slice(text);
+                        at += run;
+                        if run < rest.len() {
+                            place = Place::Closed;
+                            at += 1;
+                        }
+                        continue;
+                    }
+                    Place::Plain => {
+                        let end = |b: &u8| matches!(b, b',' | b'\n' | b'\r');
+                        let run = rest.iter().position(end).unwrap_or(rest.len());
+                        row.bytes.extend_from_slice(rest.get(..run).unwrap_or_default());
+                        at += run;
+                        if run > 0 {
+                            continue;
+                        }
+                    }
+                    Place::Start | Place::Closed => {}
+                }
+                at += 1;
+                match (byte, place) {
+                    (b',', _) => {
+                        row.end_value(place == Place::Closed);
+                        place = Place::Start;
+                    }
+                    (b'\n' | b'\r', _) => {
+                        row.end_value(place == Place::Closed);
+                        self.line += 1;
+                        self.returned = byte == b'\r';
+                        ended = true;
+                        break;
+                    }
+                    (b'"', Place::Start) => (place, opened) = (Place::Quoted, self.line),
+                    (b'"', Place::Closed) => {
+                        row.bytes.push(b'"');
+                        place = Place::Quoted;
+                    }
+                    (_, Place::Closed) => {
+                        return Err(format!(
+                            "line {}: something follows the quote that ends a value; a quote \
+                             within a quoted value is written twice",
+                            self.line
+                        ));
+                    }
+                    _ => {
+                        row.bytes.push(byte);
+                        place = Place::Plain;
+                    }
+                }
+                begun = true;
+            }
+            self.reader.consume(at);
+            if ended {
+                checked(row)?;
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// The most bytes of a row: those of a text that a column of texts can hold.
+const MAX_ROW_BYTES: usize = i32::MAX as usize / 2;
+
+fn checked(row: &CsvRow) -> Result<(), String> {
+    if row.bytes.len() > MAX_ROW_BYTES {
+        return Err(format!("line {}: the row has more than 1 GiB", row.line));
+    }
+    match std::str::from_utf8(&row.bytes) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("line {}: the row is not UTF-8", row.line)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    type Row = (u64, Vec<Option<String>>);
+
+    fn of(text: &str) -> Result<Vec<Row>, String> {
+        let all = |size: usize| {
+            let text = Cursor::new(text.as_bytes().to_vec());
+            let mut rows = CsvRows::new(BufReader::with_capacity(size, text))?;
+            let (mut row, mut all) = (CsvRow::default(), Vec::new());
+            while rows.next(&mut row)? {
+                all.push((row.line, row.values().map(|v| v.map(str::to_owned)).collect()));
+            }
+            Ok(all)
+        };
+        let whole = all(1 << 16);
+        for size in [1, 2, 5] {
+            assert_eq!(all(size), whole, "in pieces of {size} bytes");
+        }
+        whole
+    }
+
+    fn row(line: u64, values: &[Option<&str>]) -> Row {
+        (line, values.iter().map(|v| v.map(str::to_owned)).collect())
+    }
+
+    #[test]
+    fn an_empty_text_is_not_nothing() {
+        let rows = of("a,b\n\"\",\n,\"\"\n\"x\"\"\",5\" y").unwrap();
+        assert_eq!(rows[1], row(2, &[Some(""), None]));
+        assert_eq!(rows[2], row(3, &[None, Some("")]));
+        assert_eq!(rows[3], row(4, &[Some("x\""), Some("5\" y")]));
+    }
+
+    #[test]
+    fn lines_are_counted_within_quotes_and_of_every_kind() {
+        let rows = of("\u{feff}a\r\n\"1\n\n2\"\r3\n\n\"\"\n").unwrap();
+        let wanted = [
+            row(1, &[Some("a")]),
+            row(2, &[Some("1\n\n2")]),
+            row(5, &[Some("3")]),
+            row(6, &[None]),
+            row(7, &[Some("")]),
+        ];
+        assert_eq!(rows, wanted);
+        assert_eq!(of("").unwrap(), []);
+    }
+
+    #[test]
+    fn quotes_that_mean_nothing_are_refused_with_their_line() {
+        assert_eq!(of("a\n1\n\"x\ny\n").unwrap_err(), "line 3: a quoted value is never closed");
+        assert!(of("a\n\"x\"y\n").unwrap_err().starts_with("line 2: something follows"));
+    }
+}

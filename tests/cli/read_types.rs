@@ -1,0 +1,112 @@
+//! `read`: which types columns have, declared or inferred, and that no value is altered in silence.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use serde_json::json;
+
+use crate::harness::Project;
+
+fn project(file: &str, content: impl AsRef<[u8]>, more: &str) -> Project {
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: '{file}'{more} }} }}\n"
+    ));
+    project.write(file, content);
+    project
+}
+
+/// Refused before anything runs, with these words in the message.
+#[track_caller]
+fn refuses(file: &str, content: impl AsRef<[u8]>, more: &str, words: &[&str]) {
+    let outcome = project(file, content, more).run(&["check", "w.yaml"]).exits(2);
+    let flat = outcome.stderr.replace('│', " ");
+    let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in words {
+        assert!(flat.contains(word), "{word:?} in {flat}");
+    }
+}
+
+#[test]
+fn read_takes_values_as_the_types_that_are_declared() {
+    let types = ", columns: { n: code }, types: { code: utf8, x: float64 }";
+    let rows =
+        [json!({"id": "a", "code": "7", "x": 1.0}), json!({"id": "b", "code": "8", "x": 2.0})];
+    for (file, text) in [
+        ("d.csv", "id,n,x\na,7,1\nb,8,2\n"),
+        ("d.jsonl", "{\"id\":\"a\",\"n\":\"7\",\"x\":1}\n{\"id\":\"b\",\"n\":\"8\",\"x\":2}\n"),
+        ("d.json", "[{\"id\":\"a\",\"n\":\"7\",\"x\":1},{\"id\":\"b\",\"n\":\"8\",\"x\":2}]"),
+    ] {
+        let project = project(file, text, types);
+        project.run_ok(&[]);
+        assert_eq!(project.rows("data"), rows, "{file}");
+    }
+}
+
+#[test]
+fn read_names_the_value_that_does_not_fit() {
+    let csv = "id,day\na,2020-02-28\nb,2020-02-29\nc,2020-02-30\n";
+    refuses(
+        "d.csv",
+        csv,
+        ", types: { day: date }",
+        &["`d.csv`: line 4: the column `day` is `2020-02-30`"],
+    );
+    let lines = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":1.5}\n";
+    refuses(
+        "d.jsonl",
+        lines,
+        ", types: { n: int64 }",
+        &["line 2: the column `n` is `1.5`, not int64"],
+    );
+    refuses("d.csv", csv, ", types: { dya: date }", &["no column `dya`", "did you mean `day`"]);
+    refuses("d.csv", csv, ", types: { day: 'list<utf8>' }", &["no values of the type"]);
+}
+
+#[test]
+fn read_infers_nothing_that_would_lose_what_is_written() {
+    let csv = "id,sha,zip,big\na,1234567,7,1\nb,12e4567,\"007\",1e400\n";
+    let project = project("d.csv", csv, "");
+    project.run_ok(&[]);
+    assert_eq!(
+        project.rows("data")[1],
+        json!({"id": "b", "sha": "12e4567", "zip": "007", "big": "1e400"})
+    );
+    let words = ["line 2: the column `x` has fractions", "9007199254740993"];
+    refuses("d.csv", "id,x\na,9007199254740993\nb,1.5\n", "", &words);
+    let lines = "{\"id\":\"a\",\"x\":1.5}\n{\"id\":\"b\",\"x\":9007199254740993}\n";
+    refuses("d.jsonl", lines, "", &["line 2: the column `x` has fractions"]);
+}
+
+#[test]
+fn read_gives_empty_texts_and_nulls_back_as_they_were_written() {
+    let project = project("d.jsonl", "{\"id\":\"a\",\"s\":\"\"}\n{\"id\":\"b\",\"s\":null}\n", "");
+    let more = "outputs:\n  o: { from: data, path: o.csv }\n";
+    project.write("w.yaml", format!("{}{more}", project.read("w.yaml")));
+    let first = project.run_ok(&[]).step("data")["digest"].clone();
+    assert_eq!(project.read("o.csv"), "id,s\na,\"\"\nb,\n");
+    project.write("w.yaml", "galeras: 1\nsteps:\n  data: { op: read, with: { path: o.csv } }\n");
+    assert_eq!(project.run_ok(&[]).step("data")["digest"], first);
+}
+
+#[test]
+fn read_keeps_blank_rows_of_a_single_column() {
+    let project = project("a#b.csv", "x\n1\n\n3\n", ", position: { column: at }");
+    project.run_ok(&[]);
+    let mut rows: Vec<_> =
+        project.rows("data").iter().map(|r| (r["at"].clone(), r["x"].clone())).collect();
+    rows.sort_by_key(|(at, _)| at.as_i64());
+    assert_eq!(rows, [(json!(0), json!(1)), (json!(1), json!(null)), (json!(2), json!(3))]);
+}
+
+#[test]
+fn read_says_where_a_file_is_wrong() {
+    refuses("d.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":}\n", "", &["`d.jsonl`", "line 3"]);
+    let ids: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+    let money: ArrayRef = Arc::new(Decimal128Array::from(vec![1]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("money", money)]).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    let words = ["`d.parquet`: its column `money`", "cannot be stored"];
+    refuses("d.parquet", writer.into_inner().unwrap(), "", &words);
+}
