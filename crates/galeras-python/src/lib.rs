@@ -20,6 +20,7 @@
 //! | `outline` | versions of a file -> their methods, from pieces that were seen before |
 //! | `scope` | the walk by which `methods` and `outline` find definitions |
 //! | `pattern` | tests on the syntax of a text: node types, tree-sitter queries |
+//! | `predicates` | where a query may have its predicates |
 //! | `calls` | the text of a method -> the names of what it calls |
 //! | `taxonomy` | any text -> its tokens by category |
 //! | `lizard` | size metrics of a method's text as lizard counts them |
@@ -41,6 +42,7 @@ mod outline;
 mod parse;
 mod parses;
 mod pattern;
+mod predicates;
 mod recount;
 mod scan;
 mod scope;

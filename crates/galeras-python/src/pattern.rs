@@ -9,6 +9,7 @@ use thiserror::Error;
 use tree_sitter::{Language, Query, QueryCursor, QueryCursorOptions, StreamingIterator};
 
 use super::parse::{ParseError, PythonParser};
+use super::predicates::misplaced_predicate;
 
 /// Steps of a query's search (tree-sitter reports one of 100) that every text may use.
 const BASE_STEPS: usize = 100_000;
@@ -84,6 +85,15 @@ impl SyntaxPattern {
     /// [`PatternError`] if it is neither.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let text = text.trim();
+        if let Some(at) = misplaced_predicate(text) {
+            let before = text.get(..at).unwrap_or_default();
+            let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next());
+            return Err(PatternError::Query {
+                line,
+                column: column.map_or(0, str::len) + 1,
+                message: "a predicate stands where a node has to".to_owned(),
+            });
+        }
         if !text.starts_with(['(', '[', '"', ';']) {
             let language = language();
             let count = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
@@ -234,6 +244,8 @@ mod tests {
         assert!(error("(call").contains("line 1"), "{}", error("(call"));
         assert!(error("(no_such)").contains("no_such"), "{}", error("(no_such)"));
         assert!(error("((call) @x (#is-odd? @x))").contains("#is-odd?"));
+        let misplaced = error("(call\n function: (#eq? @f \"x\"))");
+        assert!(misplaced.contains("line 2, column 12: a predicate stands"), "{misplaced}");
     }
 
     #[test]
