@@ -188,7 +188,10 @@ impl Ends {
 /// Where the labels of edges are so far: their middles and widths, by the cell of a grid that the
 /// middle is in.
 #[derive(Default)]
-struct Labels(HashMap<(i64, i64), Vec<(f64, f64, f64)>>);
+struct Labels(HashMap<(i64, i64), Vec<Label>>);
+
+/// The middle of a label, and its width.
+type Label = (f64, f64, f64);
 
 /// The size of a cell of the grid: labels whose cells are no neighbours do not touch.
 const CELL: (f64, f64) = (NAME as f64 * 2.0 * LETTER + 3.0, 12.0);
@@ -211,9 +214,8 @@ impl Labels {
             (column - 1..=column + 1).flat_map(|c| (row - 1..=row + 1).map(move |r| (c, r)));
         let mut beside = beside.filter_map(|at| self.0.get(&at));
         !beside.any(|labels| {
-            let touches = |o: &(f64, f64, f64)| {
-                (o.0 - x).abs() < (o.2 + width) / 2.0 + 3.0 && (o.1 - y).abs() < 12.0
-            };
+            let touches =
+                |o: &Label| (o.0 - x).abs() < (o.2 + width) / 2.0 + 3.0 && (o.1 - y).abs() < 12.0;
             labels.len() > CROWD || labels.iter().any(touches)
         })
     }

@@ -14,7 +14,7 @@ use reqwest::{Client, Method, Response, Url};
 use tokio::runtime::Handle;
 
 use super::answer::{accepted, failed};
-use super::network::{AGENT, Network};
+use super::network::{AGENT, Network, RedirectCheck};
 use super::wire::Wire;
 use crate::error::{GitError, GitErrorKind};
 
@@ -28,7 +28,7 @@ const UPLOAD: u64 = 20_000;
 pub(super) struct Web {
     handle: Handle,
     client: Client,
-    redirects: Arc<dyn Fn(&str, &str) -> Result<(), String> + Send + Sync>,
+    redirects: Arc<RedirectCheck>,
     wire: Arc<Wire>,
     base: Option<String>,
 }

@@ -44,7 +44,7 @@ pub struct Network {
 }
 
 /// Judges a redirect from one URL to another.
-type RedirectCheck = dyn Fn(&str, &str) -> Result<(), String> + Send + Sync;
+pub(super) type RedirectCheck = dyn Fn(&str, &str) -> Result<(), String> + Send + Sync;
 
 impl Network {
     /// A network with the usual waits (half a second before the second attempt, a minute of
