@@ -170,7 +170,7 @@ fn what_ssh_says_does_not_steer_the_terminal() {
         let script = format!("#!/bin/sh\nprintf '\\033]0;owned\\007welcome\\n' >&2\n{end}\n");
         project.write("../ssh", script);
         fs::set_permissions(project.path("../ssh"), fs::Permissions::from_mode(0o755)).unwrap();
-        let args = ["run", "w.yaml", "--force", "repos", "--allow", "host:example.test"];
+        let args = ["run", "w.yaml", "--force", "repos", "--allow", "host:ssh://example.test"];
         let mut command = project.command(&args);
         command.env("GIT_SSH_COMMAND", project.path("../ssh"));
         let outcome = Running::start(command).finish().exits(0);
