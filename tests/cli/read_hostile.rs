@@ -93,7 +93,7 @@ fn no_flipped_byte_of_a_parquet_file_ends_the_program() {
 fn files_that_made_a_library_panic_are_errors_that_name_them() {
     let folder = crate::harness::package().join("../fuzz/corpus/read_parquet");
     for (name, code, said) in [
-        ("page_beyond_its_column", 1, "a library gave up: range end out of bounds"),
+        ("page_beyond_its_column", 2, "the pages of column"),
         ("bits_beyond_a_word", 2, "its footer is damaged"),
         ("schema_of_no_type", 2, "its reader gave up"),
     ] {

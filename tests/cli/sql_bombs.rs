@@ -73,7 +73,7 @@ fn names_that_stand_for_ever_more_are_refused_at_their_place() {
         let outcome = query_of(sql).run_json(&[]).exits(2);
         let found = outcome.diagnostics();
         assert_eq!(found.len(), 1, "{outcome}");
-        assert!(found[0].starts_with("sql-limit w.yaml:9:"), "{found:?}");
+        assert!(found[0].starts_with("sql-limit w.yaml:10:"), "{found:?}");
         let message = outcome.events("diagnostic")[0]["message"].to_string();
         assert!(message.contains(words), "{message}");
     }

@@ -107,7 +107,7 @@ fn all_digits(text: &str) -> bool {
 }
 
 /// Numbers as programs write them. `007` and `12e45` (a commit) are none: a name of digits has
-/// zeros in front, and an exponent has one digit in front of it, or a fraction.
+/// zeros in front, and an exponent has a sign, or one digit or a fraction in front of it.
 fn number_kind(text: &str) -> u16 {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -126,7 +126,8 @@ fn number_kind(text: &str) -> u16 {
     if let Some(exponent) = exponent {
         let power = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
         let written = (1..=3).contains(&power.len()) && all_digits(power);
-        if !written || (whole.len() != 1 && fraction.is_none()) {
+        let signed = power.len() < exponent.len();
+        if !written || !(signed || whole.len() == 1 || fraction.is_some()) {
             return TEXT;
         }
     } else if fraction.is_none() && text != "-0" {
@@ -314,7 +315,10 @@ mod tests {
         for (texts, wanted) in [
             (&["1", "-20", "0"][..], DataType::Int64),
             (&["1", ""], DataType::Int64),
-            (&["1", "0.5", ".5", "5.", "1e5", "1.5e-30", "12.5E+3", "-inf"], DataType::Float64),
+            (
+                &["1", "0.5", ".5", "5.", "1e5", "1.5e-30", "12.5E+3", "57e-20", "-inf"],
+                DataType::Float64,
+            ),
             (&["-0"], DataType::Float64),
             (&["007"], DataType::Utf8),
             (&["1", "00.5"], DataType::Utf8),

@@ -101,7 +101,7 @@ together by their order.
 is an error that names the line and the column; a JSON number is no text. The types of other columns
 are inferred from the whole file. In CSV, a column has another type than text only if each of its
 values is written so: as a whole number of 64 bits, a number, `true` or `false`, a day (`2024-02-29`)
-or a moment. `007`, `1e400`, `12e45` (an exponent has one digit in front of it, or a fraction) and
+or a moment. `007`, `1e400`, `12e45` (an exponent has a sign, or one digit or a fraction in front) and
 `2020-02-30` make their column text. A whole number among fractions whose digits a float would lose
 is an error.
 
