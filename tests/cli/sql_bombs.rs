@@ -79,7 +79,7 @@ fn names_that_stand_for_ever_more_are_refused_at_their_place() {
     }
     let inner = with.replace("FROM input", "FROM (VALUES (1)) AS v (id)");
     let outcome = check_of(&format!("x IN ({inner})")).run_json(&[]).exits(2);
-    assert!(outcome.diagnostics()[0].starts_with("not-a-row-expression w.yaml:10:"), "{outcome}");
+    assert!(outcome.diagnostics()[0].starts_with("not-a-row-expression w.yaml:11:"), "{outcome}");
 }
 
 #[test]
