@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+use galeras_figures::crossings;
+
 /// The height of a box.
 pub(super) const HEIGHT: f64 = 46.0;
 const LAYER: f64 = HEIGHT + 58.0;
@@ -166,7 +168,7 @@ impl Items {
     /// Sorts each layer by the mean place of its neighbours, down and up in turn, and keeps
     /// the order with the fewest crossings.
     fn order(&self, order: &mut Vec<Vec<usize>>) {
-        let mut best = (self.crossings(order), order.clone());
+        let mut best = (crossings(order, |i| &self.down[i]), order.clone());
         let mut place = vec![0.0; self.widths.len()];
         order.iter().for_each(|layer| note_places(layer, &mut place));
         for sweep in 0..SWEEPS {
@@ -181,7 +183,7 @@ impl Items {
                 order[l] = keyed.into_iter().map(|(_, i)| i).collect();
                 note_places(&order[l], &mut place);
             }
-            let crossings = self.crossings(order);
+            let crossings = crossings(order, |i| &self.down[i]);
             if crossings < best.0 {
                 best = (crossings, order.clone());
             }
@@ -190,22 +192,6 @@ impl Items {
             }
         }
         *order = best.1;
-    }
-
-    fn crossings(&self, order: &[Vec<usize>]) -> usize {
-        let mut at = vec![0; self.widths.len()];
-        order.iter().for_each(|l| l.iter().enumerate().for_each(|(p, i)| at[*i] = p));
-        let widest = order.iter().map(Vec::len).max().unwrap_or(0);
-        let mut crossings = 0;
-        for layer in order {
-            let mut ends = Ends::new(widest);
-            for i in layer {
-                let targets = &self.down[*i];
-                crossings += targets.iter().map(|to| ends.behind(at[*to])).sum::<usize>();
-                targets.iter().for_each(|to| ends.add(at[*to]));
-            }
-        }
-        crossings
     }
 
     /// The middle of each item, the leftmost side at 0.
@@ -278,38 +264,6 @@ impl Items {
 fn note_places(layer: &[usize], place: &mut [f64]) {
     for (at, i) in layer.iter().enumerate() {
         place[*i] = (at as f64 + 0.5) / layer.len() as f64;
-    }
-}
-
-/// How many edges end at each place of a layer: a tree of sums, after Fenwick (1994).
-struct Ends {
-    sums: Vec<usize>,
-    all: usize,
-}
-
-impl Ends {
-    fn new(places: usize) -> Self {
-        Self { sums: vec![0; places + 1], all: 0 }
-    }
-
-    fn add(&mut self, place: usize) {
-        self.all += 1;
-        let mut at = place + 1;
-        while let Some(sum) = self.sums.get_mut(at) {
-            *sum += 1;
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// The edges that end behind this place.
-    fn behind(&self, place: usize) -> usize {
-        let mut at = place + 1;
-        let mut before = 0;
-        while at > 0 {
-            before += self.sums[at];
-            at -= at & at.wrapping_neg();
-        }
-        self.all - before
     }
 }
 

@@ -5,6 +5,8 @@
 //! crossings kept, and places from the means of neighbours as near as the nodes beside allow. An
 //! edge over several layers passes each in a lane of its own.
 
+use crate::crossings::crossings;
+
 /// Nodes and lanes in layers.
 #[derive(Clone, Debug)]
 pub(crate) struct Layers {
@@ -152,7 +154,7 @@ fn longest_paths(nodes: usize, edges: &[(usize, usize)], turned: &[bool]) -> Vec
 fn ordered(items: &[Item], count: usize) -> Vec<Vec<usize>> {
     let mut order = vec![Vec::new(); count];
     items.iter().enumerate().for_each(|(i, item)| order[item.layer].push(i));
-    let mut best = (crossings(items, &order), order.clone());
+    let mut best = (crossings(&order, |i| &items[i].behind), order.clone());
     for sweep in 0..SWEEPS {
         let mut rank = vec![0.0; items.len()];
         for layer in &order {
@@ -174,63 +176,12 @@ fn ordered(items: &[Item], count: usize) -> Vec<Vec<usize>> {
             order[l] = keyed.into_iter().map(|(_, i)| i).collect();
             order[l].iter().enumerate().for_each(|(at, i)| rank[*i] = at as f64);
         }
-        let found = crossings(items, &order);
+        let found = crossings(&order, |i| &items[i].behind);
         if found < best.0 {
             best = (found, order.clone());
         }
     }
     best.1
-}
-
-fn crossings(items: &[Item], order: &[Vec<usize>]) -> usize {
-    let mut rank = vec![0; items.len()];
-    for layer in order {
-        layer.iter().enumerate().for_each(|(at, i)| rank[*i] = at);
-    }
-    let widest = order.iter().map(Vec::len).max().unwrap_or(0);
-    let between = |layer: &Vec<usize>| {
-        let mut ends = Ends::new(widest);
-        let mut crossings = 0;
-        for i in layer {
-            let behind = &items[*i].behind;
-            crossings += behind.iter().map(|n| ends.behind(rank[*n])).sum::<usize>();
-            behind.iter().for_each(|n| ends.add(rank[*n]));
-        }
-        crossings
-    };
-    order.iter().map(between).sum()
-}
-
-/// How many edges end at each place of a layer: a tree of sums, after Fenwick (1994).
-struct Ends {
-    sums: Vec<usize>,
-    all: usize,
-}
-
-impl Ends {
-    fn new(places: usize) -> Self {
-        Self { sums: vec![0; places + 1], all: 0 }
-    }
-
-    fn add(&mut self, place: usize) {
-        self.all += 1;
-        let mut at = place + 1;
-        while let Some(sum) = self.sums.get_mut(at) {
-            *sum += 1;
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// The edges that end behind this place.
-    fn behind(&self, place: usize) -> usize {
-        let mut at = place + 1;
-        let mut before = 0;
-        while at > 0 {
-            before += self.sums[at];
-            at -= at & at.wrapping_neg();
-        }
-        self.all - before
-    }
 }
 
 /// The middle of each item's place.
@@ -296,20 +247,6 @@ fn apart(layer: &[usize], items: &[Item], wishes: &[f64], gap: f64) -> Vec<f64> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn crossings_are_counted_as_pairs_of_edges_are() {
-        // Three nodes over four, with doubled and shared ends.
-        let links = [(0, 3), (0, 1), (0, 1), (1, 0), (1, 2), (2, 2), (2, 0), (2, 3)];
-        let item = |layer| Item { size: 1.0, layer, before: vec![], behind: vec![] };
-        let mut items: Vec<Item> = [0, 0, 0, 1, 1, 1, 1].map(item).into_iter().collect();
-        links.iter().for_each(|(from, to)| items[*from].behind.push(to + 3));
-        let order = vec![vec![0, 1, 2], vec![3, 4, 5, 6]];
-        let cross = |a: &(usize, usize), b: &(usize, usize)| a.0 < b.0 && a.1 > b.1;
-        let pairs = links.iter().flat_map(|a| links.iter().map(move |b| (a, b)));
-        let expected = pairs.filter(|(a, b)| cross(a, b)).count();
-        assert_eq!(crossings(&items, &order), expected);
-    }
 
     #[test]
     fn edges_lead_onwards_and_nodes_keep_apart() {

@@ -10,6 +10,7 @@
 //! [`Spec`] are centimetres. Does not live here: where the columns come from, and how a statistic
 //! is estimated; what a figure itself computes (quartiles, bins, densities) says so.
 
+mod crossings;
 mod data;
 mod error;
 mod export;
@@ -26,6 +27,7 @@ mod terminal;
 mod text;
 mod theme;
 
+pub use crossings::crossings;
 pub use data::{Column, Data, Values};
 pub use error::FigureError;
 pub use export::{pdf, png};
