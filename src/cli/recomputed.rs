@@ -135,7 +135,14 @@ async fn recomputed(
             print(&format!("{text}\n"))
         }
     };
-    if exit != Exit::Done || (equal == tables && rows.equal == rows.all) {
+    if exit != Exit::Done {
+        return Ok(exit);
+    }
+    if chosen.is_empty() && asked.steps > 0 {
+        // That all of nothing is equal shows nothing.
+        return Ok(fail("no step could be computed again", Exit::Failed));
+    }
+    if equal == tables && rows.equal == rows.all {
         return Ok(exit);
     }
     let message = "what came out now is not what is stored: either the stored result was not \

@@ -23,7 +23,7 @@ use crate::digest::Digest;
 use crate::plan::{Locking, Plan};
 use crate::report::{bytes, count};
 use crate::runner::{StoredResult, stored_results};
-use crate::sharing::{BundleRecord, OpenedBundle};
+use crate::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError};
 use crate::store::{Manifest, PortArtifact, Store};
 use crate::trust::Trust;
 use crate::visible::escape;
@@ -264,42 +264,103 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
         let cache = folder.join("cache");
         let store = open_store(&cache.to_string_lossy()).await?;
         wrong = consistent(&store, &said).await?;
+        if wrong.is_empty() {
+            wrong = file_problems(said.compare_csv_files(&folder))?;
+        }
         held = Some((said, store));
+    }
+    let mut planned = None;
+    if let (Some((record, _)), true) = (&held, wrong.is_empty()) {
+        match PlannedBundle::of(args, record, &folder).await {
+            Ok(opened) => {
+                wrong = opened.differing_outputs(record, &folder).await?;
+                planned = Some(opened);
+            }
+            Err(exit) if record.is_of_this_version() || args.recompute.is_some() => {
+                return Err(exit);
+            }
+            Err(_) => not_compared(record, record.outputs.len()),
+        }
     }
     let read = std::fs::metadata(&args.file).map_or(0, |about| about.len());
     let mut findings = Findings { files, wrong, read };
-    let (mut record, mut signed) = (None, None);
+    let mut signed = None;
     if let Some((said, store)) = held {
         let keys: BTreeSet<Digest> = said.steps.iter().map(|step| step.key).collect();
         let keys: Vec<Digest> = keys.into_iter().collect();
         let found = findings.with_signatures(&store, &keys, "cache/").await?;
         // They are among the files that were counted.
         findings.files = files;
-        (record, signed) = (Some(said), Some(found));
+        signed = Some(found);
     }
     let help = "get the bundle again from where it came from";
     let mut exit = told(&findings, help, args.format);
     if let (Some(signed), Exit::Done) = (signed, exit) {
         exit = signed.told(args.signers.named()?.as_ref(), args.format);
     }
-    let (Some(steps), Some(record), Exit::Done) = (args.recompute, record, exit) else {
+    let (Some(steps), Some(PlannedBundle { opened, results }), Exit::Done) =
+        (args.recompute, planned, exit)
+    else {
         return Ok(exit);
     };
-    let cache = folder.join("cache").to_string_lossy().into_owned();
-    let settings = Settings { set: record.set.clone(), folder: folder.clone() };
-    // All that the workflow reads by its relative paths is in the bundle. Its settings were typed by
-    // somebody else, and let it read nothing.
-    let (file, allow) = (folder.join(&record.workflow), args.allow.and_reading(&folder));
-    let trust = allow::trust(&file, &[], &allow, None);
-    let opened = Opened::of(&file, settings, &cache, trust, args.format).await?;
-    let results = stored_results(&opened.plan, &opened.store).await;
-    let results = results.map_err(|error| fail_run(&error))?;
     let found = results.iter().filter(|result| result.manifest().is_some()).count();
     if found < results.len() {
         let all = results.len();
         note(&format!("{found} of {all} steps lead to results in the bundle with this program"));
     }
     Ok(opened.recompute(args, &results, steps).await)
+}
+
+/// The workflow of an unpacked bundle, and the results that it leads to.
+struct PlannedBundle {
+    opened: Opened,
+    results: Vec<StoredResult>,
+}
+
+impl PlannedBundle {
+    async fn of(args: &VerifyArgs, record: &BundleRecord, folder: &Path) -> Result<Self, Exit> {
+        let cache = folder.join("cache").to_string_lossy().into_owned();
+        let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
+        // All that the workflow reads by its relative paths is in the bundle. Its settings were typed
+        // by somebody else, and let it read nothing.
+        let (file, allow) = (folder.join(&record.workflow), args.allow.and_reading(folder));
+        let trust = allow::trust(&file, &[], &allow, None);
+        let opened = Opened::of(&file, settings, &cache, trust, args.format).await?;
+        let results = stored_results(&opened.plan, &opened.store).await;
+        Ok(Self { opened, results: results.map_err(|error| fail_run(&error))? })
+    }
+
+    /// The outputs that are not what the tables in the bundle give.
+    async fn differing_outputs(
+        &self,
+        record: &BundleRecord,
+        folder: &Path,
+    ) -> Result<Vec<(String, String)>, Exit> {
+        let Self { opened, results } = self;
+        let done: Vec<Option<Arc<Manifest>>> =
+            results.iter().map(|result| result.manifest().cloned()).collect();
+        let again = record.compare_outputs(folder, &opened.plan, &opened.store, &done).await;
+        let again = again.map_err(|error| fail_share(&error))?;
+        if !again.unknown.is_empty() {
+            not_compared(record, again.unknown.len());
+        }
+        file_problems(Ok(again.problems))
+    }
+}
+
+fn not_compared(record: &BundleRecord, outputs: usize) {
+    let (outputs, version) = (count(outputs as u64), escape(&record.program));
+    note(&format!(
+        "{outputs} outputs were not compared with their tables: the workflow does not lead to the results \
+         in the bundle with this program (version {version} made it)"
+    ));
+}
+
+fn file_problems(
+    found: Result<Vec<FileProblem>, ShareError>,
+) -> Result<Vec<(String, String)>, Exit> {
+    let found = found.map_err(|error| fail_share(&error))?;
+    Ok(found.into_iter().map(|problem| (problem.file, problem.problem)).collect())
 }
 
 /// Whether the results in an unpacked bundle are those that it says it holds, and their tables those

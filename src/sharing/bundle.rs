@@ -204,7 +204,9 @@ impl Bundler<'_> {
             let name = format!("tables/{}.csv", file_name(step, &port.port, taken));
             let place = folder.join(&name);
             make_folder(&place)?;
-            write_csv(&path, &place).map_err(|error| ShareError::of("write", &place, error))?;
+            let failed = |error: &dyn std::fmt::Display| ShareError::of("write", &place, error);
+            let csv = File::create(&place).map_err(|error| failed(&error))?;
+            write_csv(&path, &csv).map_err(|error| failed(&error))?;
             table.csv = Some(name);
         }
         table.file = Some(file);
@@ -340,13 +342,13 @@ impl Bundler<'_> {
 }
 
 /// Writes the rows of a stored table as CSV, without hidden columns.
-fn write_csv(path: &Path, place: &Path) -> Result<(), RunError> {
+pub(super) fn write_csv(path: &Path, csv: &File) -> Result<(), RunError> {
     let rows = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
     let schema = Arc::clone(rows.schema());
     let shown: Vec<usize> = (0..schema.fields().len())
         .filter(|at| !schema.field(*at).name().starts_with("__"))
         .collect();
-    let mut out = BufWriter::new(File::create(place)?);
+    let mut out = BufWriter::new(csv);
     let mut writer =
         TableWriter::new(&mut out, Arc::new(schema.project(&shown)?), TableFormat::Csv)?;
     for batch in rows.build()? {

@@ -2,7 +2,8 @@
 //! travels with its results, and folders of data sets.
 //!
 //! A bundle is one zip file that opens without this program (`bundle`, described by `ro_crate` and
-//! `bundle_readme`), and of which one changed byte is found (`archive`, `listing`). Nothing in it
+//! `bundle_readme`), and of which one changed byte is found (`archive`, `listing`), whose outputs
+//! are those of its tables (`shown_again`). Nothing in it
 //! says whose machine it was made on (`privacy`). A data set (`dataset`) has the rows that may be
 //! handed on (`licences`), a card, Croissant metadata and a citation.
 //!
@@ -23,6 +24,7 @@ mod listing;
 mod opened;
 mod privacy;
 mod ro_crate;
+mod shown_again;
 mod table_texts;
 mod workflow_files;
 
@@ -36,4 +38,5 @@ pub use licences::{Licences, PERMITTED};
 pub use listing::{FileProblem, LISTING};
 pub use opened::OpenedBundle;
 pub use privacy::Privacy;
+pub use shown_again::ShownAgain;
 pub use workflow_files::copy_workflow;

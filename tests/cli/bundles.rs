@@ -82,6 +82,24 @@ fn repacked(files: &BTreeMap<String, Vec<u8>>, to: &Path) {
     zip.finish().unwrap();
 }
 
+/// Packs files as the program would: the list has their digests, and the end that of all of it.
+fn forged(mut files: BTreeMap<String, Vec<u8>>, to: &Path) {
+    files.remove("files.b3sum");
+    let line = |(name, bytes): (&String, &Vec<u8>)| format!("{}  {name}\n", blake3::hash(bytes));
+    let list: String = files.iter().map(line).collect();
+    files.insert("files.b3sum".into(), list.into_bytes());
+    repacked(&files, to);
+    let mut bytes = fs::read(to).unwrap();
+    // The length of the comment is what the file ends with so far.
+    let seal = "galeras bundle blake3:";
+    let end = bytes.len() - 2;
+    bytes.truncate(end);
+    bytes.extend((seal.len() as u16 + 64).to_le_bytes());
+    let digest = blake3::hash(&bytes);
+    bytes.extend(format!("{seal}{digest}").into_bytes());
+    fs::write(to, bytes).unwrap();
+}
+
 fn unpacked(bundle: &Path, to: &Path) {
     for (name, bytes) in entries(bundle) {
         let place = to.join(name);
@@ -227,6 +245,65 @@ fn damaged_missing_and_further_files_are_named() {
     project.write("e.zip", "PK nothing");
     let said = project.run(&["verify", "e.zip"]).exits(4);
     assert!(said.stderr.contains("not a zip file"), "{said}");
+}
+
+#[test]
+fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let files = entries(&project.path("b.zip"));
+    forged(files.clone(), &project.path("d.zip"));
+    let said = project.run(&["verify", "d.zip"]).exits(0);
+    assert!(said.stdout.contains(" files equal"), "all sums are right: {said}");
+    let forge = |name: &str, change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>), why: &str| {
+        let mut files = files.clone();
+        change(&mut files);
+        forged(files, &project.path("d.zip"));
+        let said = project.run(&["verify", "d.zip"]).exits(4);
+        let line = said.stdout.lines().find(|line| line.starts_with(name));
+        assert!(line.is_some_and(|line| line.contains(why)), "{name}: {why}\n{said}");
+        assert_eq!(said.stdout.lines().count(), 2, "nothing else: {said}");
+    };
+    let replace = |name: &'static str, from: &'static str, to: &'static str| {
+        move |files: &mut BTreeMap<String, Vec<u8>>| {
+            let text = String::from_utf8(files[name].clone()).unwrap();
+            assert!(text.contains(from), "{name}: {text}");
+            files.insert(name.into(), text.replacen(from, to, 1).into_bytes());
+        }
+    };
+    for name in ["outputs/kept.csv", "tables/scaled.out.csv"] {
+        forge(name, &replace(name, "row00007,7,14", "row00007,7,41"), "not what its table gives");
+    }
+    let other = |files: &mut BTreeMap<String, Vec<u8>>| {
+        let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
+        files.insert("outputs/out/rejected.parquet".into(), files[&blob].clone());
+    };
+    forge("outputs/out/rejected.parquet", &other, "not what its table gives");
+    let add = |files: &mut BTreeMap<String, Vec<u8>>| {
+        files.insert("outputs/effects.csv".into(), b"effect\n0.9\n".to_vec());
+    };
+    forge("outputs/effects.csv", &add, "no table of the bundle");
+    let rename = |files: &mut BTreeMap<String, Vec<u8>>| {
+        replace("bundle.json", "outputs/kept.csv", "outputs/best.csv")(files);
+        let kept = files.remove("outputs/kept.csv").unwrap();
+        files.insert("outputs/best.csv".into(), kept);
+    };
+    forge("outputs/best.csv", &rename, "the workflow does not write it");
+    let drop_table = replace("bundle.json", "\"tables/scaled.out.csv\"", "null");
+    forge("tables/scaled.out.csv", &drop_table, "no table of the bundle");
+    // Another version may write a table in other words, and says so.
+    let version = |files: &mut BTreeMap<String, Vec<u8>>| {
+        let said = format!("\"program\": \"{}\"", env!("CARGO_PKG_VERSION"));
+        let text = String::from_utf8(files["bundle.json"].clone()).unwrap();
+        assert!(text.contains(&said), "{text}");
+        files.insert(
+            "bundle.json".into(),
+            text.replace(&said, "\"program\": \"9.9.9\"").into_bytes(),
+        );
+        replace("outputs/kept.csv", "row00007,7,14", "row00007,7,41")(files);
+    };
+    forge("outputs/kept.csv", &version, "version 9.9.9 made the bundle");
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
 }
 
 #[test]

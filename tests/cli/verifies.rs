@@ -159,8 +159,9 @@ fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
     assert!(said.stdout.contains("changed  n (1)"), "{said}");
     assert!(said.stdout.contains("0 of 1 tables equal"), "{said}");
     // Without the consent nothing is run.
-    let said = project.run(&["verify", "w.yaml", "--recompute", "1"]).exits(0);
+    let said = project.run(&["verify", "w.yaml", "--recompute", "1"]).exits(1);
     assert!(said.stdout.contains("0 of 0 tables equal"), "{said}");
+    assert!(said.stderr.contains("no step could be computed again"), "{said}");
     assert!(said.stderr.contains("0 of 1 steps can be computed again here"), "{said}");
 }
 
