@@ -18,7 +18,7 @@ use crate::functions::function_doc::{FunctionDoc, TWO_NUMBERS};
 
 /// The functions of this file.
 pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    let exact = ExactFunction::<5>::udaf;
+    let exact = |builtin, finish| ExactFunction::<5>::udaf_of_integers(builtin, 2, finish);
     vec![
         (
             FunctionDoc::aggregate(

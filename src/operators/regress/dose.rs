@@ -13,6 +13,7 @@ use super::comparison::{FEWEST_UNITS, why_covariates_refused};
 use super::dose_args::DoseArgs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
+use super::near_zero::near_zero;
 use super::shared_columns::{self as columns, RowStatus};
 use super::usable_rows::UsableRows;
 use galeras_causal::{
@@ -135,6 +136,8 @@ struct DoseAnalysis<'a> {
     reference: f64,
     doses: Vec<f64>,
     values: Vec<f64>,
+    /// The values near zero, if they are far from it.
+    moved: Option<Vec<f64>>,
     adjusted: CovariateColumns,
     clusters: Option<Vec<u32>>,
     /// Why nothing is estimated at all, and why nothing is adjusted.
@@ -159,12 +162,14 @@ impl<'a> DoseAnalysis<'a> {
             None => covariate_columns(args, frame, &plan.adjusted, &rows.kept).unwrap_or_default(),
             Some(_) => CovariateColumns::default(),
         };
+        let values = gather(&frame.numbers[outcome], &rows.kept);
         let mut analysis = Self {
             args,
             outcome,
             reference: args.control.trim().parse().unwrap_or(f64::NAN),
             doses: gather(all, &rows.kept),
-            values: gather(&frame.numbers[outcome], &rows.kept),
+            moved: near_zero(&values),
+            values,
             adjusted,
             clusters: groups.map(codes),
             refused: None,
@@ -245,7 +250,7 @@ impl<'a> DoseAnalysis<'a> {
         }
         let covariates: Vec<&[f64]> = self.adjusted.values.iter().map(Vec::as_slice).collect();
         let (kind, clusters) = (self.args.covariance(), self.clusters.as_deref());
-        let (doses, values) = (&self.doses, &self.values);
+        let (doses, values) = (&self.doses, self.moved.as_ref().unwrap_or(&self.values));
         let curve = natural_knots(doses, knots).and_then(|knots| {
             let reference = self.reference;
             dose_curve(doses, values, &covariates, &knots, reference, places, kind, clusters)

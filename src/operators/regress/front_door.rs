@@ -4,6 +4,7 @@ use super::super::prose::name_list;
 use super::comparison::{Comparison, RowSet};
 use super::estimate::EffectEstimate;
 use super::frame::{AnalysisFrame, gather};
+use super::near_zero::moved;
 use super::shared_columns as columns;
 use galeras_causal::front_door;
 
@@ -18,10 +19,10 @@ pub(super) fn estimate_by_front_door(
     mediators: &[String],
 ) -> Result<EffectEstimate, String> {
     let values: Vec<Vec<f64>> =
-        mediators.iter().map(|name| gather(&frame.numbers[name], &set.rows)).collect();
+        mediators.iter().map(|name| moved(gather(&frame.numbers[name], &set.rows))).collect();
     let slices: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
     let clusters = set.correlated();
-    let found = front_door(&set.treated, &slices, &comparison.values, clusters)
+    let found = front_door(&set.treated, &slices, comparison.near_zero(), clusters)
         .map_err(|refusal| columns::named(&refusal, mediators))?;
     let kind = match clusters {
         Some(_) => "jackknife, clustered",

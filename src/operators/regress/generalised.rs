@@ -10,6 +10,7 @@ use super::estimate::{
 };
 use super::estimators::Estimator;
 use super::measure::Measure;
+use super::near_zero::near_zero;
 use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     Covariance, Estimate, FourfoldTable, InvertedEstimate, Refusal, RiskMeasure, absorbed,
@@ -23,6 +24,12 @@ pub(super) fn estimate(
     sample: &EstimationSample<'_>,
     score: Option<&FittedPropensity>,
 ) -> Result<EffectEstimate, Refusal> {
+    if estimator.measure() == Measure::Difference
+        && let Some(outcome) = near_zero(sample.outcome)
+    {
+        let sample = EstimationSample { outcome: &outcome, ..*sample };
+        return estimate(args, estimator, &sample, score);
+    }
     match estimator {
         Estimator::Ols if !sample.absorbed.is_empty() => estimate_absorbed(args, sample),
         Estimator::RiskDifference => risks(args, sample, RiskMeasure::Difference),

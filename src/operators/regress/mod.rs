@@ -43,6 +43,7 @@ mod levels;
 mod margins;
 mod measure;
 mod modifiers;
+mod near_zero;
 mod omnibus;
 mod overlap;
 mod ports;

@@ -449,7 +449,7 @@ fn fit_known(
             if args.estimand == EstimandName::Ato { overlap_interaction } else { interaction };
         let modification = fit(
             &gather(&set.treated, &known),
-            &gather(&comparison.values, &known),
+            &gather(comparison.near_zero(), &known),
             &values,
             &covariates,
             clusters.as_deref(),
@@ -468,7 +468,7 @@ fn fit_known(
     let size = units.iter().max().map_or(0, |last| *last as usize + 1);
     let mut of_unit = vec![f64::NAN; size];
     of_known.0.iter().zip(&of_known.1).for_each(|(unit, value)| of_unit[*unit as usize] = *value);
-    let pairs = UnitPairs::of(&set.treated, &comparison.values, units);
+    let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
     let values: Vec<f64> = pairs.units.iter().map(|unit| of_unit[*unit as usize]).collect();
     let kept: Vec<u32> =
         (0..values.len() as u32).filter(|pair| !values[*pair as usize].is_nan()).collect();

@@ -5,6 +5,7 @@ use super::super::prose::{count, four_digits, p_equals};
 use super::args::Args;
 use super::comparison::{Contrast, FEWEST_UNITS};
 use super::frame::{AnalysisFrame, NONE};
+use super::near_zero::moved;
 use super::sensitivity::{CLUSTERED, SensitivityRow};
 use galeras_causal::{Refusal, friedman};
 
@@ -113,7 +114,7 @@ fn complete_units(
     arms: &[u32],
     outcome: &str,
 ) -> Vec<Vec<f64>> {
-    let values = &frame.numbers[outcome];
+    let values = moved(frame.numbers[outcome].clone());
     let mut sums = vec![(0.0, 0u32); n_units * arms.len()];
     for (row, unit) in units.iter().enumerate() {
         let arm = arms.iter().position(|code| *code == frame.arms.rows()[row]);
