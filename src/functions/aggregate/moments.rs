@@ -156,9 +156,18 @@ pub(crate) fn mean(n: u64, sum: &ExactSum) -> f64 {
     }
 }
 
-/// A number as the exact sum of two doubles: a 64-bit integer has more digits than one. The
-/// second is zero for floats.
+/// A number as the exact sum of two doubles, of which the first is the nearest one: a 64-bit integer
+/// has more digits than one. The second is zero for floats.
 pub(crate) type Parts = [f64; 2];
+
+/// Integers up to here are doubles: 2^53.
+const DOUBLES: u64 = 1 << 53;
+
+/// An integer of 64 bits in parts.
+pub(crate) fn whole_in_parts(whole: i128) -> Parts {
+    let nearest = whole as f64;
+    [nearest, (whole - nearest as i128) as f64]
+}
 
 /// A row of the arguments; `y` is zero if there is only one.
 #[derive(Clone, Copy, Debug)]
@@ -206,7 +215,7 @@ fn remove_product(sum: &mut ExactSum, a: Parts, b: Parts) {
     each_product(a, b, |a, b| sum.remove_product(a, b));
 }
 
-/// Slices of upper and lower parts; the lower ones are empty for floats.
+/// Slices of upper and lower parts; the lower ones are empty where all are zero.
 type Slices<'a> = [&'a [f64]; 2];
 
 fn add_slices(sum: &mut ExactSum, parts: Slices<'_>) {
@@ -222,7 +231,7 @@ fn add_products(sum: &mut ExactSum, a: Slices<'_>, b: Slices<'_>) {
 /// An argument as two columns whose sums are its values.
 struct Argument<'a> {
     high: Cow<'a, Float64Array>,
-    /// Absent for floats.
+    /// Absent for floats, and for integers that are doubles: most are, and cost as little.
     low: Option<Float64Array>,
 }
 
@@ -231,15 +240,23 @@ impl<'a> Argument<'a> {
         let (high, low) = match array.data_type() {
             DataType::Int64 => {
                 let x = array.as_primitive::<Int64Type>();
-                let high = x.unary::<_, Float64Type>(|v| (v >> 32) as f64 * TWO_POW_32);
-                let low = x.unary::<_, Float64Type>(|v| (v & 0xffff_ffff) as f64);
-                (Cow::Owned(high), Some(low))
+                let low = x.values().iter().any(|v| v.unsigned_abs() > DOUBLES).then(|| {
+                    x.unary::<_, Float64Type>(|v| {
+                        let [_, low] = whole_in_parts(v.into());
+                        low
+                    })
+                });
+                (Cow::Owned(x.unary(|v| v as f64)), low)
             }
             DataType::UInt64 => {
                 let x = array.as_primitive::<UInt64Type>();
-                let high = x.unary::<_, Float64Type>(|v| (v >> 32) as f64 * TWO_POW_32);
-                let low = x.unary::<_, Float64Type>(|v| (v & 0xffff_ffff) as f64);
-                (Cow::Owned(high), Some(low))
+                let low = x.values().iter().any(|v| *v > DOUBLES).then(|| {
+                    x.unary::<_, Float64Type>(|v| {
+                        let [_, low] = whole_in_parts(v.into());
+                        low
+                    })
+                });
+                (Cow::Owned(x.unary(|v| v as f64)), low)
             }
             // `avg(NULL)`
             DataType::Null => (Cow::Owned(Float64Array::new_null(array.len())), None),
@@ -308,6 +325,3 @@ impl<'a> Rows<'a> {
         self.nulls.is_none().then(|| (self.x.slices(), y))
     }
 }
-
-/// The weight of the upper half of a 64-bit integer.
-const TWO_POW_32: f64 = 4_294_967_296.0;

@@ -4,6 +4,7 @@
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
+use crate::functions::aggregate::whole_in_parts;
 use crate::operator::StepError;
 
 /// Each number is the sum of two doubles, exactly; a missing one is NaN.
@@ -11,7 +12,7 @@ use crate::operator::StepError;
 pub(super) struct NumberColumn {
     /// The double nearest to the number.
     nearest: Vec<f64>,
-    /// What a whole number beyond 2^53 is more than that.
+    /// What a whole number beyond 2^53 is more than that; zero behind the end.
     rest: Vec<f64>,
 }
 
@@ -19,37 +20,36 @@ impl NumberColumn {
     /// The values of an array of doubles or of integers of 64 bits.
     pub(super) fn of(array: &ArrayRef) -> Result<Self, StepError> {
         let mut column = Self::default();
-        let split = |whole: i128| {
-            let nearest = whole as f64;
-            (nearest, (whole - nearest as i128) as f64)
-        };
-        let missing = (f64::NAN, 0.0);
+        let missing = [f64::NAN, 0.0];
         match array.data_type() {
             DataType::Int64 => array
                 .as_primitive::<Int64Type>()
                 .iter()
-                .for_each(|v| column.push(v.map_or(missing, |v| split(v.into())))),
+                .for_each(|v| column.push(v.map_or(missing, |v| whole_in_parts(v.into())))),
             DataType::UInt64 => array
                 .as_primitive::<UInt64Type>()
                 .iter()
-                .for_each(|v| column.push(v.map_or(missing, |v| split(v.into())))),
+                .for_each(|v| column.push(v.map_or(missing, |v| whole_in_parts(v.into())))),
             DataType::Float64 => array
                 .as_primitive::<Float64Type>()
                 .iter()
-                .for_each(|v| column.push(v.map_or(missing, |v| (v, 0.0)))),
+                .for_each(|v| column.push(v.map_or(missing, |v| [v, 0.0]))),
             other => return Err(StepError::new(format!("a defect: numbers of type {other}"))),
         }
         Ok(column)
     }
 
-    pub(super) fn push(&mut self, (nearest, rest): (f64, f64)) {
+    pub(super) fn push(&mut self, [nearest, rest]: [f64; 2]) {
+        if rest != 0.0 {
+            self.rest.resize(self.nearest.len(), 0.0);
+            self.rest.push(rest);
+        }
         self.nearest.push(nearest);
-        self.rest.push(rest);
     }
 
     /// The two doubles of a row.
-    pub(super) fn get(&self, row: usize) -> (f64, f64) {
-        (self.nearest[row], self.rest[row])
+    pub(super) fn get(&self, row: usize) -> [f64; 2] {
+        [self.nearest[row], self.rest.get(row).copied().unwrap_or(0.0)]
     }
 
     pub(super) fn len(&self) -> usize {
@@ -68,10 +68,10 @@ impl NumberColumn {
     /// ranks are computed from places in the order of the numbers; Pearson's r is not sensitive
     /// to the 2^-53 of their range that is rounded away.
     pub(super) fn comparable(&self, rows: &[usize], by_rank: bool) -> Vec<f64> {
-        if rows.iter().all(|row| self.rest[*row] == 0.0) {
+        if rows.iter().all(|row| self.get(*row)[1] == 0.0) {
             return rows.iter().map(|row| self.nearest[*row]).collect();
         }
-        let whole = |row: &usize| self.nearest[*row] as i128 + self.rest[*row] as i128;
+        let whole = |row: &usize| self.get(*row).into_iter().map(|part| part as i128).sum();
         let whole: Vec<i128> = rows.iter().map(whole).collect();
         let mut order = whole.clone();
         order.sort_unstable();

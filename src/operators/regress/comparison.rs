@@ -1,6 +1,7 @@
 //! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
 //! anything is estimated.
 
+use super::super::far_numbers::{LEAST_RANGE, moved, near_zero};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{count, thousands};
 use super::adjustment::AdjustmentPlan;
@@ -8,7 +9,6 @@ use super::args::{Args, Contrasts};
 use super::data_faults::{lost_in_rounding, short_list, split_units};
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns, level_codes};
-use super::near_zero::{moved, near_zero};
 use super::usable_rows::UsableRows;
 use galeras_causal::dense;
 
@@ -19,9 +19,7 @@ pub(super) const FEWEST_UNITS: usize = 10;
 /// numbers, or of names.
 const MOST_ARMS: usize = 100;
 
-/// A column that varies by less than this share of its size is constant to a regression.
-const LEAST_RANGE: f64 = 4.0 * f64::EPSILON;
-/// The same for the columns of a propensity score.
+/// As [`LEAST_RANGE`], for the columns of a propensity score.
 const LEAST_RANGE_OF_COVARIATE: f64 = 1e-13;
 
 /// Whether there are too many arms to compare them all.
@@ -342,7 +340,7 @@ fn why_refused(
     if infinite > 0 {
         return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
     }
-    let lost = lost_in_rounding(frame, outcome, &rows.kept, LEAST_RANGE);
+    let lost = lost_in_rounding(frame, outcome, rows.kept.iter().copied(), LEAST_RANGE);
     if let Some(reason) = lost.or_else(|| split_units(frame, &rows.kept)) {
         return Some(reason);
     }
@@ -426,7 +424,8 @@ pub(super) fn why_covariates_refused(
         if infinite > 0 {
             return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
         }
-        let lost = lost_in_rounding(frame, name, &rows.kept, LEAST_RANGE_OF_COVARIATE);
+        let kept = rows.kept.iter().copied();
+        let lost = lost_in_rounding(frame, name, kept, LEAST_RANGE_OF_COVARIATE);
         if lost.is_some() {
             return lost;
         }

@@ -1,6 +1,7 @@
 //! A treatment that is a number: the outcome along it, and whether it changes in one direction. The
 //! rows of the ports `dose` and `trend`.
 
+use super::super::far_numbers::{LEAST_RANGE, near_zero};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{
     confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
@@ -10,10 +11,10 @@ use super::super::small_table::{TableColumn, TableRow};
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::comparison::{FEWEST_UNITS, why_covariates_refused};
+use super::data_faults::lost_in_rounding;
 use super::dose_args::DoseArgs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
-use super::near_zero::near_zero;
 use super::shared_columns::{self as columns, RowStatus};
 use super::usable_rows::UsableRows;
 use galeras_causal::{
@@ -176,7 +177,11 @@ impl<'a> DoseAnalysis<'a> {
             adjusting_refused,
             missing: rows.missing,
         };
-        analysis.refused = analysis.why_refused(rows.missing_always);
+        analysis.refused = analysis.why_refused(rows.missing_always).or_else(|| {
+            [&args.treatment, outcome].into_iter().find_map(|name| {
+                lost_in_rounding(frame, name, rows.kept.iter().copied(), LEAST_RANGE)
+            })
+        });
         analysis
     }
 

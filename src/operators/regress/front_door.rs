@@ -1,10 +1,10 @@
 //! The estimate by the front door: the mediators of an analysis, and the estimate through them.
 
+use super::super::far_numbers::moved;
 use super::super::prose::name_list;
 use super::comparison::{Comparison, RowSet};
 use super::estimate::EffectEstimate;
 use super::frame::{AnalysisFrame, gather};
-use super::near_zero::moved;
 use super::shared_columns as columns;
 use galeras_causal::front_door;
 

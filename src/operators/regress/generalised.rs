@@ -2,6 +2,7 @@
 //! absorbed effects: which function of `causal` answers, and on what scale. Those of mean differences
 //! are in `estimate`.
 
+use super::super::far_numbers::near_zero;
 use super::super::prose::{count, four_digits, p_equals};
 use super::args::Args;
 use super::comparison::FEWEST_UNITS;
@@ -10,7 +11,6 @@ use super::estimate::{
 };
 use super::estimators::Estimator;
 use super::measure::Measure;
-use super::near_zero::near_zero;
 use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     Covariance, Estimate, FourfoldTable, InvertedEstimate, Refusal, RiskMeasure, absorbed,

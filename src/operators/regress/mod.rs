@@ -43,7 +43,6 @@ mod levels;
 mod margins;
 mod measure;
 mod modifiers;
-mod near_zero;
 mod omnibus;
 mod overlap;
 mod ports;

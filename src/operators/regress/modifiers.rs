@@ -1,10 +1,12 @@
 //! Effect modification: the rows of the port `modifiers`.
 
+use super::super::far_numbers::{LEAST_RANGE, least_if_far};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{confidence_level, count, four_digits, interval, name_list, p_equals};
 use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, differing_units};
+use super::data_faults::lost_in_rounding;
 use super::estimate::FittedPropensity;
 use super::estimators::EstimandName;
 use super::frame::{AnalysisFrame, gather};
@@ -110,8 +112,13 @@ pub(super) fn modifier_rows(
                 continue;
             }
             None => {
-                let column = gather(&frame.numbers[modifier], &set.rows);
-                fit_modifier(args, set, comparison, modifier, &column)
+                match lost_in_rounding(frame, modifier, set.rows.iter().copied(), LEAST_RANGE) {
+                    Some(reason) => Err(reason),
+                    None => {
+                        let column = gather(&frame.numbers[modifier], &set.rows);
+                        fit_modifier(args, set, comparison, modifier, &column)
+                    }
+                }
             }
         };
         match fit {
@@ -413,7 +420,17 @@ fn fit_modifier(
     if infinite > 0 {
         return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
     }
-    fit_known(args, set, comparison, modifier, column)
+    let Some(least) = least_if_far(column) else {
+        return fit_known(args, set, comparison, modifier, column);
+    };
+    // As the covariates, among which it may be: only the edges of groups know where zero is.
+    let moved: Vec<f64> = column.iter().map(|value| value - least).collect();
+    let mut fit = fit_known(args, set, comparison, modifier, &moved)?;
+    for group in &mut fit.modification.groups {
+        group.low += least;
+        group.high += least;
+    }
+    Ok(fit)
 }
 
 /// The standard deviation (n - 1) of a column of zeros and ones.
