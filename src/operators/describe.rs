@@ -83,7 +83,7 @@ Runs as a whole, but only when one of the named columns has changed.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "describe",
-    version: 2,
+    version: 3,
     grain: Grain::of::<BoundDescribe, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,

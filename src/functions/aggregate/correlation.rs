@@ -19,7 +19,7 @@ use crate::functions::function_doc::{FunctionDoc, TWO_NUMBERS};
 /// The functions of this file.
 pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
     let exact = |builtin, finish| ExactFunction::<5>::udaf_of_integers(builtin, 2, finish);
-    vec![
+    let functions = [
         (
             FunctionDoc::aggregate(
                 "corr",
@@ -133,7 +133,9 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
             ),
             exact(regr::regr_sxy_udaf(), Finish::Float(sxy)),
         ),
-    ]
+    ];
+    // The first version rounded whole numbers beyond 2^53.
+    functions.map(|(doc, function)| (FunctionDoc { version: 2, ..doc }, function)).into()
 }
 
 /// n times the centred sum of x².

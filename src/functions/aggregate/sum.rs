@@ -19,6 +19,8 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
         (
             FunctionDoc {
                 returns: "number",
+                // The first version wrapped around.
+                version: 2,
                 ..FunctionDoc::aggregate(
                     "sum",
                     &[],

@@ -19,7 +19,7 @@ use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER, TWO_NUMBERS};
 
 /// The functions of this file.
 pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    vec![
+    let functions = [
         (
             FunctionDoc::aggregate(
                 "var",
@@ -106,7 +106,9 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                 Finish::Float(covar_population),
             ),
         ),
-    ]
+    ];
+    // The first version rounded whole numbers beyond 2^53.
+    functions.map(|(doc, function)| (FunctionDoc { version: 2, ..doc }, function)).into()
 }
 
 fn var_sample(m: &Moments<2>) -> Option<f64> {

@@ -104,7 +104,7 @@ const DOC: &str = include_str!("doc.md");
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "correlate",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundCorrelate, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,

@@ -19,9 +19,6 @@ pub(super) const FEWEST_UNITS: usize = 10;
 /// numbers, or of names.
 const MOST_ARMS: usize = 100;
 
-/// As [`LEAST_RANGE`], for the columns of a propensity score.
-const LEAST_RANGE_OF_COVARIATE: f64 = 1e-13;
-
 /// Whether there are too many arms to compare them all.
 fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
     args.treatments.is_none() && frame.arms.names().len() > MOST_ARMS
@@ -425,7 +422,7 @@ pub(super) fn why_covariates_refused(
             return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
         }
         let kept = rows.kept.iter().copied();
-        let lost = lost_in_rounding(frame, name, kept, LEAST_RANGE_OF_COVARIATE);
+        let lost = lost_in_rounding(frame, name, kept, LEAST_RANGE);
         if lost.is_some() {
             return lost;
         }

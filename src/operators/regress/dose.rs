@@ -7,7 +7,7 @@ use super::super::prose::{
     confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
     thousands,
 };
-use super::super::small_table::{TableColumn, TableRow};
+use super::super::small_table::{TableColumn, TableRow, rounded};
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::comparison::{FEWEST_UNITS, why_covariates_refused};
@@ -177,11 +177,13 @@ impl<'a> DoseAnalysis<'a> {
             adjusting_refused,
             missing: rows.missing,
         };
-        analysis.refused = analysis.why_refused(rows.missing_always).or_else(|| {
+        let lost = || {
             [&args.treatment, outcome].into_iter().find_map(|name| {
                 lost_in_rounding(frame, name, rows.kept.iter().copied(), LEAST_RANGE)
             })
-        });
+        };
+        let refused = analysis.why_refused(rows.missing_always).or_else(lost);
+        analysis.refused = refused.or_else(|| analysis.same_when_shown());
         analysis
     }
 
@@ -215,6 +217,21 @@ impl<'a> DoseAnalysis<'a> {
             ));
         }
         None
+    }
+
+    /// Why the table would have several rows of what looks like one dose.
+    fn same_when_shown(&self) -> Option<String> {
+        let places = self.places(self.args.dose.as_ref()?);
+        let mut shown: Vec<f64> = places.iter().map(|place| rounded(*place)).collect();
+        shown.sort_unstable_by(f64::total_cmp);
+        shown.dedup();
+        (shown.len() < places.len()).then(|| {
+            format!(
+                "the twelve digits of a table do not tell the doses of `{}` apart: subtract a \
+                 constant from the column before",
+                self.args.treatment
+            )
+        })
     }
 
     fn words(&self, refusal: &Refusal) -> String {

@@ -105,20 +105,16 @@ pub(super) fn modifier_rows(
     let mut rows = Vec::new();
     for modifier in &args.modifiers {
         let context = ModifierContext { args, set, outcome: &comparison.outcome, modifier };
-        let fit = match why_withheld(set, comparison, modifier, score) {
+        let lost = || lost_in_rounding(frame, modifier, set.rows.iter().copied(), LEAST_RANGE);
+        let fit = match why_withheld(set, comparison, modifier, score).or_else(lost) {
             Some(reason) => Err(reason),
             None if frame.levels.contains_key(modifier) => {
                 rows.extend(level_rows(frame, &context, comparison));
                 continue;
             }
             None => {
-                match lost_in_rounding(frame, modifier, set.rows.iter().copied(), LEAST_RANGE) {
-                    Some(reason) => Err(reason),
-                    None => {
-                        let column = gather(&frame.numbers[modifier], &set.rows);
-                        fit_modifier(args, set, comparison, modifier, &column)
-                    }
-                }
+                let column = gather(&frame.numbers[modifier], &set.rows);
+                fit_modifier(args, set, comparison, modifier, &column)
             }
         };
         match fit {
