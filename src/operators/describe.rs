@@ -56,6 +56,8 @@ Gives one row per column (and per combination of the `by` columns) with `n` (val
 not null), `mean`, `std` (sample standard deviation, divisor n - 1), the mean's `standard_error`
 and interval `ci_low` to `ci_high`, `min`, `q1`, `median`, `q3` (linear interpolation, as NumPy's
 default) and `max`. All are exact: they do not depend on the order of rows or the number of threads.
+Of whole numbers beyond 2^53 the mean and the deviation are those of the numbers themselves; `min`,
+`max` and the quartiles are the nearest doubles.
 
 The interval is Student's, with n - 1 degrees of freedom. It takes rows as independent. Methods of
 one repository or answers to one prompt are not: name that column in `cluster`, and the standard

@@ -299,8 +299,8 @@ steps:
         for (step, relative) in [
             ("plan", 1e-9),
             ("plan.components", 1e-9),
-            ("model.variances", 1e-6),
-            ("model.models", 1e-6),
+            ("model.components", 1e-6),
+            ("model.fit", 1e-6),
         ] {
             let about = format!("{offset:e}, {step}");
             agree(&near.rows(step), &far.rows(step), &[], relative, &about);
@@ -329,7 +329,7 @@ steps:
   effects:
     op: regress
     from: data
-    with: { treatment: arm, control: c, outcomes: [y, absent], modifiers: [big], refuters: [],
+    with: { treatment: arm, control: c, outcomes: [y, absent], modifiers: [big], refuters: [], seed: 1,
       missing: drop, estimators: [difference] }
   plan:
     op: power

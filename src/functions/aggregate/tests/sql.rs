@@ -246,6 +246,21 @@ async fn integers_beyond_2_to_53_have_exact_moments() {
     }
 }
 
+/// An integer has the same parts in every batch, whatever else is in the batch.
+#[tokio::test]
+async fn an_integer_beside_large_ones_is_the_same_value() {
+    let large = (1 << 60) + 1;
+    let x: ArrayRef = Arc::new(Int64Array::from(vec![5, large, 5, 7, large, 7]));
+    let ctx = session(vec![("x", x)], 2, 1);
+    let sql = "SELECT avg(DISTINCT x), var_pop(DISTINCT x - x % 2) FROM t";
+    let row = query(&ctx, sql).await;
+    // Of 5, 7 and 2^60 + 1; of 4, 6 and 2^60, whose squares are 2^120 and 52 and whose sum is 2^60 + 10.
+    let large = f64::from(1 << 30).powi(2);
+    let variance = large * large * 2.0 / 9.0;
+    assert_eq!(floats(&row, 0), [Some(large / 3.0)]);
+    assert!((floats(&row, 1)[0].unwrap() / variance - 1.0).abs() < 1e-15);
+}
+
 #[tokio::test]
 async fn a_sum_of_integers_is_right_or_an_error() {
     let values = vec![Some(i64::MAX), Some(5), Some(-7), Some(i64::MAX), Some(i64::MIN), None];
