@@ -1,6 +1,6 @@
 //! `describe`: summary statistics per column and group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::columns::{is_number, require_column};
+use super::far_numbers::is_far;
 use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
@@ -55,6 +56,8 @@ Gives one row per column (and per combination of the `by` columns) with `n` (val
 not null), `mean`, `std` (sample standard deviation, divisor n - 1), the mean's `standard_error`
 and interval `ci_low` to `ci_high`, `min`, `q1`, `median`, `q3` (linear interpolation, as NumPy's
 default) and `max`. All are exact: they do not depend on the order of rows or the number of threads.
+Of whole numbers beyond 2^53 the mean and the deviation are those of the numbers themselves; `min`,
+`max` and the quartiles are the nearest doubles.
 
 The interval is Student's, with n - 1 degrees of freedom. It takes rows as independent. Methods of
 one repository or answers to one prompt are not: name that column in `cluster`, and the standard
@@ -82,7 +85,7 @@ Runs as a whole, but only when one of the named columns has changed.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "describe",
-    version: 2,
+    version: 3,
     grain: Grain::of::<BoundDescribe, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
@@ -154,7 +157,13 @@ impl Operator for DescribeOperator {
             let resolved_args = serde_json::to_value(&args)
                 .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
             let ports = vec![Port::new(MAIN, table)];
-            Ok(Box::new(BoundDescribe { args, resolved_args, ports }) as Box<dyn BoundStep>)
+            let long = |name: &&String| {
+                let field = input.field(name);
+                field.is_some_and(|f| matches!(f.data_type(), DataType::Int64 | DataType::UInt64))
+            };
+            let whole = args.columns.iter().filter(long).cloned().collect();
+            let bound = BoundDescribe { args, resolved_args, ports, whole };
+            Ok(Box::new(bound) as Box<dyn BoundStep>)
         })
     }
 }
@@ -164,29 +173,37 @@ struct Statistic {
     name: &'static str,
     data_type: DataType,
     about: &'static str,
-    sql: fn(&str) -> String,
+    sql: fn(&DescribedValue) -> String,
+}
+
+/// A described column in SQL.
+struct DescribedValue {
+    /// As it is, if it is an integer of 64 bits, of which not all are doubles; else as a double.
+    exact: String,
+    /// As a double.
+    double: String,
 }
 
 const fn statistic(
     name: &'static str,
     data_type: DataType,
     about: &'static str,
-    sql: fn(&str) -> String,
+    sql: fn(&DescribedValue) -> String,
 ) -> Statistic {
     Statistic { name, data_type, about, sql }
 }
 
 const STATISTICS: &[Statistic] = &[
-    statistic("n", DataType::Int64, "values that are not null", |x| format!("count({x})")),
-    statistic("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({x})")),
+    statistic("n", DataType::Int64, "values that are not null", |x| format!("count({})", x.double)),
+    statistic("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({})", x.exact)),
     statistic("std", DataType::Float64, "sample standard deviation (divisor n - 1)", |x| {
-        format!("stddev({x})")
+        format!("stddev({})", x.exact)
     }),
-    statistic("min", DataType::Float64, "smallest value", |x| format!("min({x})")),
+    statistic("min", DataType::Float64, "smallest value", |x| format!("min({})", x.double)),
     statistic("q1", DataType::Float64, "first quartile", |x| quantile(x, "0.25")),
     statistic("median", DataType::Float64, "second quartile", |x| quantile(x, "0.5")),
     statistic("q3", DataType::Float64, "third quartile", |x| quantile(x, "0.75")),
-    statistic("max", DataType::Float64, "largest value", |x| format!("max({x})")),
+    statistic("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
 ];
 
 /// What stands behind `std`: computed from the statistics, not by SQL.
@@ -213,13 +230,17 @@ const RESULT: [&str; 13] = [
     "max",
     CLUSTERS,
 ];
-/// The positions of `n`, `mean` and `std` among the statistics.
+/// The positions of `n`, `mean`, `std`, `min` and `max` among the statistics.
 const N: usize = 0;
 const MEAN: usize = 1;
 const STD: usize = 2;
+const MIN: usize = 3;
+const MAX: usize = 7;
+/// Behind the statistics of all columns, for each of them: what [`ClusterSums`] has.
+const OF_CLUSTERS: usize = 5;
 
-fn quantile(value: &str, share: &str) -> String {
-    format!("percentile_cont({share}) WITHIN GROUP (ORDER BY {value})")
+fn quantile(value: &DescribedValue, share: &str) -> String {
+    format!("percentile_cont({share}) WITHIN GROUP (ORDER BY {})", value.double)
 }
 
 #[derive(Debug)]
@@ -228,6 +249,8 @@ struct BoundDescribe {
     /// The arguments with their defaults, for the key of the result.
     resolved_args: Value,
     ports: Vec<Port>,
+    /// The columns that are integers of 64 bits.
+    whole: BTreeSet<String>,
 }
 
 impl BoundStep for BoundDescribe {
@@ -294,13 +317,17 @@ const TOGETHER: usize = 16;
 
 impl BoundDescribe {
     /// The statistics of these columns, side by side in one row per group; behind them, where there
-    /// is a cluster, the sum of squares and the number of clusters of each column.
+    /// is a cluster, the sums of the clusters of each column.
     fn query(&self, names: &[String]) -> String {
         let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
         let group =
             if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
-        let values: Vec<String> =
-            names.iter().map(|name| format!("CAST({} AS DOUBLE)", quoted(name))).collect();
+        let value = |name: &String| {
+            let double = format!("CAST({} AS DOUBLE)", quoted(name));
+            let exact = if self.whole.contains(name) { quoted(name) } else { double.clone() };
+            DescribedValue { exact, double }
+        };
+        let values: Vec<DescribedValue> = names.iter().map(value).collect();
         let statistics = values.iter().enumerate().flat_map(|(at, value)| {
             STATISTICS.iter().enumerate().map(move |(which, statistic)| {
                 format!("{} AS \"__{at}_{which}\"", (statistic.sql)(value))
@@ -328,18 +355,29 @@ impl BoundDescribe {
         };
         let positions = 0..names.len();
         let sums = positions.clone().map(|at| {
-            let value = format!("CAST(i.{} AS DOUBLE)", quoted(&names[at]));
-            format!(
-                "count({value}) AS \"__c{at}\", sum({value} - s.\"__{at}_{MEAN}\") AS \"__d{at}\""
-            )
+            let value = format!("i.{}", quoted(&names[at]));
+            let mean = format!("s.\"__{at}_{MEAN}\"");
+            let distance = format!("CAST({value} AS DOUBLE) - {mean}");
+            let distance = match self.whole.contains(&names[at]) {
+                // Beyond 2^53 the mean is a whole number, and doubles are too coarse for the value.
+                true => format!(
+                    "CASE WHEN abs({mean}) >= 9007199254740992 THEN CAST(CAST({value} AS \
+                     DECIMAL(20, 0)) - CAST({mean} AS DECIMAL(20, 0)) AS DOUBLE) ELSE {distance} END"
+                ),
+                false => distance,
+            };
+            format!("CAST(count({value}) AS DOUBLE) AS \"__c{at}\", sum({distance}) AS \"__d{at}\"")
         });
         let squares = positions.clone().map(|at| {
             format!(
                 "sum(\"__d{at}\" * \"__d{at}\") AS \"__q{at}\", \
-                 count(CASE WHEN \"__c{at}\" > 0 THEN 1 END) AS \"__g{at}\""
+                 count(CASE WHEN \"__c{at}\" > 0 THEN 1 END) AS \"__g{at}\", \
+                 sum(\"__d{at}\") AS \"__e{at}\", sum(\"__c{at}\" * \"__d{at}\") AS \"__p{at}\", \
+                 sum(\"__c{at}\" * \"__c{at}\") AS \"__k{at}\""
             )
         });
-        let behind = positions.map(|at| format!("q.\"__q{at}\", q.\"__g{at}\""));
+        let behind = positions
+            .flat_map(|at| ["q", "g", "e", "p", "k"].map(|which| format!("q.\"__{which}{at}\"")));
         format!(
             "WITH s AS ({statistics}), \
              d AS (SELECT {}, i.{cluster} AS \"__cluster\" FROM {INPUT} i JOIN s ON {} GROUP BY {}), \
@@ -364,15 +402,16 @@ impl BoundDescribe {
         let tables = names.iter().enumerate().map(|(at, name)| -> Result<_, StepError> {
             let first = groups + at * STATISTICS.len();
             let statistics = &wide.columns()[first..first + STATISTICS.len()];
-            let behind = groups + names.len() * STATISTICS.len() + 2 * at;
+            let behind = groups + names.len() * STATISTICS.len() + OF_CLUSTERS * at;
             let clusters = self.args.cluster.as_ref().map(|_| {
-                let squares = wide.column(behind).as_primitive::<Float64Type>();
-                (squares, wide.column(behind + 1).as_primitive::<Int64Type>())
+                let sums = ClusterSums::of(&wide.columns()[behind..behind + OF_CLUSTERS]);
+                (sums.squares(statistics), sums.clusters)
             });
             let mut columns = wide.columns()[..groups].to_vec();
             columns.push(Arc::new(StringArray::from(vec![name.as_str(); wide.num_rows()])));
             columns.extend_from_slice(&statistics[..=STD]);
-            columns.extend(self.intervals(statistics, clusters));
+            let given = clusters.as_ref().map(|(squares, clusters)| (squares, *clusters));
+            columns.extend(self.intervals(statistics, given));
             columns.extend_from_slice(&statistics[STD + 1..]);
             if let Some((_, clusters)) = clusters {
                 columns.push(Arc::new(clusters.clone()));
@@ -414,5 +453,48 @@ impl BoundDescribe {
             }
         }
         ends.map(|mut end| Arc::new(end.finish()) as ArrayRef)
+    }
+}
+
+/// Sums over the clusters of each group. Of a cluster there are the values, and the sum of their
+/// distances from the mean.
+struct ClusterSums<'a> {
+    /// Of the squares of the sums of distances.
+    squares: &'a Float64Array,
+    clusters: &'a Int64Array,
+    /// Of the sums of distances: zero, but for the rounding of the mean.
+    distances: &'a Float64Array,
+    /// Of the number of values times the sum of distances.
+    products: &'a Float64Array,
+    /// Of the squares of the number of values.
+    counts: &'a Float64Array,
+}
+
+impl<'a> ClusterSums<'a> {
+    fn of(columns: &'a [ArrayRef]) -> Self {
+        let float = |at: usize| columns[at].as_primitive::<Float64Type>();
+        Self {
+            squares: float(0),
+            clusters: columns[1].as_primitive::<Int64Type>(),
+            distances: float(2),
+            products: float(3),
+            counts: float(4),
+        }
+    }
+
+    /// The sum of squares of each group. Far from zero, where the rounding of the mean is as large as
+    /// the distances from it, it is that of the distances from the mean before it was rounded.
+    fn squares(&self, statistics: &[ArrayRef]) -> Float64Array {
+        let n = statistics[N].as_primitive::<Int64Type>();
+        let [min, max] = [MIN, MAX].map(|at| statistics[at].as_primitive::<Float64Type>());
+        let squares = self.squares.iter().enumerate().map(|(at, squares)| {
+            if !is_far(min.value(at), max.value(at)) {
+                return squares;
+            }
+            let off = self.distances.value(at) / n.value(at) as f64;
+            let (products, counts) = (self.products.value(at), self.counts.value(at));
+            squares.map(|squares| squares - off * (2.0 * products - off * counts))
+        });
+        squares.collect()
     }
 }

@@ -33,6 +33,7 @@ mod validate;
 
 // What several operators share.
 mod columns;
+mod far_numbers;
 mod git_threads;
 mod group_columns;
 mod patterns;

@@ -162,7 +162,7 @@ pub(super) fn record_batch<Row: TableRow>(rows: &[Row]) -> Result<RecordBatch, S
 
 /// A number to twelve significant digits. The last digits of a decomposition depend on the
 /// processor; what a table holds, and its digest, should not.
-fn rounded(number: f64) -> f64 {
+pub(super) fn rounded(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return if number == 0.0 { 0.0 } else { number };
     }

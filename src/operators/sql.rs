@@ -78,7 +78,7 @@ Runs as a whole, but only when a column that the query names has changed.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "sql",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundSql, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::Any,

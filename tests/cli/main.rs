@@ -39,6 +39,7 @@ mod exec_command;
 mod exec_faults;
 mod explain_codes;
 mod exports;
+mod far_numbers;
 mod figures;
 mod first_benchmark;
 mod fixes_and_unit_tests;

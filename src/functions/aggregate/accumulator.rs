@@ -13,7 +13,7 @@ use datafusion::arrow::array::{
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
-use super::moments::{Moments, Rows};
+use super::moments::{Moments, Row, Rows};
 
 /// How a result is computed from the sums.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl<const N: usize> Accumulator for ExactAccumulator<N> {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|x, y| self.moments.remove(x, y));
+        Rows::new(values)?.for_each(|row| self.moments.remove(row));
         Ok(())
     }
 
@@ -103,14 +103,14 @@ impl<const N: usize> Accumulator for ExactAccumulator<N> {
 #[derive(Debug)]
 pub(crate) struct DistinctAccumulator<const N: usize> {
     /// How often a row is in the frame; a row counts once in `moments`.
-    rows: HashMap<[u64; 2], u64>,
+    rows: HashMap<[u64; 4], u64>,
     moments: Moments<N>,
     finish: Finish<N>,
 }
 
 /// The identity of a row: adding zero turns `-0.0` into `0.0`.
-fn identity(x: f64, y: f64) -> [u64; 2] {
-    [x, y].map(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }.to_bits())
+fn identity(Row { x: [x, x_low], y: [y, y_low] }: Row) -> [u64; 4] {
+    [x, x_low, y, y_low].map(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }.to_bits())
 }
 
 impl<const N: usize> DistinctAccumulator<N> {
@@ -118,29 +118,29 @@ impl<const N: usize> DistinctAccumulator<N> {
         Self { rows: HashMap::new(), moments: Moments::default(), finish }
     }
 
-    fn add(&mut self, x: f64, y: f64) {
-        let times = self.rows.entry(identity(x, y)).or_insert(0);
+    fn add(&mut self, row: Row) {
+        let times = self.rows.entry(identity(row)).or_insert(0);
         *times += 1;
         if *times == 1 {
-            self.moments.add(x, y);
+            self.moments.add(row);
         }
     }
 }
 
 impl<const N: usize> Accumulator for DistinctAccumulator<N> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|x, y| self.add(x, y));
+        Rows::new(values)?.for_each(|row| self.add(row));
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Rows::new(values)?.for_each(|x, y| {
-            let key = identity(x, y);
+        Rows::new(values)?.for_each(|row| {
+            let key = identity(row);
             if let Some(times) = self.rows.get_mut(&key) {
                 *times -= 1;
                 if *times == 0 {
                     self.rows.remove(&key);
-                    self.moments.remove(x, y);
+                    self.moments.remove(row);
                 }
             }
         });
@@ -153,15 +153,17 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
 
     fn merge_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         for (_, bytes) in states(columns)? {
-            let (rows, tail) = bytes.as_chunks::<16>();
+            let (rows, tail) = bytes.as_chunks::<32>();
             if !tail.is_empty() {
                 return exec_err!("malformed state of an exact DISTINCT aggregate");
             }
             for row in rows {
-                let part = |from| row.get(from..).and_then(|b| b.first_chunk::<8>()).copied();
-                if let (Some(x), Some(y)) = (part(0), part(8)) {
-                    let [x, y] = [x, y].map(|b| f64::from_bits(u64::from_le_bytes(b)));
-                    self.add(x, y);
+                let (parts, _) = row.as_chunks::<8>();
+                if let &[x, x_low, y, y_low] = parts {
+                    let number = |parts: [[u8; 8]; 2]| {
+                        parts.map(|part| f64::from_bits(u64::from_le_bytes(part)))
+                    };
+                    self.add(Row { x: number([x, x_low]), y: number([y, y_low]) });
                 }
             }
         }
@@ -180,7 +182,7 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
     }
 
     fn size(&self) -> usize {
-        let entry = size_of::<([u64; 2], u64)>() + 1;
+        let entry = size_of::<([u64; 4], u64)>() + 1;
         size_of_val(self) + self.rows.capacity() * entry + self.moments.heap_size()
     }
 }
@@ -220,10 +222,10 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
         self.groups.resize_with(total_num_groups, Moments::default);
         let rows = Rows::new(values)?;
         for (i, &index) in group_indices.iter().enumerate() {
-            if let Some((x, y)) = rows.get(i)
+            if let Some(row) = rows.get(i)
                 && kept(opt_filter, i)
             {
-                self.group(index)?.add(x, y);
+                self.group(index)?.add(row);
             }
         }
         Ok(())
@@ -270,10 +272,10 @@ impl<const N: usize> GroupsAccumulator for ExactGroups<N> {
         let mut bytes = Vec::new();
         for i in 0..rows.len() {
             let mut moments = Moments::<N>::default();
-            if let Some((x, y)) = rows.get(i)
+            if let Some(row) = rows.get(i)
                 && kept(opt_filter, i)
             {
-                moments.add(x, y);
+                moments.add(row);
             }
             bytes.clear();
             moments.write_bytes(&mut bytes);

@@ -18,8 +18,8 @@ use crate::functions::function_doc::{FunctionDoc, TWO_NUMBERS};
 
 /// The functions of this file.
 pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    let exact = ExactFunction::<5>::udaf;
-    vec![
+    let exact = |builtin, finish| ExactFunction::<5>::udaf_of_integers(builtin, 2, finish);
+    let functions = [
         (
             FunctionDoc::aggregate(
                 "corr",
@@ -133,7 +133,12 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
             ),
             exact(regr::regr_sxy_udaf(), Finish::Float(sxy)),
         ),
-    ]
+    ];
+    // The first version rounded whole numbers beyond 2^53, which changes no count.
+    let version = |doc: &FunctionDoc| if doc.name == "regr_count" { 1 } else { 2 };
+    functions
+        .map(|(doc, function)| (FunctionDoc { version: version(&doc), ..doc }, function))
+        .into()
 }
 
 /// n times the centred sum of x².

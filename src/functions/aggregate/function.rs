@@ -9,13 +9,15 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::types::{NativeType, logical_float64, logical_int64, logical_uint64};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator,
-    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Coercion, Documentation, Expr, GroupsAccumulator,
+    Operator, ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, TypeSignature,
+    TypeSignatureClass, Volatility,
 };
 
 use super::accumulator::{DistinctAccumulator, ExactAccumulator, ExactGroups, Finish};
@@ -33,18 +35,41 @@ pub(crate) struct ExactFunction<const N: usize> {
 }
 
 impl<const N: usize> ExactFunction<N> {
-    /// An exact aggregate in place of `builtin`.
+    /// An exact aggregate in place of `builtin`, with the same signature.
     pub(crate) fn udaf(builtin: Arc<AggregateUDF>, finish: Finish<N>) -> Arc<AggregateUDF> {
         let signature = builtin.signature().clone();
-        Self::udaf_with_signature(builtin, signature, finish)
+        Arc::new(AggregateUDF::new_from_impl(Self { builtin, signature, finish }))
     }
 
-    /// The same with a signature of its own.
-    pub(crate) fn udaf_with_signature(
+    /// The same for a builtin that casts each of its `arguments` to doubles, which rounds
+    /// integers above 2^53: here it gets those of 64 bits as they are.
+    pub(crate) fn udaf_of_integers(
         builtin: Arc<AggregateUDF>,
-        signature: Signature,
+        arguments: usize,
         finish: Finish<N>,
     ) -> Arc<AggregateUDF> {
+        let signed = Coercion::new_exact(TypeSignatureClass::Native(logical_int64()));
+        let unsigned = Coercion::new_exact(TypeSignatureClass::Native(logical_uint64()));
+        let double = Coercion::new_implicit(
+            TypeSignatureClass::Native(logical_float64()),
+            vec![TypeSignatureClass::Numeric],
+            NativeType::Float64,
+        );
+        // Every combination but that of doubles alone, which is the builtin's.
+        let mut combinations: Vec<Vec<Coercion>> = vec![Vec::new()];
+        for _ in 0..arguments {
+            let longer = combinations.iter().flat_map(|first| {
+                [&signed, &unsigned, &double].map(|next| [&first[..], &[next.clone()]].concat())
+            });
+            combinations = longer.collect();
+        }
+        combinations.pop();
+        let others = match &builtin.signature().type_signature {
+            TypeSignature::OneOf(alternatives) => alternatives.clone(),
+            other => vec![other.clone()],
+        };
+        let integers = combinations.into_iter().map(TypeSignature::Coercible);
+        let signature = Signature::one_of(integers.chain(others).collect(), Volatility::Immutable);
         Arc::new(AggregateUDF::new_from_impl(Self { builtin, signature, finish }))
     }
 

@@ -7,8 +7,12 @@
 //!
 //! Layers inside: `exact` (sums) and `dyadic` (one-rounding quotients and roots), `moments`
 //! (which sums a statistic needs), `accumulator` and `function` (DataFusion's traits), then
-//! one file per family: `sum` (of whole numbers: `wide`), `variance`, `correlation`, `extremes`. `order` lists what a
-//! plan check must refuse.
+//! one file per family: `sum` (of whole numbers: `wide`), `variance`, `correlation`, `extremes`.
+//! `order` lists what a plan check must refuse.
+//!
+//! Whole numbers have two ways in. A sum that is a whole number again is a decimal of 38 digits
+//! (`wide`); what comes out as a double is computed from exact sums, into which those beyond 2^53
+//! go as two doubles (`moments`).
 //!
 //! Only functions looked up by name are replaced. Rust code that calls
 //! `datafusion::functions_aggregate::expr_fn::{sum, avg, …}` or `DataFrame::describe` gets
@@ -35,6 +39,7 @@ mod wide;
 mod tests;
 
 pub use exact::{ExactSum, MalformedSum};
+pub(crate) use moments::whole_in_parts;
 pub use order::{APPROXIMATE, ORDER_DEPENDENT};
 
 use std::sync::Arc;

@@ -19,13 +19,10 @@ use super::exact::{ExactSum, MalformedSum};
 ///
 /// | `N` | sums |
 /// |---|---|
-/// | 1 | Σ(x + y) |
+/// | 1 | Σx |
 /// | 2 | Σx, Σx² |
 /// | 3 | Σx, Σy, Σxy |
 /// | 5 | Σx, Σy, Σxy, Σx², Σy² |
-///
-/// With one sum, a row is a value in two exact parts (a 64-bit integer has more digits than
-/// a double); `y` is zero for floats.
 #[derive(Clone, Debug)]
 pub(crate) struct Moments<const N: usize> {
     count: u64,
@@ -51,24 +48,21 @@ impl<const N: usize> Moments<N> {
 
     /// Adds one row.
     #[inline]
-    pub(crate) fn add(&mut self, x: f64, y: f64) {
+    pub(crate) fn add(&mut self, Row { x, y }: Row) {
         self.count += 1;
         match self.sums.as_mut_slice() {
-            [s] => {
-                s.add(x);
-                s.add(y);
-            }
+            [sx] => add(sx, x),
             [sx, sxx] => {
-                sx.add(x);
-                sxx.add_product(x, x);
+                add(sx, x);
+                add_product(sxx, x, x);
             }
             [sx, sy, sxy, squares @ ..] => {
-                sx.add(x);
-                sy.add(y);
-                sxy.add_product(x, y);
+                add(sx, x);
+                add(sy, y);
+                add_product(sxy, x, y);
                 if let [sxx, syy] = squares {
-                    sxx.add_product(x, x);
-                    syy.add_product(y, y);
+                    add_product(sxx, x, x);
+                    add_product(syy, y, y);
                 }
             }
             [] => {}
@@ -76,24 +70,21 @@ impl<const N: usize> Moments<N> {
     }
 
     /// Removes one row that was added before.
-    pub(crate) fn remove(&mut self, x: f64, y: f64) {
+    pub(crate) fn remove(&mut self, Row { x, y }: Row) {
         self.count = self.count.saturating_sub(1);
         match self.sums.as_mut_slice() {
-            [s] => {
-                s.remove(x);
-                s.remove(y);
-            }
+            [sx] => remove(sx, x),
             [sx, sxx] => {
-                sx.remove(x);
-                sxx.remove_product(x, x);
+                remove(sx, x);
+                remove_product(sxx, x, x);
             }
             [sx, sy, sxy, squares @ ..] => {
-                sx.remove(x);
-                sy.remove(y);
-                sxy.remove_product(x, y);
+                remove(sx, x);
+                remove(sy, y);
+                remove_product(sxy, x, y);
                 if let [sxx, syy] = squares {
-                    sxx.remove_product(x, x);
-                    syy.remove_product(y, y);
+                    remove_product(sxx, x, x);
+                    remove_product(syy, y, y);
                 }
             }
             [] => {}
@@ -103,25 +94,22 @@ impl<const N: usize> Moments<N> {
     /// Adds all rows of a batch.
     pub(crate) fn add_rows(&mut self, rows: &Rows) {
         let Some((x, y)) = rows.dense() else {
-            return rows.for_each(|x, y| self.add(x, y));
+            return rows.for_each(|row| self.add(row));
         };
-        self.count += x.len() as u64;
+        self.count += rows.len() as u64;
         match self.sums.as_mut_slice() {
-            [s] => {
-                s.add_slice(x);
-                s.add_slice(y);
-            }
+            [sx] => add_slices(sx, x),
             [sx, sxx] => {
-                sx.add_slice(x);
-                sxx.add_products(x, x);
+                add_slices(sx, x);
+                add_products(sxx, x, x);
             }
             [sx, sy, sxy, squares @ ..] => {
-                sx.add_slice(x);
-                sy.add_slice(y);
-                sxy.add_products(x, y);
+                add_slices(sx, x);
+                add_slices(sy, y);
+                add_products(sxy, x, y);
                 if let [sxx, syy] = squares {
-                    sxx.add_products(x, x);
-                    syy.add_products(y, y);
+                    add_products(sxx, x, x);
+                    add_products(syy, y, y);
                 }
             }
             [] => {}
@@ -168,77 +156,172 @@ pub(crate) fn mean(n: u64, sum: &ExactSum) -> f64 {
     }
 }
 
+/// A number as the exact sum of two doubles, of which the first is the nearest one: a 64-bit integer
+/// has more digits than one. The second is zero for floats.
+pub(crate) type Parts = [f64; 2];
+
+/// Integers up to here are doubles: 2^53.
+const DOUBLES: u64 = 1 << 53;
+
+/// An integer of 64 bits in parts.
+pub(crate) fn whole_in_parts(whole: i128) -> Parts {
+    let nearest = whole as f64;
+    [nearest, (whole - nearest as i128) as f64]
+}
+
+/// A row of the arguments; `y` is zero if there is only one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) x: Parts,
+    pub(crate) y: Parts,
+}
+
+#[inline]
+fn add(sum: &mut ExactSum, [high, low]: Parts) {
+    sum.add(high);
+    if low != 0.0 {
+        sum.add(low);
+    }
+}
+
+fn remove(sum: &mut ExactSum, [high, low]: Parts) {
+    sum.remove(high);
+    if low != 0.0 {
+        sum.remove(low);
+    }
+}
+
+/// The products of the parts, of which those with a lower part that is zero are left out.
+#[inline]
+fn each_product(a: Parts, b: Parts, mut of: impl FnMut(f64, f64)) {
+    of(a[0], b[0]);
+    if a[1] != 0.0 {
+        of(a[1], b[0]);
+    }
+    if b[1] != 0.0 {
+        of(a[0], b[1]);
+        if a[1] != 0.0 {
+            of(a[1], b[1]);
+        }
+    }
+}
+
+#[inline]
+fn add_product(sum: &mut ExactSum, a: Parts, b: Parts) {
+    each_product(a, b, |a, b| sum.add_product(a, b));
+}
+
+fn remove_product(sum: &mut ExactSum, a: Parts, b: Parts) {
+    each_product(a, b, |a, b| sum.remove_product(a, b));
+}
+
+/// Slices of upper and lower parts; the lower ones are empty where all are zero.
+type Slices<'a> = [&'a [f64]; 2];
+
+fn add_slices(sum: &mut ExactSum, parts: Slices<'_>) {
+    parts.into_iter().for_each(|part| sum.add_slice(part));
+}
+
+fn add_products(sum: &mut ExactSum, a: Slices<'_>, b: Slices<'_>) {
+    for a in a {
+        b.into_iter().for_each(|b| sum.add_products(a, b));
+    }
+}
+
+/// An argument as two columns whose sums are its values.
+struct Argument<'a> {
+    high: Cow<'a, Float64Array>,
+    /// Absent for floats, and for integers that are doubles: most are, and cost as little.
+    low: Option<Float64Array>,
+}
+
+impl<'a> Argument<'a> {
+    fn new(array: &'a ArrayRef) -> Result<Self> {
+        let (high, low) = match array.data_type() {
+            DataType::Int64 => {
+                let x = array.as_primitive::<Int64Type>();
+                let low = x.values().iter().any(|v| v.unsigned_abs() > DOUBLES).then(|| {
+                    x.unary::<_, Float64Type>(|v| {
+                        let [_, low] = whole_in_parts(v.into());
+                        low
+                    })
+                });
+                (Cow::Owned(x.unary(|v| v as f64)), low)
+            }
+            DataType::UInt64 => {
+                let x = array.as_primitive::<UInt64Type>();
+                let low = x.values().iter().any(|v| *v > DOUBLES).then(|| {
+                    x.unary::<_, Float64Type>(|v| {
+                        let [_, low] = whole_in_parts(v.into());
+                        low
+                    })
+                });
+                (Cow::Owned(x.unary(|v| v as f64)), low)
+            }
+            // `avg(NULL)`
+            DataType::Null => (Cow::Owned(Float64Array::new_null(array.len())), None),
+            other => match array.as_primitive_opt::<Float64Type>() {
+                Some(array) => (Cow::Borrowed(array), None),
+                None => return exec_err!("an exact aggregate got {other}, not Float64"),
+            },
+        };
+        Ok(Self { high, low })
+    }
+
+    #[inline]
+    fn get(&self, i: usize) -> Parts {
+        [self.high.value(i), self.low.as_ref().map_or(0.0, |low| low.value(i))]
+    }
+
+    fn slices(&self) -> Slices<'_> {
+        [&self.high.values()[..], self.low.as_ref().map_or(&[][..], |low| &low.values()[..])]
+    }
+}
+
 /// The arguments of an aggregate as rows `(x, y)`.
 pub(crate) struct Rows<'a> {
-    x: Cow<'a, Float64Array>,
-    y: Option<Cow<'a, Float64Array>>,
+    x: Argument<'a>,
+    y: Option<Argument<'a>>,
     /// Rows where any argument is null.
     nulls: Option<NullBuffer>,
 }
 
 impl<'a> Rows<'a> {
-    /// Of one argument, `x` is its value (64-bit integers in two exact parts); of two, as in
-    /// SQL's `regr_slope(y, x)`, `y` is the first.
+    /// Of one argument, `x` is its value; of two, as in SQL's `regr_slope(y, x)`, `y` is the
+    /// first.
     pub(crate) fn new(arguments: &'a [ArrayRef]) -> Result<Self> {
-        let float = |array: &'a ArrayRef| match array.as_primitive_opt::<Float64Type>() {
-            Some(array) => Ok(Cow::Borrowed(array)),
-            // `avg(NULL)`
-            None if array.data_type() == &DataType::Null => {
-                Ok(Cow::Owned(Float64Array::new_null(array.len())))
-            }
-            None => exec_err!("an exact aggregate got {}, not Float64", array.data_type()),
-        };
         let (x, y) = match arguments {
-            [x] => match x.data_type() {
-                DataType::Int64 => {
-                    let x = x.as_primitive::<Int64Type>();
-                    let high = x.unary::<_, Float64Type>(|v| (v >> 32) as f64 * TWO_POW_32);
-                    let low = x.unary::<_, Float64Type>(|v| (v & 0xffff_ffff) as f64);
-                    (Cow::Owned(high), Some(Cow::Owned(low)))
-                }
-                DataType::UInt64 => {
-                    let x = x.as_primitive::<UInt64Type>();
-                    let high = x.unary::<_, Float64Type>(|v| (v >> 32) as f64 * TWO_POW_32);
-                    let low = x.unary::<_, Float64Type>(|v| (v & 0xffff_ffff) as f64);
-                    (Cow::Owned(high), Some(Cow::Owned(low)))
-                }
-                _ => (float(x)?, None),
-            },
-            [y, x] => (float(x)?, Some(float(y)?)),
+            [x] => (Argument::new(x)?, None),
+            [y, x] => (Argument::new(x)?, Some(Argument::new(y)?)),
             _ => return exec_err!("an exact aggregate got {} arguments", arguments.len()),
         };
-        let nulls = NullBuffer::union(x.nulls(), y.as_ref().and_then(|y| y.nulls()));
+        let nulls = NullBuffer::union(x.high.nulls(), y.as_ref().and_then(|y| y.high.nulls()));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         Ok(Self { x, y, nulls })
     }
 
     /// Number of rows, with the null ones.
     pub(crate) fn len(&self) -> usize {
-        self.x.len()
+        self.x.high.len()
     }
 
     /// Row `i` of fewer than [`Rows::len`]; `None` if an argument is null.
     #[inline]
-    pub(crate) fn get(&self, i: usize) -> Option<(f64, f64)> {
+    pub(crate) fn get(&self, i: usize) -> Option<Row> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(i)) {
             return None;
         }
-        Some((self.x.value(i), self.y.as_ref().map_or(0.0, |y| y.value(i))))
+        Some(Row { x: self.x.get(i), y: self.y.as_ref().map_or([0.0; 2], |y| y.get(i)) })
     }
 
     /// Calls `f` on every row without a null.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(f64, f64)) {
-        for (x, y) in (0..self.len()).filter_map(|i| self.get(i)) {
-            f(x, y);
-        }
+    pub(crate) fn for_each(&self, f: impl FnMut(Row)) {
+        (0..self.len()).filter_map(|i| self.get(i)).for_each(f);
     }
 
-    /// The columns as slices, if no row is null; `y` is empty if there is none.
-    fn dense(&self) -> Option<(&[f64], &[f64])> {
-        let y = self.y.as_ref().map_or(&[][..], |y| &y.values()[..]);
-        self.nulls.is_none().then(|| (&self.x.values()[..], y))
+    /// The columns as slices, if no row is null; those of `y` are empty if there is none.
+    fn dense(&self) -> Option<(Slices<'_>, Slices<'_>)> {
+        let y = self.y.as_ref().map_or([&[][..]; 2], Argument::slices);
+        self.nulls.is_none().then(|| (self.x.slices(), y))
     }
 }
-
-/// The weight of the upper half of a 64-bit integer.
-const TWO_POW_32: f64 = 4_294_967_296.0;

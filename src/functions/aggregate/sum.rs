@@ -1,16 +1,12 @@
 //! `sum` and `avg` (`mean`).
 //!
-//! Here: their formulas and the signature by which `avg` gets 64-bit integers unrounded. Not
-//! here: sums of whole numbers (`wide`), and those of decimals, durations and intervals, which stay
-//! DataFusion's.
+//! Here: their formulas. Not here: sums of whole numbers (`wide`), and those of decimals, durations
+//! and intervals, which stay DataFusion's.
 
 use std::sync::Arc;
 
-use datafusion::common::types::{logical_int64, logical_uint64};
 use datafusion::functions_aggregate::{average::avg_udaf, sum::sum_udaf};
-use datafusion::logical_expr::{
-    AggregateUDF, Coercion, Signature, TypeSignature, TypeSignatureClass, Volatility,
-};
+use datafusion::logical_expr::AggregateUDF;
 
 use super::accumulator::Finish;
 use super::function::ExactFunction;
@@ -23,6 +19,8 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
         (
             FunctionDoc {
                 returns: "number",
+                // The first version wrapped around.
+                version: 2,
                 ..FunctionDoc::aggregate(
                     "sum",
                     &[],
@@ -58,18 +56,7 @@ fn sum() -> Arc<AggregateUDF> {
 
 /// `avg(x)`: the exact sum divided by the exact count, rounded once; null if there is none.
 fn avg() -> Arc<AggregateUDF> {
-    let builtin = avg_udaf();
-    // The builtin casts integers to doubles; above 2^53 that rounds each value.
-    let integers = [logical_int64(), logical_uint64()].map(|class| {
-        TypeSignature::Coercible(vec![Coercion::new_exact(TypeSignatureClass::Native(class))])
-    });
-    let others = match &builtin.signature().type_signature {
-        TypeSignature::OneOf(alternatives) => alternatives.clone(),
-        other => vec![other.clone()],
-    };
-    let alternatives = integers.into_iter().chain(others).collect();
-    let signature = Signature::one_of(alternatives, Volatility::Immutable);
-    ExactFunction::udaf_with_signature(builtin, signature, Finish::Float(average))
+    ExactFunction::udaf_of_integers(avg_udaf(), 1, Finish::Float(average))
 }
 
 fn total(m: &Moments<1>) -> Option<f64> {

@@ -19,7 +19,7 @@ use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER, TWO_NUMBERS};
 
 /// The functions of this file.
 pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
-    vec![
+    let functions = [
         (
             FunctionDoc::aggregate(
                 "var",
@@ -29,7 +29,11 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                 "rows with a null do not count; null for fewer than two",
                 "var(x)",
             ),
-            ExactFunction::udaf(variance::var_samp_udaf(), Finish::Float(var_sample)),
+            ExactFunction::udaf_of_integers(
+                variance::var_samp_udaf(),
+                1,
+                Finish::Float(var_sample),
+            ),
         ),
         (
             FunctionDoc::aggregate(
@@ -40,7 +44,11 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                 "rows with a null do not count; null if there are none",
                 "var_pop(x)",
             ),
-            ExactFunction::udaf(variance::var_pop_udaf(), Finish::Float(var_population)),
+            ExactFunction::udaf_of_integers(
+                variance::var_pop_udaf(),
+                1,
+                Finish::Float(var_population),
+            ),
         ),
         (
             FunctionDoc::aggregate(
@@ -51,7 +59,7 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                 "rows with a null do not count; null for fewer than two",
                 "stddev(x)",
             ),
-            ExactFunction::udaf(stddev::stddev_udaf(), Finish::Float(stddev_sample)),
+            ExactFunction::udaf_of_integers(stddev::stddev_udaf(), 1, Finish::Float(stddev_sample)),
         ),
         (
             FunctionDoc::aggregate(
@@ -62,7 +70,11 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                 "rows with a null do not count; null if there are none",
                 "stddev_pop(x)",
             ),
-            ExactFunction::udaf(stddev::stddev_pop_udaf(), Finish::Float(stddev_population)),
+            ExactFunction::udaf_of_integers(
+                stddev::stddev_pop_udaf(),
+                1,
+                Finish::Float(stddev_population),
+            ),
         ),
         (
             FunctionDoc::aggregate(
@@ -73,7 +85,11 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                 "pairs with a null do not count; null for fewer than two",
                 "covar_samp(y, x)",
             ),
-            ExactFunction::udaf(covariance::covar_samp_udaf(), Finish::Float(covar_sample)),
+            ExactFunction::udaf_of_integers(
+                covariance::covar_samp_udaf(),
+                2,
+                Finish::Float(covar_sample),
+            ),
         ),
         (
             FunctionDoc::aggregate(
@@ -84,9 +100,15 @@ pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
                 "pairs with a null do not count; null if there are none",
                 "covar_pop(y, x)",
             ),
-            ExactFunction::udaf(covariance::covar_pop_udaf(), Finish::Float(covar_population)),
+            ExactFunction::udaf_of_integers(
+                covariance::covar_pop_udaf(),
+                2,
+                Finish::Float(covar_population),
+            ),
         ),
-    ]
+    ];
+    // The first version rounded whole numbers beyond 2^53.
+    functions.map(|(doc, function)| (FunctionDoc { version: 2, ..doc }, function)).into()
 }
 
 fn var_sample(m: &Moments<2>) -> Option<f64> {

@@ -2,11 +2,13 @@
 //!
 //! The arithmetic is in `galeras_causal::correlation`.
 
+mod number_column;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{
     Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit,
@@ -19,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::number_column::NumberColumn;
 use super::columns::{is_number, require_column};
 use super::group_columns::{GroupColumns, check_by};
 use super::missing_values::MissingValues;
@@ -101,7 +104,7 @@ const DOC: &str = include_str!("doc.md");
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "correlate",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundCorrelate, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
@@ -258,7 +261,7 @@ impl BoundStep for BoundCorrelate {
 const GROUP: &str = "__group";
 
 /// The columns of a group, by position in outcomes and then variables.
-type GroupNumbers = Vec<Vec<f64>>;
+type GroupNumbers = Vec<NumberColumn>;
 
 impl TableStep for BoundCorrelate {
     fn lower<'a>(
@@ -324,7 +327,13 @@ impl BoundCorrelate {
         let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
         let mut columns = vec![group.alias("group")];
         for (at, name) in names.iter().enumerate() {
-            columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
+            // Whole numbers are taken apart here: a cast rounds those beyond 2^53.
+            let whole = input.schema().field_with_unqualified_name(name);
+            let value = match whole.map(|field| field.data_type()) {
+                Ok(DataType::Int64 | DataType::UInt64) => column(name),
+                _ => cast(column(name), DataType::Float64),
+            };
+            columns.push(value.alias(format!("n{at}")));
         }
         let mut stream = in_key_order(input, &self.order, columns)?.execute_stream().await?;
         let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
@@ -333,23 +342,22 @@ impl BoundCorrelate {
             let of_rows = cast_text(batch.column(0))?;
             let of_rows = of_rows.as_string::<i32>();
             let numbers = batch.columns()[1..].iter().take(names.len());
-            let values: Vec<_> = numbers.map(|c| c.as_primitive::<Float64Type>()).collect();
+            let values = numbers.map(|c| NumberColumn::of(c)).collect::<Result<Vec<_>, _>>()?;
             for row in 0..batch.num_rows() {
                 let name = of_rows.value(row);
                 let group = match groups.get_mut(name) {
                     Some(group) => group,
                     None => groups
                         .entry(name.to_string())
-                        .or_insert_with(|| vec![Vec::new(); values.len()]),
+                        .or_insert_with(|| vec![NumberColumn::default(); values.len()]),
                 };
                 for (column, values) in group.iter_mut().zip(&values) {
-                    let null = values.is_null(row);
-                    column.push(if null { f64::NAN } else { values.value(row) });
+                    column.push(values.get(row));
                 }
             }
         }
         if self.args.by.is_empty() && groups.is_empty() {
-            groups.insert(String::new(), vec![Vec::new(); names.len()]);
+            groups.insert(String::new(), vec![NumberColumn::default(); names.len()]);
         }
         Ok(groups)
     }
@@ -384,18 +392,18 @@ fn correlate(
 fn correlation_row(
     args: &Args,
     (outcome, variable): (&str, &str),
-    x: &[f64],
-    y: &[f64],
+    x: &NumberColumn,
+    y: &NumberColumn,
 ) -> CorrelationRow {
     let method = match args.method {
         MethodName::Pearson => CorrelationMethod::Pearson,
         MethodName::Spearman => CorrelationMethod::Spearman,
         MethodName::Kendall => CorrelationMethod::Kendall,
     };
-    let complete = |(x, y): &(&f64, &f64)| !x.is_nan() && !y.is_nan();
-    let missing = x.iter().zip(y).filter(|pair| !complete(pair)).count();
-    let kept = x.iter().zip(y).filter(complete).map(|(x, y)| (*x, *y));
-    let (x, y): (Vec<f64>, Vec<f64>) = kept.unzip();
+    let kept: Vec<usize> = (0..x.len()).filter(|row| x.has(*row) && y.has(*row)).collect();
+    let missing = x.len() - kept.len();
+    let by_rank = args.method != MethodName::Pearson;
+    let (x, y) = (x.comparable(&kept, by_rank), y.comparable(&kept, by_rank));
     let infinite = x.iter().zip(&y).filter(|(x, y)| x.is_infinite() || y.is_infinite()).count();
     let result = if missing > 0 && args.missing == MissingValues::Refuse {
         Err(format!(

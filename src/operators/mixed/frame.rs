@@ -1,6 +1,6 @@
 //! The input of `mixed` as columns, in the order of its key.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::{AsArray, StringArray};
 use arrow::datatypes::{DataType, Float64Type};
@@ -30,6 +30,8 @@ pub(super) struct MixedFrame {
     pub(super) rows: usize,
     /// Numbers by column; NaN where there is none.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
+    /// Those of them that are integers of 64 bits in the input, not all of which are doubles.
+    pub(super) integers: BTreeSet<String>,
     /// Labels by column.
     pub(super) labels: BTreeMap<String, LabelColumn>,
 }
@@ -48,6 +50,12 @@ pub(super) async fn read(
     for (at, name) in labels.iter().enumerate() {
         columns.push(label(&input, name)?.alias(format!("l{at}")));
     }
+    let types = input.schema();
+    let whole = |name: &&String| {
+        let field = types.field_with_unqualified_name(name);
+        field.is_ok_and(|field| matches!(field.data_type(), DataType::Int64 | DataType::UInt64))
+    };
+    let integers = numbers.iter().filter(whole).cloned().collect();
     let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); numbers.len()];
     let mut texts: Vec<LabelCodes> = labels.iter().map(|_| LabelCodes::default()).collect();
@@ -69,6 +77,7 @@ pub(super) async fn read(
     }
     Ok(MixedFrame {
         rows,
+        integers,
         numbers: numbers.iter().cloned().zip(values).collect(),
         labels: labels.iter().cloned().zip(texts.into_iter().map(|one| one.column)).collect(),
     })

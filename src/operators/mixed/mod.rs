@@ -33,7 +33,7 @@ pub(super) struct MixedOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "mixed",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundMixed, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,

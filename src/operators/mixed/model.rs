@@ -1,5 +1,6 @@
 //! The model of one outcome: which rows it has, its columns, the fit, and what may be wrong.
 
+use super::super::far_numbers::{LEAST_RANGE, least_if_far, lost_digits, moved};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{count, thousands};
 use super::args::{Args, grouping_name};
@@ -99,11 +100,20 @@ fn fit_rows(
     let gather = |name: &str| -> Result<Vec<f64>, String> {
         let values: Vec<f64> = rows.iter().map(|row| frame.numbers[name][*row as usize]).collect();
         match values.iter().filter(|value| value.is_infinite()).count() {
-            0 => Ok(values),
+            0 => {
+                let whole = frame.integers.contains(name);
+                match lost_digits(name, whole, values.iter().copied(), LEAST_RANGE) {
+                    Some(reason) => Err(reason),
+                    None => Ok(values),
+                }
+            }
             infinite => Err(format!("`{name}` is infinite in {}", count(infinite, "row", "rows"))),
         }
     };
     let values = gather(outcome)?;
+    // Of the whole model, a constant in the outcome moves the intercept only.
+    let origin = least_if_far(&values);
+    let values = moved(values);
     let (mut fixed, mut columns) = (Vec::new(), Vec::new());
     for name in &args.fixed {
         if texts.contains(name) {
@@ -112,7 +122,15 @@ fn fit_rows(
                 columns.push(column);
             }
         } else {
-            columns.push(gather(name)?);
+            let column = gather(name)?;
+            // Where it is zero decides what the intercept and its variance mean: it stays there.
+            if least_if_far(&column).is_some() {
+                return Err(format!(
+                    "`{name}` lies a million times its range from zero, where the intercept is: \
+                     subtract a constant from the column before"
+                ));
+            }
+            columns.push(column);
             fixed.push(FixedColumn { name: name.clone(), level: None });
         }
     }
@@ -139,8 +157,11 @@ fn fit_rows(
         })
         .collect();
     let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-    let fit = mixed(&values, &slices, &terms, args.reml)
+    let mut fit = mixed(&values, &slices, &terms, args.reml)
         .map_err(|refusal| words(&refusal, outcome, &fixed, &effects))?;
+    if let (Some(origin), Some(intercept)) = (origin, fit.coefficients.first_mut()) {
+        intercept.value += origin;
+    }
     *converged = Some(fit.converged);
     if !fit.converged {
         return Err(

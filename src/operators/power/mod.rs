@@ -123,7 +123,7 @@ pub(super) struct PowerOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "power",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundPower, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::Any,

@@ -58,6 +58,8 @@ pub(super) struct PilotFrame {
     pub(super) clusters: Option<PilotLabels>,
     /// The outcomes; NaN is a missing value.
     pub(super) outcomes: Vec<Vec<f64>>,
+    /// Which of them are integers of 64 bits in the input, not all of which are doubles.
+    pub(super) whole: Vec<bool>,
 }
 
 /// Reads the columns of a pilot, in the order of `key`.
@@ -73,7 +75,13 @@ pub(super) async fn read_pilot(
     for (at, name) in pilot.outcomes.iter().enumerate() {
         columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
     }
+    let types = input.schema();
+    let whole = pilot.outcomes.iter().map(|name| {
+        let field = types.field_with_unqualified_name(name);
+        field.is_ok_and(|field| matches!(field.data_type(), DataType::Int64 | DataType::UInt64))
+    });
     let mut frame = PilotFrame {
+        whole: whole.collect(),
         units: pilot.unit.as_ref().map(|_| PilotLabels::default()),
         clusters: pilot.cluster.as_ref().map(|_| PilotLabels::default()),
         outcomes: vec![Vec::new(); pilot.outcomes.len()],

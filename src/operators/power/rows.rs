@@ -1,5 +1,6 @@
 //! The rows of `power`: standard deviations, and what a study detects with them.
 
+use super::super::far_numbers::{LEAST_RANGE, lost_digits, moved};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{count, four_digits, name_list, significant, thousands};
 use super::super::small_table::{TableColumn, TableRow};
@@ -125,13 +126,13 @@ impl Sources {
         let mut rows = Vec::new();
         for (at, outcome) in columns.outcomes.iter().enumerate() {
             for (code, treatment) in &treatments {
-                let values = &frame.outcomes[at];
+                let values = (frame.outcomes[at].as_slice(), frame.whole[at]);
                 let contrast = (*code as u32, control);
                 rows.push(pilot_row(
                     args,
                     columns,
                     frame,
-                    (outcome.as_str(), values.as_slice()),
+                    (outcome.as_str(), values),
                     treatment,
                     contrast,
                 ));
@@ -195,7 +196,7 @@ fn pilot_row(
     args: &Args,
     columns: &PilotColumns,
     frame: &PilotFrame,
-    (outcome, values): (&str, &[f64]),
+    (outcome, (values, whole)): (&str, (&[f64], bool)),
     treatment: &str,
     (treated_code, control): (u32, Option<u32>),
 ) -> ComponentsRow {
@@ -231,7 +232,12 @@ fn pilot_row(
     } else if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row is", "rows are");
         Err(format!("{rows} without a value (missing: drop leaves such rows out)"))
+    } else if let Some(reason) = lost_digits(outcome, whole, outcomes.iter().copied(), LEAST_RANGE)
+    {
+        Err(reason)
     } else {
+        // Variances and differences know nothing of a constant.
+        let outcomes = moved(outcomes);
         let units = columns.unit.as_ref().map(|_| units.as_slice());
         let clusters = columns.cluster.as_ref().map(|_| clusters.as_slice());
         pilot(&treated, &outcomes, units, clusters).map_err(|refusal| refusal.to_string())

@@ -1,9 +1,11 @@
 //! Bounds of an effect where outcomes are absent: rows of the port `sensitivity`. They are there
 //! whether an estimate is refused for what is absent or not.
 
+use super::super::far_numbers::{LEAST_RANGE, least_if_far};
 use super::super::prose::{confidence_level, count, four_digits};
 use super::args::Args;
 use super::comparison::Contrast;
+use super::data_faults::lost_in_rounding;
 use super::evalue::is_binary;
 use super::frame::{AnalysisFrame, NONE};
 use super::incomplete_units::IncompleteUnits;
@@ -18,6 +20,10 @@ struct ObservedOutcomes {
     arms: [Vec<f64>; 2],
     /// How many are absent from each.
     absent: [usize; 2],
+    /// What was subtracted from them, as they are far from zero.
+    origin: f64,
+    /// Why they are not what they are in the file.
+    lost: Option<String>,
     /// With units: what each has under the treatment and under control.
     pairs: Option<Vec<(Option<f64>, Option<f64>)>>,
 }
@@ -26,21 +32,24 @@ impl ObservedOutcomes {
     /// Of units where they are compared, else of rows.
     fn of(frame: &AnalysisFrame, contrast: &Contrast, outcome: &str) -> Self {
         let values = &frame.numbers[outcome];
+        let origin = least_if_far(values).unwrap_or(0.0);
         let codes = [&contrast.treatment, &contrast.control].map(|arm| frame.arms.code(arm));
         let arm = |row: usize| codes.iter().position(|code| *code == Some(frame.arms.rows()[row]));
         let rows: Vec<u32> =
             (0..frame.len() as u32).filter(|r| arm(*r as usize).is_some()).collect();
+        let lost = lost_in_rounding(frame, outcome, rows.iter().copied(), LEAST_RANGE);
         let Some(units) = frame
             .units
             .as_ref()
             .filter(|_| IncompleteUnits::of(frame, codes[0], &rows) != IncompleteUnits::default())
         else {
-            let mut found = Self { arms: Default::default(), absent: [0; 2], pairs: None };
+            let (arms, absent) = (Default::default(), [0; 2]);
+            let mut found = Self { arms, absent, origin, lost, pairs: None };
             for row in rows {
                 let Some(place) = arm(row as usize) else { continue };
                 match values[row as usize] {
                     value if value.is_nan() => found.absent[place] += 1,
-                    value => found.arms[place].push(value),
+                    value => found.arms[place].push(value - origin),
                 }
             }
             return found;
@@ -51,7 +60,7 @@ impl ObservedOutcomes {
             let (Some(place), true) = (arm(row as usize), unit != NONE) else { continue };
             let (sum, n) = &mut sums[unit as usize].get_or_insert_default()[place];
             if !value.is_nan() {
-                *sum += value;
+                *sum += value - origin;
                 *n += 1;
             }
         }
@@ -62,7 +71,7 @@ impl ObservedOutcomes {
             pairs.iter().filter_map(|pair| pair.1).collect(),
         ];
         let absent = [pairs.len() - arms[0].len(), pairs.len() - arms[1].len()];
-        Self { arms, absent, pairs: Some(pairs) }
+        Self { arms, absent, origin, lost, pairs: Some(pairs) }
     }
 
     fn arm(&self, place: usize) -> ObservedArm<'_> {
@@ -97,9 +106,10 @@ pub(super) fn attrition_rows(
     }
     let words = |reason: Refusal| reason.to_string();
     let manski = range(args, outcome, &found).and_then(|range| {
+        let from_origin = (range.0 - found.origin, range.1 - found.origin);
         let bounds = match &found.pairs {
-            Some(pairs) => worst_case_pairs(pairs, range),
-            None => worst_case(found.arm(0), found.arm(1), range),
+            Some(pairs) => worst_case_pairs(pairs, from_origin),
+            None => worst_case(found.arm(0), found.arm(1), from_origin),
         };
         Ok((bounds.map_err(words)?, range))
     });
@@ -158,6 +168,9 @@ pub(super) fn attrition_rows(
 
 /// Lee's bounds; with units one sees whether an arm does both.
 fn lee(found: &ObservedOutcomes, contrast: &Contrast) -> Result<AttritionBounds, String> {
+    if let Some(reason) = &found.lost {
+        return Err(reason.clone());
+    }
     if let Some(pairs) = &found.pairs {
         let alone = |wanted: [bool; 2]| {
             pairs.iter().filter(|pair| [pair.0.is_some(), pair.1.is_some()] == wanted).count()
@@ -179,9 +192,12 @@ fn lee(found: &ObservedOutcomes, contrast: &Contrast) -> Result<AttritionBounds,
 
 /// The lowest and the highest value of an outcome.
 fn range(args: &Args, outcome: &str, found: &ObservedOutcomes) -> Result<(f64, f64), String> {
+    if let Some(reason) = &found.lost {
+        return Err(reason.clone());
+    }
     match args.ranges.get(outcome).map(Vec::as_slice) {
         Some([low, high]) => Ok((*low, *high)),
-        _ if found.arms.iter().all(|arm| is_binary(arm)) => Ok((0.0, 1.0)),
+        _ if found.origin == 0.0 && found.arms.iter().all(|arm| is_binary(arm)) => Ok((0.0, 1.0)),
         _ => Err(format!(
             "the worst case of `{outcome}` is not known (ranges: {{ {outcome}: [LOW, HIGH] }} \
              tells which values it can have)"

@@ -5,11 +5,12 @@ use super::super::prose::four_digits;
 use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
 use super::comparison::{Contrast, RowSet};
+use super::data_faults::lost_in_rounding;
 use super::estimate::FittedPropensity;
 use super::frame::{AnalysisFrame, gather};
 use super::levels::covariate_columns;
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_causal::{Balance, Estimand, balance};
+use galeras_causal::{Balance, Estimand, Refusal, balance};
 
 /// Above this, arms are called different in a covariate (Stuart 2010).
 const BALANCED: f64 = 0.1;
@@ -113,7 +114,14 @@ pub(super) fn balance_rows(
                 weights = weights.map(|weights| gather(&weights, &kept));
             }
             let n_treated = treated.iter().filter(|treated| **treated).count();
-            let result = balance(&column, &treated, weights.as_deref());
+            let result = match frame.integers.contains(name) {
+                true => lost_in_rounding(frame, name, set.rows.iter().copied(), 0.0),
+                false => None,
+            };
+            let result = match result {
+                Some(reason) => Err(Refusal::Other(reason)),
+                None => balance(&column, &treated, weights.as_deref()),
+            };
             let note = match &result {
                 Ok(balance) => balance_note(name, balance.smd_before, balance.smd_after),
                 Err(reason) => format!("The balance of `{name}` is not known: {reason}."),

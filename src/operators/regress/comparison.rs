@@ -1,6 +1,7 @@
 //! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
 //! anything is estimated.
 
+use super::super::far_numbers::{LEAST_RANGE, moved, near_zero};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{count, thousands};
 use super::adjustment::AdjustmentPlan;
@@ -17,11 +18,6 @@ pub(super) const FEWEST_UNITS: usize = 10;
 /// More arms than these are compared only if they are named: a column with more values is one of
 /// numbers, or of names.
 const MOST_ARMS: usize = 100;
-
-/// A column that varies by less than this share of its size is constant to a regression.
-const LEAST_RANGE: f64 = 4.0 * f64::EPSILON;
-/// The same for the columns of a propensity score.
-const LEAST_RANGE_OF_COVARIATE: f64 = 1e-13;
 
 /// Whether there are too many arms to compare them all.
 fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
@@ -73,6 +69,8 @@ pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
 pub(super) struct Comparison {
     pub(super) outcome: String,
     pub(super) values: Vec<f64>,
+    /// The values near zero, if they are far from it.
+    moved: Option<Vec<f64>>,
     /// Rows without a value that an estimator with covariates needs.
     pub(super) missing: usize,
     /// Rows without one that every estimator needs, or that were left out for all.
@@ -83,6 +81,13 @@ pub(super) struct Comparison {
     pub(super) left_out: usize,
     /// Why nothing is estimated.
     pub(super) refused: Option<String>,
+}
+
+impl Comparison {
+    /// Values whose differences are those of `values`, and survive sums.
+    pub(super) fn near_zero(&self) -> &[f64] {
+        self.moved.as_deref().unwrap_or(&self.values)
+    }
 }
 
 /// The rows of a contrast that are complete, for the outcomes that have the same ones and are
@@ -158,6 +163,7 @@ impl RowSet {
         let rows = UsableRows { kept: gather(&self.rows, kept), ..UsableRows::default() };
         let comparisons = self.comparisons.into_iter().map(|comparison| Comparison {
             values: gather(&comparison.values, kept),
+            moved: comparison.moved.as_ref().map(|values| gather(values, kept)),
             refused: comparison
                 .refused
                 .or_else(|| why_refused(args, frame, &self.contrast, &comparison.outcome, &rows)),
@@ -197,8 +203,10 @@ pub(super) fn row_sets(
     let candidates: Vec<u32> = (0..frame.len() as u32).filter(in_arm).collect();
     for (outcome, plan) in args.outcomes.iter().zip(plans) {
         let rows = UsableRows::of(args, frame, plan, outcome, &candidates, arms.0);
+        let values = gather(&frame.numbers[outcome], &rows.kept);
         let comparison = Comparison {
-            values: gather(&frame.numbers[outcome], &rows.kept),
+            moved: near_zero(&values),
+            values,
             refused: why_refused(args, frame, contrast, outcome, &rows),
             missing: rows.missing,
             // Rows whose arm or unit is not known are counted as missing; they may be these.
@@ -244,7 +252,7 @@ fn row_set(
     let codes = |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]));
     // Values that are not used, because they are incomplete, are not copied.
     let columns = |names: &[String]| match covariates_refused {
-        None => names.iter().map(|name| gather(&frame.numbers[name], &rows.kept)).collect(),
+        None => names.iter().map(|name| moved(gather(&frame.numbers[name], &rows.kept))).collect(),
         Some(_) => Vec::new(),
     };
     let adjusted = match covariates_refused {
@@ -263,7 +271,7 @@ fn row_set(
         adjusted: plan.adjusted.clone(),
         described: adjusted.described,
         names: adjusted.names,
-        covariates: adjusted.values,
+        covariates: adjusted.values.into_iter().map(moved).collect(),
         absorbed: args.absorb.iter().map(|name| level_codes(frame, name, &rows.kept)).collect(),
         instruments: columns(&plan.instruments),
         instrument_names: plan.instruments.clone(),
@@ -329,7 +337,7 @@ fn why_refused(
     if infinite > 0 {
         return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
     }
-    let lost = lost_in_rounding(frame, outcome, &rows.kept, LEAST_RANGE);
+    let lost = lost_in_rounding(frame, outcome, rows.kept.iter().copied(), LEAST_RANGE);
     if let Some(reason) = lost.or_else(|| split_units(frame, &rows.kept)) {
         return Some(reason);
     }
@@ -413,7 +421,8 @@ pub(super) fn why_covariates_refused(
         if infinite > 0 {
             return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
         }
-        let lost = lost_in_rounding(frame, name, &rows.kept, LEAST_RANGE_OF_COVARIATE);
+        let kept = rows.kept.iter().copied();
+        let lost = lost_in_rounding(frame, name, kept, LEAST_RANGE);
         if lost.is_some() {
             return lost;
         }

@@ -158,6 +158,6 @@ fn regression(
         return Err(reason.to_string());
     }
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    Benchmarks::new(&set.treated, &comparison.values, &covariates)
+    Benchmarks::new(&set.treated, comparison.near_zero(), &covariates)
         .map_err(|refusal| columns::named(&refusal, &set.names))
 }

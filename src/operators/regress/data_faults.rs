@@ -1,15 +1,14 @@
 //! What is wrong with columns although every number could be computed: arms that differ by case or
-//! white space only, units in two clusters, integers beyond the precision of a double.
+//! white space only, units in two clusters, numbers beyond the precision of a double.
 //!
-//! Does not live here: rows that decide an estimate (`suspect_rows`).
+//! Does not live here: rows that decide an estimate (`suspect_rows`), what that precision is
+//! (`far_numbers`).
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::prose::{count, four_digits, name_list, thousands};
+use super::super::far_numbers::lost_digits;
+use super::super::prose::{count, name_list, thousands};
 use super::frame::AnalysisFrame;
-
-/// Integers from here on are not all doubles: 2^53.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Warnings about arms that are the same but for case or white space.
 pub(super) fn similar_arms(treatment: &str, arms: &[String]) -> Vec<String> {
@@ -71,36 +70,17 @@ pub(super) fn split_units(frame: &AnalysisFrame, rows: &[u32]) -> Option<String>
     })
 }
 
-/// Why the values of a column are not what they are in the file, or tell no rows apart, as doubles.
+/// Why the values of a column in these rows are not what they are in the file, or tell no rows apart,
+/// as doubles.
 pub(super) fn lost_in_rounding(
     frame: &AnalysisFrame,
     name: &str,
-    rows: &[u32],
+    rows: impl Iterator<Item = u32> + Clone,
     least_range: f64,
 ) -> Option<String> {
     let column = &frame.numbers[name];
-    let values = || rows.iter().map(|row| column[*row as usize]).filter(|x| x.is_finite());
-    if frame.integers.contains(name) {
-        let beyond = values().filter(|x| x.abs() >= EXACT).count();
-        if beyond > 0 {
-            return Some(format!(
-                "`{name}` has integers of 2^53 or more in {}, which a double does not tell apart: \
-                 subtract a constant from the column, or divide it, before",
-                count(beyond, "row", "rows")
-            ));
-        }
-    }
-    let (low, high) = values()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
-    let largest = low.abs().max(high.abs());
-    (low < high && high - low <= least_range * largest).then(|| {
-        format!(
-            "`{name}` varies by {} only, at a size of {}, which is lost in the rounding of \
-             doubles: subtract a constant from the column before",
-            four_digits(high - low),
-            four_digits(largest)
-        )
-    })
+    let values = rows.map(|row| column[row as usize]);
+    lost_digits(name, frame.integers.contains(name), values, least_range)
 }
 
 #[cfg(test)]

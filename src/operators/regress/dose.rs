@@ -1,15 +1,17 @@
 //! A treatment that is a number: the outcome along it, and whether it changes in one direction. The
 //! rows of the ports `dose` and `trend`.
 
+use super::super::far_numbers::{LEAST_RANGE, near_zero};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{
     confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
     thousands,
 };
-use super::super::small_table::{TableColumn, TableRow};
+use super::super::small_table::{TableColumn, TableRow, rounded};
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::comparison::{FEWEST_UNITS, why_covariates_refused};
+use super::data_faults::lost_in_rounding;
 use super::dose_args::DoseArgs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
@@ -135,6 +137,8 @@ struct DoseAnalysis<'a> {
     reference: f64,
     doses: Vec<f64>,
     values: Vec<f64>,
+    /// The values near zero, if they are far from it.
+    moved: Option<Vec<f64>>,
     adjusted: CovariateColumns,
     clusters: Option<Vec<u32>>,
     /// Why nothing is estimated at all, and why nothing is adjusted.
@@ -159,19 +163,27 @@ impl<'a> DoseAnalysis<'a> {
             None => covariate_columns(args, frame, &plan.adjusted, &rows.kept).unwrap_or_default(),
             Some(_) => CovariateColumns::default(),
         };
+        let values = gather(&frame.numbers[outcome], &rows.kept);
         let mut analysis = Self {
             args,
             outcome,
             reference: args.control.trim().parse().unwrap_or(f64::NAN),
             doses: gather(all, &rows.kept),
-            values: gather(&frame.numbers[outcome], &rows.kept),
+            moved: near_zero(&values),
+            values,
             adjusted,
             clusters: groups.map(codes),
             refused: None,
             adjusting_refused,
             missing: rows.missing,
         };
-        analysis.refused = analysis.why_refused(rows.missing_always);
+        let lost = || {
+            [&args.treatment, outcome].into_iter().find_map(|name| {
+                lost_in_rounding(frame, name, rows.kept.iter().copied(), LEAST_RANGE)
+            })
+        };
+        let refused = analysis.why_refused(rows.missing_always).or_else(lost);
+        analysis.refused = refused.or_else(|| analysis.same_when_shown());
         analysis
     }
 
@@ -205,6 +217,21 @@ impl<'a> DoseAnalysis<'a> {
             ));
         }
         None
+    }
+
+    /// Why the table would have several rows of what looks like one dose.
+    fn same_when_shown(&self) -> Option<String> {
+        let places = self.places(self.args.dose.as_ref()?);
+        let mut shown: Vec<f64> = places.iter().map(|place| rounded(*place)).collect();
+        shown.sort_unstable_by(f64::total_cmp);
+        shown.dedup();
+        (shown.len() < places.len()).then(|| {
+            format!(
+                "the twelve digits of a table do not tell the doses of `{}` apart: subtract a \
+                 constant from the column before",
+                self.args.treatment
+            )
+        })
     }
 
     fn words(&self, refusal: &Refusal) -> String {
@@ -245,7 +272,7 @@ impl<'a> DoseAnalysis<'a> {
         }
         let covariates: Vec<&[f64]> = self.adjusted.values.iter().map(Vec::as_slice).collect();
         let (kind, clusters) = (self.args.covariance(), self.clusters.as_deref());
-        let (doses, values) = (&self.doses, &self.values);
+        let (doses, values) = (&self.doses, self.moved.as_ref().unwrap_or(&self.values));
         let curve = natural_knots(doses, knots).and_then(|knots| {
             let reference = self.reference;
             dose_curve(doses, values, &covariates, &knots, reference, places, kind, clusters)

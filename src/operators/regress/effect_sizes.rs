@@ -87,7 +87,7 @@ impl ComparedRows {
         }
         Self {
             treated: gather(&set.treated, &rows),
-            outcome: gather(&comparison.values, &rows),
+            outcome: gather(comparison.near_zero(), &rows),
             clusters: set.correlated().map(|codes| gather(codes, &rows)),
         }
     }
@@ -96,7 +96,7 @@ impl ComparedRows {
 /// The effect sizes of a comparison.
 pub(super) fn effect_sizes(args: &Args, set: &RowSet, comparison: &Comparison) -> EffectSizes {
     let pairs =
-        set.units.as_ref().map(|units| UnitPairs::of(&set.treated, &comparison.values, units));
+        set.units.as_ref().map(|units| UnitPairs::of(&set.treated, comparison.near_zero(), units));
     let rows = ComparedRows::of(set, comparison, pairs.as_ref());
     // Within units everything about a unit is balanced; else the arms are compared as they are.
     let refused = comparison.refused.clone().or_else(|| match pairs {

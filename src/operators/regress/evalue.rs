@@ -44,7 +44,7 @@ fn of_difference(
 ) {
     let estimate = effect.estimate;
     let arm = |wanted: bool| -> Vec<f64> {
-        let rows = comparison.values.iter().zip(&set.treated);
+        let rows = comparison.near_zero().iter().zip(&set.treated);
         rows.filter(|(_, treated)| **treated == wanted).map(|(value, _)| *value).collect()
     };
     let result = pooled_deviation(&arm(true), &arm(false))

@@ -1,5 +1,6 @@
 //! The estimate by the front door: the mediators of an analysis, and the estimate through them.
 
+use super::super::far_numbers::moved;
 use super::super::prose::name_list;
 use super::comparison::{Comparison, RowSet};
 use super::estimate::EffectEstimate;
@@ -18,10 +19,10 @@ pub(super) fn estimate_by_front_door(
     mediators: &[String],
 ) -> Result<EffectEstimate, String> {
     let values: Vec<Vec<f64>> =
-        mediators.iter().map(|name| gather(&frame.numbers[name], &set.rows)).collect();
+        mediators.iter().map(|name| moved(gather(&frame.numbers[name], &set.rows))).collect();
     let slices: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
     let clusters = set.correlated();
-    let found = front_door(&set.treated, &slices, &comparison.values, clusters)
+    let found = front_door(&set.treated, &slices, comparison.near_zero(), clusters)
         .map_err(|refusal| columns::named(&refusal, mediators))?;
     let kind = match clusters {
         Some(_) => "jackknife, clustered",

@@ -2,6 +2,7 @@
 //! absorbed effects: which function of `causal` answers, and on what scale. Those of mean differences
 //! are in `estimate`.
 
+use super::super::far_numbers::near_zero;
 use super::super::prose::{count, four_digits, p_equals};
 use super::args::Args;
 use super::comparison::FEWEST_UNITS;
@@ -23,6 +24,12 @@ pub(super) fn estimate(
     sample: &EstimationSample<'_>,
     score: Option<&FittedPropensity>,
 ) -> Result<EffectEstimate, Refusal> {
+    if estimator.measure() == Measure::Difference
+        && let Some(outcome) = near_zero(sample.outcome)
+    {
+        let sample = EstimationSample { outcome: &outcome, ..*sample };
+        return estimate(args, estimator, &sample, score);
+    }
     match estimator {
         Estimator::Ols if !sample.absorbed.is_empty() => estimate_absorbed(args, sample),
         Estimator::RiskDifference => risks(args, sample, RiskMeasure::Difference),

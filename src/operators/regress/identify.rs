@@ -1,6 +1,8 @@
 //! What follows from the causal graph, as the rows of the port `graph`: identification, sets that
 //! may be adjusted for, instruments, and the implied independencies with a test of each.
 
+use super::super::far_numbers::{LEAST_RANGE, near_zero};
+use super::data_faults::lost_in_rounding;
 use std::borrow::Cow;
 
 use super::super::missing_values::MissingValues;
@@ -237,7 +239,10 @@ fn tested_column<'a>(
         return refused(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
     }
     match column.iter().filter(|value| value.is_infinite()).count() {
-        0 => Ok(column.into()),
+        0 => match lost_in_rounding(frame, name, 0..column.len() as u32, LEAST_RANGE) {
+            Some(reason) => refused(reason),
+            None => Ok(near_zero(column).map_or(column.into(), Cow::Owned)),
+        },
         n => refused(format!("`{name}` is infinite in {}", count(n, "row", "rows"))),
     }
 }

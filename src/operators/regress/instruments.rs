@@ -128,7 +128,7 @@ pub(super) fn instrument_rows(
     let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
     let endogenous: Vec<f64> = set.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
     let columns = InstrumentColumns {
-        outcome: &comparison.values,
+        outcome: comparison.near_zero(),
         endogenous: &endogenous,
         instruments: &instruments,
         exogenous: &exogenous,

@@ -85,7 +85,7 @@ pub(super) struct RegressOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "regress",
-    version: 4,
+    version: 5,
     grain: Grain::of::<BoundRegress, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,

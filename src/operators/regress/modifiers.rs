@@ -1,10 +1,12 @@
 //! Effect modification: the rows of the port `modifiers`.
 
+use super::super::far_numbers::{LEAST_RANGE, least_if_far};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{confidence_level, count, four_digits, interval, name_list, p_equals};
 use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, differing_units};
+use super::data_faults::lost_in_rounding;
 use super::estimate::FittedPropensity;
 use super::estimators::EstimandName;
 use super::frame::{AnalysisFrame, gather};
@@ -103,7 +105,8 @@ pub(super) fn modifier_rows(
     let mut rows = Vec::new();
     for modifier in &args.modifiers {
         let context = ModifierContext { args, set, outcome: &comparison.outcome, modifier };
-        let fit = match why_withheld(set, comparison, modifier, score) {
+        let lost = || lost_in_rounding(frame, modifier, set.rows.iter().copied(), LEAST_RANGE);
+        let fit = match why_withheld(set, comparison, modifier, score).or_else(lost) {
             Some(reason) => Err(reason),
             None if frame.levels.contains_key(modifier) => {
                 rows.extend(level_rows(frame, &context, comparison));
@@ -413,7 +416,17 @@ fn fit_modifier(
     if infinite > 0 {
         return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
     }
-    fit_known(args, set, comparison, modifier, column)
+    let Some(least) = least_if_far(column) else {
+        return fit_known(args, set, comparison, modifier, column);
+    };
+    // As the covariates, among which it may be: only the edges of groups know where zero is.
+    let moved: Vec<f64> = column.iter().map(|value| value - least).collect();
+    let mut fit = fit_known(args, set, comparison, modifier, &moved)?;
+    for group in &mut fit.modification.groups {
+        group.low += least;
+        group.high += least;
+    }
+    Ok(fit)
 }
 
 /// The standard deviation (n - 1) of a column of zeros and ones.
@@ -449,7 +462,7 @@ fn fit_known(
             if args.estimand == EstimandName::Ato { overlap_interaction } else { interaction };
         let modification = fit(
             &gather(&set.treated, &known),
-            &gather(&comparison.values, &known),
+            &gather(comparison.near_zero(), &known),
             &values,
             &covariates,
             clusters.as_deref(),
@@ -468,7 +481,7 @@ fn fit_known(
     let size = units.iter().max().map_or(0, |last| *last as usize + 1);
     let mut of_unit = vec![f64::NAN; size];
     of_known.0.iter().zip(&of_known.1).for_each(|(unit, value)| of_unit[*unit as usize] = *value);
-    let pairs = UnitPairs::of(&set.treated, &comparison.values, units);
+    let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
     let values: Vec<f64> = pairs.units.iter().map(|unit| of_unit[*unit as usize]).collect();
     let kept: Vec<u32> =
         (0..values.len() as u32).filter(|pair| !values[*pair as usize].is_nan()).collect();

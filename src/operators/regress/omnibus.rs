@@ -1,9 +1,11 @@
 //! Friedman's test of all arms at once: its rows of the port `sensitivity`.
 
+use super::super::far_numbers::{LEAST_RANGE, moved};
 use super::super::missing_values::MissingValues;
 use super::super::prose::{count, four_digits, p_equals};
 use super::args::Args;
 use super::comparison::{Contrast, FEWEST_UNITS};
+use super::data_faults::lost_in_rounding;
 use super::frame::{AnalysisFrame, NONE};
 use super::sensitivity::{CLUSTERED, SensitivityRow};
 use galeras_causal::{Refusal, friedman};
@@ -86,7 +88,12 @@ fn why_unusable(
         let units = count(incomplete, "unit lacks", "units lack");
         return Some(format!("{units} a row under an arm (missing: drop leaves such units out)"));
     }
-    (infinite > 0).then(|| format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")))
+    if infinite > 0 {
+        return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
+    }
+    let codes = frame.arms.rows();
+    let compared = (0..codes.len() as u32).filter(|row| arms.contains(&codes[*row as usize]));
+    lost_in_rounding(frame, outcome, compared, LEAST_RANGE)
 }
 
 /// How many units have rows under some of the arms and not under others; none are absent where no
@@ -113,7 +120,7 @@ fn complete_units(
     arms: &[u32],
     outcome: &str,
 ) -> Vec<Vec<f64>> {
-    let values = &frame.numbers[outcome];
+    let values = moved(frame.numbers[outcome].clone());
     let mut sums = vec![(0.0, 0u32); n_units * arms.len()];
     for (row, unit) in units.iter().enumerate() {
         let arm = arms.iter().position(|code| *code == frame.arms.rows()[row]);

@@ -35,7 +35,7 @@ pub(super) fn robustness_rows(
             return Err(Refusal::Other(message.into()));
         }
         let fit = if lin { interacted } else { adjusted };
-        let fit = fit(&set.treated, &comparison.values, &covariates, Classic, None)?;
+        let fit = fit(&set.treated, comparison.near_zero(), &covariates, Classic, None)?;
         let degrees = fit.residual_degrees as f64;
         robustness(fit.classic_statistic, degrees, 1.0, args.alpha)
     };
@@ -50,7 +50,7 @@ pub(super) fn robustness_rows(
         (Estimator::Paired, Ok(_)) => within_units(args, measures, set, comparison),
         (Estimator::Iv, Ok(_)) => match set.instruments.as_slice() {
             [instrument] => {
-                let (treated, values) = (&set.treated, &comparison.values);
+                let (treated, values) = (&set.treated, comparison.near_zero());
                 let found =
                     instrument_robustness(values, treated, instrument, &covariates, args.alpha);
                 match found {
@@ -133,7 +133,7 @@ fn within_units(
     comparison: &Comparison,
 ) {
     let Some(units) = &set.units else { return };
-    let pairs = UnitPairs::of(&set.treated, &comparison.values, units);
+    let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
     let found = paired(&pairs.treatment, &pairs.control).and_then(|paired| {
         let estimate = paired.estimate;
         robustness(estimate.statistic(), estimate.degrees, 1.0, args.alpha)

@@ -40,7 +40,7 @@ pub(super) fn sensitivity_rows(
         robustness_rows(args, &mut measures, set, comparison, primary, score);
         instrument_rows(args, &mut measures, set, comparison);
         if let Some(units) = &set.units {
-            let pairs = UnitPairs::of(&set.treated, &comparison.values, units);
+            let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
             if pairs.rows.len() >= 2 {
                 let clustered = set.clusters.is_some();
                 if clustered {
@@ -48,7 +48,9 @@ pub(super) fn sensitivity_rows(
                 } else {
                     hidden_bias(args, &mut measures, &pairs);
                 }
-                robust_location(&mut measures, &pairs, clustered);
+                // A ratio depends on where zero is.
+                let levels = UnitPairs::of(&set.treated, &comparison.values, units);
+                robust_location(&mut measures, &pairs, &levels, clustered);
             }
         }
     }
@@ -79,7 +81,7 @@ fn power(
     if effect.pairs.is_none() || set.clusters.is_some() {
         return;
     }
-    let gain = difference_in_means(&set.treated, &comparison.values)
+    let gain = difference_in_means(&set.treated, comparison.near_zero())
         .and_then(|means| paired_gain(error, means.estimate.standard_error, args.alpha, POWER));
     if let Ok(gain) = gain {
         let note = format!("If pairs were ignored, only one of {}.", four_digits(gain.unpaired));
@@ -123,7 +125,12 @@ fn hidden_bias(args: &Args, measures: &mut SensitivityMeasures<'_>, pairs: &Unit
     }
 }
 
-fn robust_location(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs, clustered: bool) {
+fn robust_location(
+    measures: &mut SensitivityMeasures<'_>,
+    pairs: &UnitPairs,
+    levels: &UnitPairs,
+    clustered: bool,
+) {
     let n = thousands(pairs.rows.len());
     let location = match location(&pairs.differences()) {
         Ok(location) => location,
@@ -152,7 +159,7 @@ fn robust_location(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs, cl
             measures.add("location", measure, Ok(value), note);
         }
     }
-    if let Ok(relative) = relative(&pairs.treatment, &pairs.control) {
+    if let Ok(relative) = relative(&levels.treatment, &levels.control) {
         let ratio = relative.ratio_of_means;
         let note = format!(
             "The mean under the treatment is {} times that of control.",

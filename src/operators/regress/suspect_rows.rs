@@ -50,10 +50,10 @@ fn few_others(values: &[f64]) -> Option<(f64, usize)> {
 fn heavy_tail(set: &RowSet, comparison: &Comparison) -> Option<String> {
     let (deviations, what) = match &set.units {
         Some(units) => {
-            let pairs = UnitPairs::of(&set.treated, &comparison.values, units);
+            let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
             (centred(&pairs.differences(), |_| 0), "pair")
         }
-        None => (centred(&comparison.values, |row| usize::from(set.treated[row])), "row"),
+        None => (centred(comparison.near_zero(), |row| usize::from(set.treated[row])), "row"),
     };
     let n = deviations.len() as f64;
     let largest = deviations.iter().fold(0.0_f64, |most, x| most.max(x.abs()));

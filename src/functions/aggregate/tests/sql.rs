@@ -224,6 +224,43 @@ async fn integers_keep_their_sum_type_and_have_an_exact_mean() {
     assert!(matches!(decimal.column(0).data_type(), DataType::Decimal128(_, 6)));
 }
 
+/// Of n numbers that are 37 apart the variance is 37² n (n + 1) / 12, here 106097.5 of a sample and
+/// 102560.91666… of all; y is 3 x + 7 over the distances.
+#[tokio::test]
+async fn integers_beyond_2_to_53_have_exact_moments() {
+    let x: ArrayRef = Arc::new(Int64Array::from_iter_values((0..30).map(|i| (1 << 60) + 37 * i)));
+    let y: ArrayRef =
+        Arc::new(Float64Array::from_iter_values((0..30).map(|i| f64::from(i) * 111.0 + 7.0)));
+    let ctx = session(vec![("x", x), ("y", y)], 3, 4);
+    let unsigned = "CAST(x AS BIGINT UNSIGNED)";
+    for x in ["x", unsigned] {
+        let sql = format!(
+            "SELECT var({x}), stddev({x}), var_pop(DISTINCT {x}), corr(y, {x}), corr({x}, {x}), \
+             regr_slope(y, {x}), covar_samp({x}, y), regr_sxx(y, {x}) FROM t"
+        );
+        let batch = query(&ctx, &sql).await;
+        let row: Vec<_> = (0..8).map(|c| floats(&batch, c)[0].unwrap()).collect();
+        let all = 1_230_731.0 * 2.5 / 30.0;
+        let wanted = [106_097.5, 106_097.5_f64.sqrt(), all, 1.0, 1.0, 3.0, 318_292.5, 3_076_827.5];
+        assert_eq!(row, wanted, "{x}");
+    }
+}
+
+/// An integer has the same parts in every batch, whatever else is in the batch.
+#[tokio::test]
+async fn an_integer_beside_large_ones_is_the_same_value() {
+    let large = (1 << 60) + 1;
+    let x: ArrayRef = Arc::new(Int64Array::from(vec![5, large, 5, 7, large, 7]));
+    let ctx = session(vec![("x", x)], 2, 1);
+    let sql = "SELECT avg(DISTINCT x), var_pop(DISTINCT x - x % 2) FROM t";
+    let row = query(&ctx, sql).await;
+    // Of 5, 7 and 2^60 + 1; of 4, 6 and 2^60, whose squares are 2^120 and 52 and whose sum is 2^60 + 10.
+    let large = f64::from(1 << 30).powi(2);
+    let variance = large * large * 2.0 / 9.0;
+    assert_eq!(floats(&row, 0), [Some(large / 3.0)]);
+    assert!((floats(&row, 1)[0].unwrap() / variance - 1.0).abs() < 1e-15);
+}
+
 #[tokio::test]
 async fn a_sum_of_integers_is_right_or_an_error() {
     let values = vec![Some(i64::MAX), Some(5), Some(-7), Some(i64::MAX), Some(i64::MIN), None];
