@@ -37,7 +37,12 @@ pub(crate) fn private_key(input: &[u8]) {
         Err(error) => {
             let said = error.to_string();
             assert!(!said.is_empty());
-            assert!(!text.lines().any(|line| line.len() > 40 && said.contains(line)), "{said}");
+            // Of a key, that is: a text may happen to be what is said of it.
+            let of_key = |line: &str| {
+                let base64 = |b: u8| b.is_ascii_alphanumeric() || b"+/=".contains(&b);
+                line.len() > 40 && line.bytes().all(base64)
+            };
+            assert!(!text.lines().any(|line| of_key(line) && said.contains(line)), "{said}");
         }
     }
 }
