@@ -43,6 +43,7 @@ mod parse;
 mod parses;
 mod pattern;
 mod predicates;
+mod quantifiers;
 mod recount;
 mod scan;
 mod scope;

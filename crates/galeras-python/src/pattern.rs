@@ -10,6 +10,7 @@ use tree_sitter::{Language, Query, QueryCursor, QueryCursorOptions, StreamingIte
 
 use super::parse::{ParseError, PythonParser};
 use super::predicates::misplaced_predicate;
+use super::quantifiers::misplaced_quantifier;
 
 /// Steps of a query's search (tree-sitter reports one of 100) that every text may use.
 const BASE_STEPS: usize = 100_000;
@@ -85,15 +86,6 @@ impl SyntaxPattern {
     /// [`PatternError`] if it is neither.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let text = text.trim();
-        if let Some(at) = misplaced_predicate(text) {
-            let before = text.get(..at).unwrap_or_default();
-            let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next());
-            return Err(PatternError::Query {
-                line,
-                column: column.map_or(0, str::len) + 1,
-                message: "a predicate stands where a node has to".to_owned(),
-            });
-        }
         if !text.starts_with(['(', '[', '"', ';']) {
             let language = language();
             let count = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
@@ -110,6 +102,15 @@ impl SyntaxPattern {
         }
         if text.len() > MAX_QUERY_BYTES {
             return Err(PatternError::TooLong(text.len()));
+        }
+        let misplaced = misplaced_predicate(text)
+            .map(|at| (at, "a predicate stands where a node has to"))
+            .or_else(|| misplaced_quantifier(text));
+        if let Some((at, message)) = misplaced {
+            let before = text.get(..at).unwrap_or_default();
+            let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next());
+            let column = column.map_or(0, str::len) + 1;
+            return Err(PatternError::Query { line, column, message: message.to_owned() });
         }
         let query = Query::new(&language(), text).map_err(|error| PatternError::Query {
             line: error.row + 1,
@@ -246,6 +247,15 @@ mod tests {
         assert!(error("((call) @x (#is-odd? @x))").contains("#is-odd?"));
         let misplaced = error("(call\n function: (#eq? @f \"x\"))");
         assert!(misplaced.contains("line 2, column 12: a predicate stands"), "{misplaced}");
+    }
+
+    #[test]
+    fn what_matches_nothing_is_not_looked_for() {
+        let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
+        let endless = error("(call function: (identifier) @f)?\n + x)");
+        assert!(endless.contains("line 2, column 2: what is repeated may match"), "{endless}");
+        assert!(error("(call)*").contains("line 1, column 1: it matches nothing, too"));
+        assert_eq!(count("(call (_)* @all)+", CODE), count("(call)", CODE));
     }
 
     #[test]

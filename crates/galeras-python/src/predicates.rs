@@ -30,7 +30,7 @@ pub(crate) fn misplaced_predicate(query: &str) -> Option<usize> {
 }
 
 /// What follows white space and comments.
-fn skip_space(text: &str) -> &str {
+pub(crate) fn skip_space(text: &str) -> &str {
     let text = text.trim_start();
     match text.strip_prefix(';') {
         Some(comment) => skip_lines(comment),
@@ -51,7 +51,7 @@ fn skip_lines(mut comment: &str) -> &str {
 }
 
 /// What follows a string whose first quote was read.
-fn behind_string(text: &str) -> &str {
+pub(crate) fn behind_string(text: &str) -> &str {
     let mut escaped = false;
     let end = text.find(|c| {
         let ends = c == '"' && !escaped;
