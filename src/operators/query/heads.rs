@@ -12,8 +12,8 @@ use super::super::git_threads::blocking;
 use super::super::repository_access::{check_consent, open};
 use super::super::worker_threads::StopOnDrop;
 use super::head_memory::{HeadMemory, Tip};
-use super::repository::{HeadlessRepository, UnresolvedRepository};
-use crate::operator::{Consent, LowerContext, StepError, Tell, redirect_check};
+use super::repository::{HeadlessRepository, Origin, UnresolvedRepository};
+use crate::operator::{Consent, LowerContext, ServerAddress, StepError, Tell, redirect_check};
 use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, guarded,
     remote_head,
@@ -133,11 +133,7 @@ async fn ask(
     consent: Arc<dyn Consent>,
 ) -> Result<Tip, GitError> {
     let address = repository.address.clone();
-    if repository.found && !is_web(&address) {
-        let shown: String = address.chars().filter(|c| !c.is_control()).collect();
-        let message = format!("the search gives it the address `{shown}`, which is no http(s) URL");
-        return Err(GitError::new(GitErrorKind::Other, message));
-    }
+    may_be_asked(&address, repository.origin)?;
     let asked = blocking(move || {
         let location = RepositoryLocation::parse(&address, &base)?;
         check_consent(&location, consent.as_ref())?;
@@ -168,6 +164,20 @@ fn row(repository: UnresolvedRepository, (branch, commit): Tip) -> Value {
     row
 }
 
+/// Refuses an address that a search must not lead to: whoever answers it may be anybody.
+fn may_be_asked(address: &str, origin: Origin) -> Result<(), GitError> {
+    let is_here = || ServerAddress::of(address).is_some_and(|server| server.is_loopback());
+    let problem = match origin {
+        Origin::Listed => return Ok(()),
+        _ if !is_web(address) => "which is no http(s) URL",
+        Origin::FoundElsewhere if is_here() => "which is on this machine, and the server is not",
+        Origin::FoundElsewhere | Origin::FoundHere => return Ok(()),
+    };
+    let shown: String = address.chars().filter(|c| !c.is_control()).collect();
+    let message = format!("the search gives it the address `{shown}`, {problem}");
+    Err(GitError::new(GitErrorKind::Other, message))
+}
+
 /// Whether an address that a server gave leads to a server: not to a folder of this machine, and
 /// to no program.
 fn is_web(address: &str) -> bool {
@@ -186,4 +196,29 @@ pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<
     };
     let text = |head: Result<String, GitError>| head.unwrap_or_else(|error| error.message);
     folders.iter().map(|folder| text(head(folder))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_leads_to_servers_and_from_elsewhere_not_to_this_machine() {
+        use Origin::{FoundElsewhere, FoundHere, Listed};
+        let folders = ["/srv/r.git", "file:///srv/r.git", "ssh://git@h/r", "git@h:r"];
+        let own = ["http://127.0.0.1:3000/r", "https://localhost/r", "http://[::1]/r"];
+        let others = ["https://github.com/psf/black.git", "http://git.example.org/r"];
+        let asked = |address: &str, origin| may_be_asked(address, origin).is_ok();
+        for address in folders {
+            assert!(asked(address, Listed), "{address}");
+            assert!(!asked(address, FoundHere) && !asked(address, FoundElsewhere), "{address}");
+        }
+        for address in own {
+            assert!(asked(address, Listed) && asked(address, FoundHere), "{address}");
+            assert!(!asked(address, FoundElsewhere), "{address}");
+        }
+        for address in others {
+            assert!(asked(address, FoundHere) && asked(address, FoundElsewhere), "{address}");
+        }
+    }
 }

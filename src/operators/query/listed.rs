@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::repository::UnresolvedRepository;
+use super::repository::{Origin, UnresolvedRepository};
 use crate::code::Code;
 use crate::operator::ArgError;
 use crate::workflow::{is_owner_and_name, repository_entries};
@@ -189,7 +189,7 @@ impl RepositoryList {
             repo: listed.repo.clone(),
             address: listed.address.clone(),
             facts: Value::Object(listed.facts.clone()),
-            found: false,
+            origin: Origin::Listed,
             known_branch: None,
         };
         self.0.iter().map(unresolved).collect()

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::heads::resolve;
 use self::listed::{ListEntry, RepositoryList};
-use self::repository::{HeadlessRepository, UnresolvedRepository};
+use self::repository::{HeadlessRepository, Origin, UnresolvedRepository};
 use self::table::{pinned_rejects, rejects, repositories, repositories_table};
 use super::columns::text_field;
 use super::rejects::reject_columns;
@@ -265,7 +265,13 @@ impl BoundQuery {
                     *id = repository.id.max(*id);
                 }
                 repositories.retain(|repository| newest[&repository.full_name] == repository.id);
-                Ok(repositories.into_iter().map(UnresolvedRepository::from).collect())
+                let server = ServerAddress::of(&self.args.base_url);
+                let origin = match server.is_some_and(|server| server.is_loopback()) {
+                    true => Origin::FoundHere,
+                    false => Origin::FoundElsewhere,
+                };
+                let found = repositories.into_iter();
+                Ok(found.map(|repository| unresolved(repository, origin)).collect())
             }
         }
     }
@@ -465,21 +471,20 @@ fn is_old(memory: &Path) -> bool {
     begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
 }
 
-impl std::convert::From<GithubRepository> for UnresolvedRepository {
-    fn from(repository: GithubRepository) -> Self {
-        Self {
-            repo: repository.full_name,
-            address: repository.clone_url,
-            facts: json!({
-                "stars": repository.stars,
-                "size_kb": repository.size_kb,
-                "pushed_at": repository.pushed_at,
-                "fork": repository.fork,
-                "language": repository.language,
-                "license": repository.license,
-            }),
-            found: true,
-            known_branch: Some(repository.default_branch),
-        }
+/// What a search found, as it is looked at next.
+fn unresolved(repository: GithubRepository, origin: Origin) -> UnresolvedRepository {
+    UnresolvedRepository {
+        repo: repository.full_name,
+        address: repository.clone_url,
+        facts: json!({
+            "stars": repository.stars,
+            "size_kb": repository.size_kb,
+            "pushed_at": repository.pushed_at,
+            "fork": repository.fork,
+            "language": repository.language,
+            "license": repository.license,
+        }),
+        origin,
+        known_branch: Some(repository.default_branch),
     }
 }

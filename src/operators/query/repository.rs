@@ -11,10 +11,21 @@ pub(super) struct UnresolvedRepository {
     pub(super) address: String,
     /// Further columns as an object.
     pub(super) facts: Value,
-    /// A search found it: its address is what the server says.
-    pub(super) found: bool,
+    /// Who says its address.
+    pub(super) origin: Origin,
     /// The default branch, if that is known already.
     pub(super) known_branch: Option<String>,
+}
+
+/// Who says where a repository is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The workflow.
+    Listed,
+    /// A search on a server of this machine.
+    FoundHere,
+    /// A search on another server.
+    FoundElsewhere,
 }
 
 /// A repository without a commit to start from.
