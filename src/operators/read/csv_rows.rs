@@ -169,6 +169,8 @@ impl CsvRows {
                 begun = true;
             }
             self.reader.consume(at);
+            // Before the row is at its end: a quote that is never closed takes in all of a file.
+            bounded(row)?;
             if ended {
                 checked(row)?;
                 return Ok(true);
@@ -180,10 +182,23 @@ impl CsvRows {
 /// The most bytes of a row: those of a text that a column of texts can hold.
 const MAX_ROW_BYTES: usize = i32::MAX as usize / 2;
 
-fn checked(row: &CsvRow) -> Result<(), String> {
+/// The most values of a row, far more than a table has columns: those that are fewer are told with
+/// their number.
+const MAX_ROW_VALUES: usize = 1_000_000;
+
+fn bounded(row: &CsvRow) -> Result<(), String> {
+    let line = row.line;
     if row.bytes.len() > MAX_ROW_BYTES {
-        return Err(format!("line {}: the row has more than 1 GiB", row.line));
+        return Err(format!("line {line}: the row has more than 1 GiB"));
     }
+    if row.values.len() > MAX_ROW_VALUES {
+        return Err(format!("line {line}: the row has more than {MAX_ROW_VALUES} values"));
+    }
+    Ok(())
+}
+
+fn checked(row: &CsvRow) -> Result<(), String> {
+    bounded(row)?;
     match std::str::from_utf8(&row.bytes) {
         Ok(_) => Ok(()),
         Err(_) => Err(format!("line {}: the row is not UTF-8", row.line)),
@@ -224,6 +239,19 @@ mod tests {
         assert_eq!(rows[1], row(2, &[Some(""), None]));
         assert_eq!(rows[2], row(3, &[None, Some("")]));
         assert_eq!(rows[3], row(4, &[Some("x\""), Some("5\" y")]));
+    }
+
+    #[test]
+    fn a_row_without_an_end_is_refused_before_the_file_has_one() {
+        let refused = |head: &'static str, rest: u8| {
+            let endless = head.as_bytes().chain(std::io::repeat(rest));
+            let mut rows = CsvRows::new(BufReader::with_capacity(1 << 16, endless)).unwrap();
+            let mut row = CsvRow::default();
+            rows.next(&mut row).unwrap();
+            rows.next(&mut row).unwrap_err()
+        };
+        assert_eq!(refused("a\n", b','), "line 2: the row has more than 1000000 values");
+        assert_eq!(refused("a\n\"", b'x'), "line 2: the row has more than 1 GiB");
     }
 
     #[test]

@@ -5,10 +5,11 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, StringArray, new_null_array,
 };
-use arrow::compute::kernels::cast_utils::Parser;
+use arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
 use arrow::datatypes::{
     DataType, Date32Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
@@ -52,8 +53,7 @@ impl GuessedType {
         if kind == WHOLE && self.long.is_none() && parsed_float::<f64>(text).is_none() {
             self.long = Some((line, text.to_owned()));
         }
-        self.far |= kind & (DATE | SECOND | MILLI | MICRO) != 0
-            && TimestampNanosecondType::parse(text).is_none();
+        self.far |= kind & (DATE | SECOND | MILLI | MICRO) != 0 && nanoseconds(text).is_none();
     }
 
     /// The type of the column `name`.
@@ -161,8 +161,8 @@ fn time_kind(text: &str) -> u16 {
         _ => return TEXT,
     };
     let reached = match kind {
-        NANO => TimestampNanosecondType::parse(text),
-        _ => TimestampMicrosecondType::parse(text),
+        NANO => nanoseconds(text),
+        _ => microseconds(text),
     };
     if reached.is_some() { kind } else { TEXT }
 }
@@ -195,12 +195,49 @@ pub(super) fn parsed_float<T: FromStr + Copy + Into<f64>>(text: &str) -> Option<
     kept.then_some(float)
 }
 
-/// The microseconds of a moment, unless it has digits behind them.
-pub(super) fn parsed_moment(text: &str) -> Option<i64> {
+/// The moment that is written, unless it has more digits behind its seconds than these. (The parsers
+/// of arrow's own types count nanoseconds, which reach from 1677 to 2262 only.)
+fn moment(text: &str, most_digits: usize) -> Option<Moment> {
     let behind = text.split_once('.').map_or("", |(_, rest)| rest);
     let digits = behind.get(..digits_in_front(behind)).unwrap_or_default();
-    let more = digits.get(6..).unwrap_or_default();
-    more.bytes().all(|b| b == b'0').then(|| TimestampMicrosecondType::parse(text)).flatten()
+    let more = digits.get(most_digits..).unwrap_or_default();
+    let written = more.bytes().all(|b| b == b'0');
+    let utc: Tz = written.then(|| "+00:00".parse().ok()).flatten()?;
+    let moment = string_to_datetime(&utc, text).ok()?;
+    Some(Moment {
+        seconds: moment.timestamp(),
+        nanoseconds: moment.timestamp_subsec_nanos().into(),
+    })
+}
+
+/// A moment, from 1970 on, and the nanoseconds behind its second.
+struct Moment {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Moment {
+    /// In parts of a second, of which it has so many.
+    fn in_parts(&self, parts: i64) -> Option<i64> {
+        self.seconds.checked_mul(parts)?.checked_add(self.nanoseconds / (1_000_000_000 / parts))
+    }
+}
+
+fn seconds(text: &str) -> Option<i64> {
+    moment(text, 0)?.in_parts(1)
+}
+
+fn milliseconds(text: &str) -> Option<i64> {
+    moment(text, 3)?.in_parts(1_000)
+}
+
+/// The microseconds of a moment, unless it has digits behind them.
+pub(super) fn microseconds(text: &str) -> Option<i64> {
+    moment(text, 6)?.in_parts(1_000_000)
+}
+
+fn nanoseconds(text: &str) -> Option<i64> {
+    moment(text, 9)?.in_parts(1_000_000_000)
 }
 
 /// Whether a text can be read as this type.
@@ -232,16 +269,16 @@ pub(super) fn typed(texts: &StringArray, field: &Field, lines: &[u64]) -> Result
         DataType::Float64 => column.primitive::<Float64Type>(parsed_float)?,
         DataType::Date32 => column.primitive::<Date32Type>(Date32Type::parse)?,
         DataType::Timestamp(TimeUnit::Second, _) => {
-            column.primitive::<TimestampSecondType>(TimestampSecondType::parse)?
+            column.primitive::<TimestampSecondType>(seconds)?
         }
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            column.primitive::<TimestampMillisecondType>(TimestampMillisecondType::parse)?
+            column.primitive::<TimestampMillisecondType>(milliseconds)?
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            column.primitive::<TimestampMicrosecondType>(parsed_moment)?
+            column.primitive::<TimestampMicrosecondType>(microseconds)?
         }
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            column.primitive::<TimestampNanosecondType>(TimestampNanosecondType::parse)?
+            column.primitive::<TimestampNanosecondType>(nanoseconds)?
         }
         other => return Err(format!("no text is read as {}", type_name(other))),
     };
@@ -302,6 +339,8 @@ pub(super) fn start_of(text: &str) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use arrow::array::AsArray;
+
     use super::*;
 
     fn guessed(texts: &[&str]) -> Result<DataType, String> {
@@ -359,9 +398,37 @@ mod tests {
             (&["9999-02-28", "2020-02-29T10:00:00.1234567"], DataType::Utf8),
             (&["2020-02-29T10:00:00.1234567891"], DataType::Utf8),
             (&["2020-02-29T25:00:00"], DataType::Utf8),
+            (&["9999-12-31 00:00:00"], moment(TimeUnit::Second)),
+            (&["2024-01-01 10:00:00", "0001-01-01"], moment(TimeUnit::Second)),
+            (&["1000-01-01T00:00:00.123456"], moment(TimeUnit::Microsecond)),
+            (&["9999-02-28T10:00:00.1234567"], DataType::Utf8),
         ] {
             assert_eq!(guessed(texts), Ok(wanted), "{texts:?}");
         }
+    }
+
+    #[test]
+    fn moments_of_all_years_are_read_in_every_unit() {
+        let read = |text: &str, unit| {
+            let texts = StringArray::from(vec![text]);
+            let field = Field::new("at", DataType::Timestamp(unit, None), true);
+            let array = typed(&texts, &field, &[2])?;
+            let wide = arrow::compute::cast(&array, &DataType::Int64).map_err(|e| e.to_string())?;
+            Ok::<_, String>(wide.as_primitive::<Int64Type>().value(0))
+        };
+        // `calendar.timegm((9999, 12, 31, 0, 0, 0))` of Python.
+        for (text, of) in
+            [("9999-12-31", 253_402_214_400), ("0001-01-01 00:00:00", -62_135_596_800)]
+        {
+            assert_eq!(read(text, TimeUnit::Second), Ok(of));
+            assert_eq!(read(text, TimeUnit::Millisecond), Ok(of * 1_000));
+            assert_eq!(read(text, TimeUnit::Microsecond), Ok(of * 1_000_000));
+            assert!(read(text, TimeUnit::Nanosecond).is_err(), "{text}");
+        }
+        let half = "1969-12-31T23:59:59.5";
+        assert!(read(half, TimeUnit::Second).is_err());
+        assert_eq!(read(half, TimeUnit::Millisecond), Ok(-500));
+        assert_eq!(read(half, TimeUnit::Nanosecond), Ok(-500_000_000));
     }
 
     #[test]

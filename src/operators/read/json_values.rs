@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, Date32Type, Schema, TimeUnit};
 use serde::de::{DeserializeSeed, Deserializer as _, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Number, Value};
 
-use super::csv_values::{parsed_float, parsed_moment, start_of};
+use super::csv_values::{microseconds, parsed_float, start_of};
 use super::declared::DeclaredTypes;
 use crate::digest::type_name;
 use crate::workflow::quote;
@@ -264,7 +264,7 @@ fn fits(value: &Value, data_type: &DataType) -> bool {
         (Value::Number(n), DataType::Float64) => n.is_f64() || float_keeps::<f64>(n),
         (Value::String(text), DataType::Date32) => Date32Type::parse(text).is_some(),
         (Value::String(text), DataType::Timestamp(TimeUnit::Microsecond, _)) => {
-            parsed_moment(text).is_some()
+            microseconds(text).is_some()
         }
         (Value::Array(items), DataType::List(item)) => {
             items.iter().all(|value| fits(value, item.data_type()))

@@ -103,7 +103,9 @@ are inferred from the whole file. In CSV, a column has another type than text on
 values is written so: as a whole number of 64 bits, a number, `true` or `false`, a day (`2024-02-29`)
 or a moment. `007`, `1e400`, `12e45` (an exponent has a sign, or one digit or a fraction in front) and
 `2020-02-30` make their column text. A whole number among fractions whose digits a float would lose
-is an error.
+is an error; a fraction is read as the nearest float. What pandas would guess is text here: `+5`,
+a number with blanks around it, `NA`, `NULL`, `Infinity`. A moment with an offset (`+02:00`) is
+turned into UTC; years go from 0001 to 9999, with nine digits behind the second from 1678 to 2261.
 
 In CSV, a value in quotes that is empty (`""`) is the empty text, and an empty one without quotes is
 null. Programs that quote everything write nulls as `""`, too: in a column that is not text, `""` is
@@ -134,7 +136,7 @@ Reads the file as a whole whenever its content has changed.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "read",
-    version: 3,
+    version: 4,
     grain: Grain::of::<BoundRead, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::None,
