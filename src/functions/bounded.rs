@@ -19,11 +19,13 @@ use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Documentation, Expr, ExprSchemable, ExpressionPlacement, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::growth::{Growth, MAX_CONSTANT, MAX_ROWS, MAX_VALUE};
+use super::text_concat::TextConcat;
 
 extensions_options! {
     /// What a session is for.
@@ -52,17 +54,26 @@ pub fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     }
 }
 
-/// Plans the operators of lists (`a || b`, `[a, b]`) as DataFusion does, but with limits.
+/// Plans the operators of lists and texts (`a || b`, `[a, b]`) as DataFusion does, but with limits.
 #[derive(Debug)]
-pub struct BoundedLists;
+pub struct BoundedOperators;
 
-impl ExprPlanner for BoundedLists {
+impl ExprPlanner for BoundedOperators {
     fn plan_binary_op(
         &self,
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
-        Ok(with_limit(NestedFunctionPlanner.plan_binary_op(expr, schema)?))
+        match with_limit(NestedFunctionPlanner.plan_binary_op(expr, schema)?) {
+            PlannerResult::Original(expr) if expr.op == BinaryOperator::StringConcat => {
+                let types = (expr.left.get_type(schema)?, expr.right.get_type(schema)?);
+                Ok(match TextConcat::text_type(&types.0, &types.1) {
+                    Some(_) => PlannerResult::Planned(call(vec![expr.left, expr.right])),
+                    None => PlannerResult::Original(expr),
+                })
+            }
+            planned => Ok(planned),
+        }
     }
 
     fn plan_array_literal(
@@ -72,6 +83,11 @@ impl ExprPlanner for BoundedLists {
     ) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(with_limit(NestedFunctionPlanner.plan_array_literal(exprs, schema)?))
     }
+}
+
+/// Two texts put together.
+fn call(sides: Vec<Expr>) -> Expr {
+    bounded(Arc::new(ScalarUDF::from(TextConcat::default()))).call(sides)
 }
 
 fn with_limit<T>(planned: PlannerResult<T>) -> PlannerResult<T> {
@@ -225,7 +241,7 @@ mod tests {
         let mut builder = SessionStateBuilder::new().with_default_features();
         let scalars = builder.scalar_functions().get_or_insert_default();
         *scalars = scalars.drain(..).map(bounded).collect();
-        builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedLists));
+        builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedOperators));
         let mut state = builder.build();
         state.config_mut().options_mut().extensions.insert(Purpose { planning });
         SessionContext::new_with_state(state)
@@ -261,6 +277,19 @@ mod tests {
             ("regexp_like(t, '^a')", "true"),
             ("levenshtein(t, 'b')", "1"),
             ("repeat(t, NULL)", ""),
+            ("t || 'x' || n", "abx3"),
+            ("arrow_typeof(t || n)", "Utf8"),
+            ("t || NULL", ""),
+            ("NULL || t || 'x'", ""),
+            ("'x' || 'y'", "xy"),
+            ("array_replace([n, 1], 1, 5)", "[3, 5]"),
+            ("array_replace_all([t, 'b'], 'b', t)", "[ab, ab]"),
+            ("array_to_string([t, NULL], '-', '?')", "ab-?"),
+            ("range(n, NULL)", ""),
+            ("range(5, 0)", "[]"),
+            ("range(n, 2000000000, -1)", "[]"),
+            ("cardinality(range(DATE '2020-01-01', NULL, INTERVAL '1 day'))", ""),
+            ("range(DATE '2020-03-01', DATE '0001-01-01', INTERVAL '1 day')", "[]"),
         ] {
             assert_eq!(value(expr).await.unwrap(), expected, "{expr}");
         }
@@ -287,6 +316,12 @@ mod tests {
             "cardinality(array_resize([n], 2000000000))",
             "cardinality(string_to_array(repeat('a', 1000000), NULL))",
             "length(array_to_string(range(n * 1000000), repeat('b', 10000)))",
+            "length(array_to_string(array_repeat(arrow_cast(NULL, 'Utf8'), n * 1000000), '', \
+             repeat('b', 10000)))",
+            "cardinality(array_replace_all(array_repeat(t, n * 100000), t, repeat('b', 10000)))",
+            "cardinality(range(TIMESTAMP '2020-01-01', TIMESTAMP '2021-01-01', \
+             INTERVAL '1 microsecond'))",
+            "length(repeat(t, 100000000) || repeat(t, 100000000))",
         ] {
             let error = value(expr).await.unwrap_err().to_string();
             assert!(error.contains("are the most"), "{expr}: {error}");
@@ -298,8 +333,11 @@ mod tests {
 
     #[tokio::test]
     async fn lists_that_double_are_refused_and_so_are_texts() {
-        for (first, double) in [("range(n * 1000)", "v || v"), ("repeat(t, 1000)", "concat(v, v)")]
-        {
+        for (first, double) in [
+            ("range(n * 1000)", "v || v"),
+            ("repeat(t, 1000)", "concat(v, v)"),
+            ("repeat(t, 1000)", "v || v"),
+        ] {
             let with: Vec<String> = (1..27)
                 .map(|i| format!("a{i} AS (SELECT {double} AS v FROM a{})", i - 1))
                 .collect();
@@ -311,6 +349,38 @@ mod tests {
             let failed = context(false).sql(&query).await.unwrap().collect().await.unwrap_err();
             assert!(failed.to_string().contains("are the most"), "{failed}");
         }
+    }
+
+    /// A list of a group is a part of the one that holds the lists of all groups.
+    #[tokio::test]
+    async fn lists_of_many_groups_are_counted_by_themselves() {
+        let sql = "SELECT max(length(v)) AS v, count(*) AS n FROM (
+                       SELECT array_to_string(array_agg(code), ' ') AS v FROM (
+                           SELECT value % 2000 AS k, repeat('x', 10000) AS code FROM range(0, 4000)
+                       ) GROUP BY k)";
+        let batches = context(false).sql(sql).await.unwrap().collect().await.unwrap();
+        let text = arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();
+        assert!(text.contains("20001") && text.contains("2000 "), "{text}");
+    }
+
+    #[tokio::test]
+    async fn two_texts_have_the_name_and_the_nulls_of_the_operator() {
+        let sql = "SELECT t || 'x', a || b, a || 'x' FROM (VALUES ('a'), (NULL)) AS t (t), \
+                   (SELECT 'a' AS a, 'b' AS b)";
+        let frame = context(false).sql(sql).await.unwrap();
+        let columns: Vec<(String, bool)> = frame
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| (field.name().clone(), field.is_nullable()))
+            .collect();
+        let named = |name: &str, nullable| (name.to_string(), nullable);
+        let wanted = [
+            named("t.t || Utf8(\"x\")", true),
+            named("a || b", false),
+            named("a || Utf8(\"x\")", false),
+        ];
+        assert_eq!(columns, wanted);
     }
 
     #[tokio::test]

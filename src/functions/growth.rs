@@ -6,12 +6,11 @@
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::compute::kernels::length::length;
-use arrow::datatypes::{
-    DataType, Date32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
-    TimestampNanosecondType,
-};
+use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
+
+use super::text_concat::TEXT_CONCAT;
 
 /// The most bytes of one value that is made of columns.
 pub(super) const MAX_VALUE: u128 = 256 << 20;
@@ -41,8 +40,10 @@ pub(super) enum Growth {
     Range,
     /// All arguments put together.
     Sum,
-    /// The items of a list, with a text between any two.
+    /// The items of a list, with a text between any two, and one in the place of each that is null.
     Join,
+    /// A list, and what comes in the place of items of it.
+    ArrayReplace,
     /// A text, whose characters may become items.
     Split,
 }
@@ -76,8 +77,9 @@ impl Growth {
             "array_resize" => Self::ArrayResize,
             "range" | "generate_series" => Self::Range,
             "concat" | "concat_ws" | "array_concat" | "array_append" | "array_prepend"
-            | "make_array" | "array_union" => Self::Sum,
+            | "make_array" | "array_union" | TEXT_CONCAT => Self::Sum,
             "array_to_string" => Self::Join,
+            "array_replace" | "array_replace_n" | "array_replace_all" => Self::ArrayReplace,
             "string_to_array" => Self::Split,
             "levenshtein" | "regexp_like" | "regexp_count" | "regexp_instr" | "regexp_match"
             | "score_pair" | "score_continuation" => Self::Linear,
@@ -134,19 +136,30 @@ impl Growth {
             Self::Range => {
                 let ranges = Ranges::new(args)?;
                 for row in 0..rows {
-                    add(ranges.items(row)? * ITEM);
+                    add(ranges.items(row)?.saturating_mul(ITEM));
                 }
+            }
+            Self::Join => {
+                let (list, between, null) = (bytes(0)?, bytes(1)?, bytes(2)?);
+                let items = args.first().map_or(Ok(Each::One(0)), lengths)?;
+                // Numbers become longer when they are written.
+                let texts = args.first().is_some_and(|list| has_texts(&list.data_type()));
+                let wide = if texts { 1 } else { CHARACTER };
+                (0..rows).for_each(|row| {
+                    let between = between.at(row) + null.at(row);
+                    add(list.at(row) * wide + items.at(row) * between);
+                });
+            }
+            Self::ArrayReplace => {
+                let (list, instead) = (bytes(0)?, bytes(2)?);
+                let items = args.first().map_or(Ok(Each::One(0)), lengths)?;
+                (0..rows).for_each(|row| {
+                    add(list.at(row) + items.at(row) * instead.at(row));
+                });
             }
             Self::Sum => {
                 let all: Vec<_> = args.iter().map(self::bytes).collect::<Result<_>>()?;
                 (0..rows).for_each(|row| add(all.iter().map(|arg| arg.at(row)).sum()));
-            }
-            Self::Join => {
-                let (list, between) = (bytes(0)?, bytes(1)?);
-                let items = args.first().map_or(Ok(Each::One(0)), lengths)?;
-                (0..rows).for_each(|row| {
-                    add(list.at(row) * CHARACTER + items.at(row) * between.at(row));
-                });
             }
             Self::Split => {
                 let text = bytes(0)?;
@@ -173,18 +186,69 @@ impl<T: Copy + Default> Each<T> {
     }
 }
 
-/// The bytes of a text; of anything else, as many as its values have in the mean.
+/// The bytes of each value.
 fn bytes(value: &ColumnarValue) -> Result<Each<u128>> {
-    match value {
-        ColumnarValue::Scalar(scalar) => Ok(Each::One(match scalar.try_as_str() {
+    Ok(match value {
+        ColumnarValue::Scalar(scalar) => Each::One(match scalar.try_as_str() {
             Some(text) => text.map_or(0, str::len) as u128,
-            None => scalar.size() as u128,
-        })),
-        ColumnarValue::Array(array) if is_text(array.data_type()) => lengths(value),
-        ColumnarValue::Array(array) => {
-            let all = array.to_data().get_slice_memory_size().unwrap_or_default() as u128;
-            Ok(Each::One(all.div_ceil((array.len() as u128).max(1))))
+            None => sizes(&scalar.to_array()?)?.first().copied().unwrap_or_default(),
+        }),
+        ColumnarValue::Array(array) => Each::Many(sizes(array)?),
+    })
+}
+
+/// The bytes of each value of an array. A list is as large as its own items: an array of lists may be
+/// a part of one that is far larger.
+fn sizes(array: &ArrayRef) -> Result<Vec<u128>> {
+    let rows = array.len();
+    match array.data_type() {
+        data_type if is_text(data_type) => item_counts(array),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            of_lists(list.values(), list.offsets().iter().map(|at| i64::from(*at)).collect())
         }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            of_lists(list.values(), list.offsets().to_vec())
+        }
+        DataType::Struct(_) => {
+            let mut all = vec![ITEM; rows];
+            for column in array.as_struct().columns() {
+                all.iter_mut().zip(sizes(column)?).for_each(|(all, size)| *all += size);
+            }
+            Ok(all)
+        }
+        data_type => Ok(match data_type.primitive_width() {
+            Some(width) => vec![width as u128; rows],
+            None => {
+                let all = array.to_data().get_slice_memory_size().unwrap_or_default() as u128;
+                vec![all.div_ceil((rows as u128).max(1)); rows]
+            }
+        }),
+    }
+}
+
+/// The bytes of lists of items, between each two of the offsets, and of where the items begin.
+fn of_lists(items: &ArrayRef, offsets: Vec<i64>) -> Result<Vec<u128>> {
+    let place = |at: Option<&i64>| at.map_or(0, |at| usize::try_from(*at).unwrap_or(0));
+    let (first, last) = (place(offsets.first()), place(offsets.last()));
+    let sizes = sizes(&items.slice(first, last.saturating_sub(first)))?;
+    let mut until = vec![0_u128];
+    until.extend(sizes.iter().scan(0, |all, size| {
+        *all += size + ITEM;
+        Some(*all)
+    }));
+    let before = |at: &i64| until.get(place(Some(at)) - first).copied().unwrap_or_default();
+    Ok(offsets.array_windows().map(|[from, to]| before(to).saturating_sub(before(from))).collect())
+}
+
+/// Whether it is a list of texts.
+fn has_texts(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) => {
+            is_text(item.data_type()) || has_texts(item.data_type())
+        }
+        _ => false,
     }
 }
 
@@ -206,20 +270,20 @@ fn is_ascii(value: &ColumnarValue) -> bool {
 
 /// The bytes of a text, or the items of a list.
 fn lengths(value: &ColumnarValue) -> Result<Each<u128>> {
-    let of = |array: &ArrayRef| -> Result<Vec<i64>> {
-        let counted = match array.data_type() {
-            DataType::Null => return Ok(vec![0; array.len()]),
-            _ => length(array)?,
-        };
-        integers(&cast(&counted, &DataType::Int64)?)
-    };
-    let count = |number: i64| u128::try_from(number).unwrap_or(0);
     Ok(match value {
         ColumnarValue::Scalar(scalar) => {
-            Each::One(of(&scalar.to_array()?)?.first().copied().map_or(0, count))
+            Each::One(item_counts(&scalar.to_array()?)?.first().copied().unwrap_or_default())
         }
-        ColumnarValue::Array(array) => Each::Many(of(array)?.into_iter().map(count).collect()),
+        ColumnarValue::Array(array) => Each::Many(item_counts(array)?),
     })
+}
+
+fn item_counts(array: &ArrayRef) -> Result<Vec<u128>> {
+    if array.data_type() == &DataType::Null {
+        return Ok(vec![0; array.len()]);
+    }
+    let counts = integers(&cast(&length(array)?, &DataType::Int64)?)?;
+    Ok(counts.into_iter().map(|count| u128::try_from(count).unwrap_or(0)).collect())
 }
 
 /// Whole numbers; a null is zero.
@@ -230,8 +294,11 @@ fn numbers(value: &ColumnarValue) -> Result<Each<i64>> {
 
 fn integers(array: &ArrayRef) -> Result<Vec<i64>> {
     let numbers = array.as_primitive_opt::<Int64Type>();
-    let wrong = || DataFusionError::Internal("a length is not a number".into());
-    Ok(numbers.ok_or_else(wrong)?.iter().map(Option::unwrap_or_default).collect())
+    Ok(numbers.ok_or_else(no_number)?.iter().map(Option::unwrap_or_default).collect())
+}
+
+fn no_number() -> DataFusionError {
+    DataFusionError::Internal("a length is not a number".into())
 }
 
 fn per_row<T: Copy + Default>(
@@ -246,17 +313,17 @@ fn per_row<T: Copy + Default>(
     })
 }
 
-/// From where to where, and in which steps: numbers, or nanoseconds.
+/// From where to where, and in which steps: numbers, or nanoseconds. Where one is null, nothing is made.
 struct Ranges {
-    start: Each<i128>,
-    stop: Each<i128>,
-    step: Each<Step>,
+    start: Each<Option<i128>>,
+    stop: Each<Option<i128>>,
+    step: Each<Option<Step>>,
 }
 
 /// A step of numbers, or of a time.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Step {
-    /// As small as it may be, without a sign.
+    /// As small as it may be; below zero if it goes back.
     size: i128,
     /// Parts of it go forward, others back.
     both_ways: bool,
@@ -266,55 +333,69 @@ impl Ranges {
     /// The arguments of `range`: a stop; start and stop; or these and a step.
     fn new(args: &[ColumnarValue]) -> Result<Self> {
         let (start, stop) = match args {
-            [stop] => (Each::One(0), places(stop)?),
+            [stop] => (Each::One(Some(0)), places(stop)?),
             [start, stop, ..] => (places(start)?, places(stop)?),
-            [] => (Each::One(0), Each::One(0)),
+            [] => (Each::One(None), Each::One(None)),
         };
         let step = match args.get(2) {
             Some(step) => steps(step)?,
-            None => Each::One(Step { size: 1, both_ways: false }),
+            None => Each::One(Some(Step { size: 1, both_ways: false })),
         };
         Ok(Self { start, stop, step })
     }
 
     fn items(&self, row: usize) -> Result<u128> {
-        let step = self.step.at(row);
+        let (Some(start), Some(stop), Some(step)) =
+            (self.start.at(row), self.stop.at(row), self.step.at(row))
+        else {
+            return Ok(0);
+        };
         if step.both_ways {
             let message = "a step of `range` has parts that go forward and others that go back";
             return Err(DataFusionError::Execution(message.into()));
         }
-        let way = (self.stop.at(row) - self.start.at(row)).unsigned_abs();
-        Ok(way.checked_div(step.size.unsigned_abs()).map_or(0, |items| items + 1))
+        let way = stop - start;
+        // It goes the other way, and arrives nowhere.
+        if way.signum() * step.size.signum() < 0 {
+            return Ok(0);
+        }
+        let items = way.unsigned_abs().checked_div(step.size.unsigned_abs());
+        Ok(items.map_or(0, |items| items + 1))
     }
 }
 
 /// Numbers, or times as nanoseconds.
-fn places(value: &ColumnarValue) -> Result<Each<i128>> {
-    per_row(value, |array| match array.data_type() {
-        DataType::Date32 | DataType::Date64 => {
-            let days = cast(array, &DataType::Date32)?;
-            let days = days.as_primitive::<Date32Type>();
-            Ok(days.iter().map(|day| i128::from(day.unwrap_or_default()) * DAY).collect())
-        }
-        DataType::Timestamp(_, zone) => {
-            let times = cast(array, &DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()))?;
-            let times = times.as_primitive::<TimestampNanosecondType>();
-            Ok(times.iter().map(|time| i128::from(time.unwrap_or_default())).collect())
-        }
-        _ => Ok(integers(&cast(array, &DataType::Int64)?)?.into_iter().map(i128::from).collect()),
+fn places(value: &ColumnarValue) -> Result<Each<Option<i128>>> {
+    per_row(value, |array| {
+        let scale = match array.data_type() {
+            DataType::Date32 => DAY,
+            DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+            DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+            DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000,
+            _ => 1,
+        };
+        let whole = match array.data_type() {
+            DataType::Date32 => &cast(array, &DataType::Int32)?,
+            _ => array,
+        };
+        let places = cast(whole, &DataType::Int64)?;
+        let places = places.as_primitive_opt::<Int64Type>().ok_or_else(no_number)?;
+        Ok(places.iter().map(|place| place.map(|place| i128::from(place) * scale)).collect())
     })
 }
 
-fn steps(value: &ColumnarValue) -> Result<Each<Step>> {
+fn steps(value: &ColumnarValue) -> Result<Each<Option<Step>>> {
     per_row(value, |array| match array.data_type() {
         DataType::Interval(_) => {
             let steps = cast(array, &DataType::Interval(IntervalUnit::MonthDayNano))?;
             let steps = steps.as_primitive::<IntervalMonthDayNanoType>();
-            Ok(steps.iter().map(|step| step.map(step_of).unwrap_or_default()).collect())
+            Ok(steps.iter().map(|step| step.map(step_of)).collect())
         }
         _ => {
-            let numbers = integers(&cast(array, &DataType::Int64)?)?.into_iter();
-            Ok(numbers.map(|n| Step { size: i128::from(n), both_ways: false }).collect())
+            let steps = cast(array, &DataType::Int64)?;
+            let steps = steps.as_primitive_opt::<Int64Type>().ok_or_else(no_number)?;
+            let step = |size: i64| Step { size: i128::from(size), both_ways: false };
+            Ok(steps.iter().map(|size| size.map(step)).collect())
         }
     })
 }

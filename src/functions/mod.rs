@@ -36,6 +36,7 @@ mod template_filters;
 mod template_growth;
 #[cfg(test)]
 mod template_limits;
+mod text_concat;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, ScalarUDFImpl};
 
 use self::function_doc::documented;
 
-pub use bounded::{BoundedLists, Purpose, bounded};
+pub use bounded::{BoundedOperators, Purpose, bounded};
 pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup};
 pub use keyed_hash::KeyedHash;
@@ -85,9 +86,10 @@ fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
     all
 }
 
-/// Every scalar function of Galeras.
+/// Every scalar function of Galeras, and the one that is an operator of SQL.
 pub fn scalars() -> Vec<Arc<ScalarUDF>> {
-    documented_scalars().into_iter().map(|(_, function)| function).collect()
+    let all = documented_scalars().into_iter().map(|(_, function)| function);
+    all.chain([Arc::new(ScalarUDF::from(text_concat::TextConcat::default()))]).collect()
 }
 
 /// Every aggregate function of Galeras; those with DataFusion's names replace its own.

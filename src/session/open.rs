@@ -19,7 +19,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 
 use super::recursion::LimitRecursion;
-use crate::functions::{self, BoundedLists, Purpose};
+use crate::functions::{self, BoundedOperators, Purpose};
 use crate::table_file::ROWS_AT_ONCE;
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
@@ -110,7 +110,7 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     scalars.retain(|function| function.name() != "version");
     scalars.extend(functions::scalars());
     *scalars = scalars.drain(..).map(functions::bounded).collect();
-    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedLists));
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedOperators));
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
     let state = builder.build();
     let rules = state.optimizers().iter();
