@@ -14,6 +14,7 @@ use datafusion::logical_expr::Expr;
 
 use super::determinism::{KeyColumns, check_deterministic};
 use super::sql_depth::{check_sql_depth, has_common_table};
+use super::sql_ignored::check_clauses;
 use super::sql_mistake::{SqlText, explain};
 use crate::code::Code;
 use crate::operator::ArgError;
@@ -31,7 +32,7 @@ pub struct RowExpr {
 
 /// Parses and types `sql` as an expression over one row of `schema`.
 ///
-/// Errors (at `path`): SQL that is too deep, syntax, unknown columns and functions, types that do not go together,
+/// Errors (at `path`): SQL that is too deep, clauses that would be passed over, syntax, unknown columns and functions, types that do not go together,
 /// aggregates and windows, and anything whose value changes from run to run.
 pub fn parse_row_expr(
     session: &SessionContext,
@@ -47,6 +48,11 @@ pub fn parse_row_expr(
     let text = SqlText { sql, path, session, columns: &columns, tables: &[] };
     let explain = |error: DataFusionError| explain(&error, &text);
     let df_schema = DFSchema::try_from(Arc::clone(schema)).map_err(explain)?;
+    let dialect = session.state().config_options().sql_parser.dialect;
+    // What is no SQL is reported with the columns that there are.
+    if let Ok(parsed) = session.state().sql_to_expr(sql, &dialect) {
+        check_clauses(&parsed, path)?;
+    }
     let expr = session.parse_sql_expr(sql, &df_schema).map_err(explain)?;
     let mut columns = BTreeSet::new();
     let mut whole_table = false;
@@ -117,5 +123,12 @@ mod tests {
         assert_eq!(code("sum(nloc) > 1"), Code::NotARowExpression);
         assert_eq!(code("random() > 0.5"), Code::NotDeterministic);
         assert_eq!(code("no_such_function(nloc)"), Code::UnknownFunction);
+        for limited in
+            ["code::varchar(2) = 'ab'", "varchar(2) 'abc' = code", "[code]::varchar(2)[] = [code]"]
+        {
+            let error = parse(limited).unwrap_err();
+            assert!(error.message.contains("the length of a type of text"), "{limited}: {error:?}");
+        }
+        assert!(parse("code::varchar = 'ab'").is_ok());
     }
 }

@@ -4,12 +4,26 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, GroupByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem,
-    SelectItemQualifiedWildcardKind, TableFactor, Visitor, WildcardAdditionalOptions,
+    ArrayElemTypeDef, DataType, Expr, GroupByExpr, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Visit, Visitor,
+    WildcardAdditionalOptions,
 };
 
-/// Finds the first such clause of statements.
-pub(super) struct IgnoredClauses;
+use crate::code::Code;
+use crate::operator::ArgError;
+
+/// Refuses statements, or an expression, with such a clause.
+///
+/// # Errors
+/// An error (at `path`) with the code `sql`.
+pub(super) fn check_clauses(sql: &impl Visit, path: &str) -> Result<(), ArgError> {
+    let ControlFlow::Break(clause) = sql.visit(&mut IgnoredClauses) else { return Ok(()) };
+    let message = format!("{clause} would have no effect: queries do not know it");
+    Err(ArgError::new(path, Code::Sql, message).help("leave it out"))
+}
+
+/// Finds the first such clause.
+struct IgnoredClauses;
 
 impl Visitor for IgnoredClauses {
     type Break = &'static str;
@@ -64,6 +78,7 @@ impl Visitor for IgnoredClauses {
         match table {
             TableFactor::Table {
                 with_hints,
+                with_ordinality,
                 version,
                 partitions,
                 json_path,
@@ -76,6 +91,7 @@ impl Visitor for IgnoredClauses {
                 (version.is_some(), "a version of a table"),
                 (!with_hints.is_empty() || !index_hints.is_empty(), "a hint"),
                 (json_path.is_some(), "a path into a table"),
+                (*with_ordinality, "WITH ORDINALITY"),
             ]),
             TableFactor::Derived { sample, .. } => first(&[(sample.is_some(), "TABLESAMPLE")]),
             _ => ControlFlow::Continue(()),
@@ -83,17 +99,30 @@ impl Visitor for IgnoredClauses {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<&'static str> {
-        let Expr::Cast { data_type, .. } = expr else { return ControlFlow::Continue(()) };
-        let limited = matches!(
-            data_type,
-            DataType::Varchar(Some(_))
-                | DataType::Char(Some(_))
-                | DataType::Character(Some(_))
-                | DataType::CharacterVarying(Some(_))
-                | DataType::CharVarying(Some(_))
-                | DataType::Nvarchar(Some(_))
-        );
+        let limited = match expr {
+            Expr::Cast { data_type, .. } => is_limited(data_type),
+            Expr::TypedString(text) => is_limited(&text.data_type),
+            _ => false,
+        };
         first(&[(limited, "the length of a type of text")])
+    }
+}
+
+/// Whether a type says how long its texts are, or those in its lists.
+fn is_limited(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => is_limited(item),
+        DataType::Varchar(length)
+        | DataType::Char(length)
+        | DataType::Character(length)
+        | DataType::CharacterVarying(length)
+        | DataType::CharVarying(length)
+        | DataType::Nvarchar(length) => length.is_some(),
+        _ => false,
     }
 }
 

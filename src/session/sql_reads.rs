@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::sql_depth::check_sql_depth;
-use super::sql_ignored::IgnoredClauses;
+use super::sql_ignored::check_clauses;
 use crate::code::Code;
 use crate::operator::ArgError;
 
@@ -32,10 +32,7 @@ pub fn check_query(sql: &str, path: &str) -> Result<(), ArgError> {
     let parser = Parser::new(&GenericDialect {}).with_recursion_limit(PARSER_DEPTH);
     let parsed = parser.try_with_sql(sql).and_then(|mut parser| parser.parse_statements());
     let Ok(statements) = parsed else { return Ok(()) };
-    if let ControlFlow::Break(clause) = statements.visit(&mut IgnoredClauses) {
-        let message = format!("{clause} would have no effect: queries do not know it");
-        return Err(ArgError::new(path, Code::Sql, message).help("leave it out"));
-    }
+    check_clauses(&statements, path)?;
     let mut reads = Reads { queries: vec![Frame::default()] };
     let _ = statements.visit(&mut reads);
     let reads = reads.queries.first().map_or(0, |all| all.reads);
