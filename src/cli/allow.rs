@@ -19,16 +19,6 @@ pub(crate) struct AllowArgs {
     allow_all: bool,
 }
 
-impl AllowArgs {
-    /// The same, and what lies in a folder may be read: one that was unpacked for this command.
-    pub(super) fn and_reading(&self, folder: &Path) -> Self {
-        let mut allow = self.clone();
-        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        allow.allow.push(Allowance::Read(real));
-        allow
-    }
-}
-
 /// What is known about a workflow and what it may do; `out` is the folder for outputs.
 pub(super) fn trust(
     file: &Path,
@@ -36,10 +26,29 @@ pub(super) fn trust(
     allow: &AllowArgs,
     out: Option<&Path>,
 ) -> Arc<Trust> {
-    let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    trust_on(ground(file, set, out), file, allow)
+}
+
+/// The same for the workflow of a bundle that was unpacked into `folder`: what lies there may be read,
+/// and no server is asked that is not allowed. Whoever verifies what came from a stranger tells nobody.
+pub(super) fn trust_in_bundle(file: &Path, folder: &Path, allow: &AllowArgs) -> Arc<Trust> {
+    let mut allow = allow.clone();
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    allow.allow.push(Allowance::Read(real));
+    trust_on(ground(file, &[], None).offline(), file, &allow)
+}
+
+fn current() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
+}
+
+fn ground(file: &Path, set: &[String], out: Option<&Path>) -> Ground {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let ground = Ground::new(file, &current, home.as_deref(), set, out);
-    let workflow = current.join(file);
+    Ground::new(file, &current(), home.as_deref(), set, out)
+}
+
+fn trust_on(ground: Ground, file: &Path, allow: &AllowArgs) -> Arc<Trust> {
+    let workflow = current().join(file);
     let workflow = workflow.canonicalize().unwrap_or(workflow);
     let memory = TrustMemory::of_user(workflow);
     Arc::new(Trust::new(ground, memory, allow.allow.clone(), allow.allow_all))

@@ -23,7 +23,7 @@ use crate::digest::Digest;
 use crate::plan::{Locking, Plan};
 use crate::report::{bytes, count};
 use crate::runner::{StoredResult, stored_results};
-use crate::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError};
+use crate::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
 use crate::store::{Manifest, PortArtifact, Store};
 use crate::trust::Trust;
 use crate::visible::escape;
@@ -263,32 +263,38 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
         let said = bundle.record().map_err(|error| fail_share(&error))?;
         let cache = folder.join("cache");
         let store = open_store(&cache.to_string_lossy()).await?;
-        wrong = consistent(&store, &said).await?;
+        wrong = named(Ok(said.files_of_no_result(&bundle)))?;
         if wrong.is_empty() {
-            wrong = file_problems(said.compare_csv_files(&folder))?;
+            wrong = named(said.compare_results(&store).await)?;
+        }
+        if wrong.is_empty() {
+            wrong = named(said.compare_csv_files(&folder))?;
         }
         held = Some((said, store));
     }
-    let mut planned = None;
+    let (mut planned, mut unknown) = (None, Vec::new());
     if let (Some((record, _)), true) = (&held, wrong.is_empty()) {
-        match PlannedBundle::of(args, record, &folder).await {
-            Ok(opened) => {
-                wrong = opened.differing_outputs(record, &folder).await?;
-                planned = Some(opened);
+        unknown = record.output_files();
+        if args.recompute.is_some() || !unknown.is_empty() {
+            match PlannedBundle::of(args, record, &folder).await {
+                Ok(opened) => {
+                    let again = opened.outputs_again(record, &folder).await?;
+                    (wrong, unknown) = (named(Ok(again.problems))?, again.unknown);
+                    planned = Some(opened);
+                }
+                Err(exit) if args.recompute.is_some() => return Err(exit),
+                // Why is on the screen.
+                Err(_) => {}
             }
-            Err(exit) if record.is_of_this_version() || args.recompute.is_some() => {
-                return Err(exit);
-            }
-            Err(_) => not_compared(record, record.outputs.len()),
         }
     }
     let read = std::fs::metadata(&args.file).map_or(0, |about| about.len());
     let mut findings = Findings { files, wrong, read };
     let mut signed = None;
-    if let Some((said, store)) = held {
+    if let Some((said, store)) = &held {
         let keys: BTreeSet<Digest> = said.steps.iter().map(|step| step.key).collect();
         let keys: Vec<Digest> = keys.into_iter().collect();
-        let found = findings.with_signatures(&store, &keys, "cache/").await?;
+        let found = findings.with_signatures(store, &keys, "cache/").await?;
         // They are among the files that were counted.
         findings.files = files;
         signed = Some(found);
@@ -297,6 +303,9 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     let mut exit = told(&findings, help, args.format);
     if let (Some(signed), Exit::Done) = (signed, exit) {
         exit = signed.told(args.signers.named()?.as_ref(), args.format);
+    }
+    if let (Some((record, _)), Exit::Done, false) = (&held, exit, unknown.is_empty()) {
+        return Ok(not_compared(record, &unknown, args.format));
     }
     let (Some(steps), Some(PlannedBundle { opened, results }), Exit::Done) =
         (args.recompute, planned, exit)
@@ -321,78 +330,49 @@ impl PlannedBundle {
     async fn of(args: &VerifyArgs, record: &BundleRecord, folder: &Path) -> Result<Self, Exit> {
         let cache = folder.join("cache").to_string_lossy().into_owned();
         let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
-        // All that the workflow reads by its relative paths is in the bundle. Its settings were typed
-        // by somebody else, and let it read nothing.
-        let (file, allow) = (folder.join(&record.workflow), args.allow.and_reading(folder));
-        let trust = allow::trust(&file, &[], &allow, None);
+        // All that the workflow reads by its relative paths is in the bundle.
+        let file = folder.join(&record.workflow);
+        let trust = allow::trust_in_bundle(&file, folder, &args.allow);
         let opened = Opened::of(&file, settings, &cache, trust, args.format).await?;
         let results = stored_results(&opened.plan, &opened.store).await;
         Ok(Self { opened, results: results.map_err(|error| fail_run(&error))? })
     }
 
-    /// The outputs that are not what the tables in the bundle give.
-    async fn differing_outputs(
+    /// Compares the outputs with what the tables in the bundle give.
+    async fn outputs_again(
         &self,
         record: &BundleRecord,
         folder: &Path,
-    ) -> Result<Vec<(String, String)>, Exit> {
+    ) -> Result<ShownAgain, Exit> {
         let Self { opened, results } = self;
         let done: Vec<Option<Arc<Manifest>>> =
             results.iter().map(|result| result.manifest().cloned()).collect();
         let again = record.compare_outputs(folder, &opened.plan, &opened.store, &done).await;
-        let again = again.map_err(|error| fail_share(&error))?;
-        if !again.unknown.is_empty() {
-            not_compared(record, again.unknown.len());
-        }
-        file_problems(Ok(again.problems))
+        again.map_err(|error| fail_share(&error))
     }
 }
 
-fn not_compared(record: &BundleRecord, outputs: usize) {
-    let (outputs, version) = (count(outputs as u64), escape(&record.program));
-    note(&format!(
-        "{outputs} outputs were not compared with their tables: the workflow does not lead to the results \
-         in the bundle with this program (version {version} made it)"
-    ));
+/// Says which outputs may be anything: a bundle whose outputs were not compared is not verified.
+fn not_compared(record: &BundleRecord, outputs: &[String], format: Format) -> Exit {
+    let said = match format {
+        Format::Json => print_json(&json!({"event": "not_compared", "outputs": outputs})),
+        Format::Human => Exit::Done,
+    };
+    if said != Exit::Done {
+        return said;
+    }
+    let version = escape(&record.program);
+    let message = format!(
+        "{} outputs were not compared with their tables, beginning with {}: with this program and \
+         without a network, the workflow in the bundle does not lead to its results (version \
+         {version} made it); servers that the workflow reads from are asked if `--allow` says so",
+        count(outputs.len() as u64),
+        escape(outputs.first().map_or("", String::as_str)),
+    );
+    fail(&message, Exit::Failed)
 }
 
-fn file_problems(
-    found: Result<Vec<FileProblem>, ShareError>,
-) -> Result<Vec<(String, String)>, Exit> {
+fn named(found: Result<Vec<FileProblem>, ShareError>) -> Result<Vec<(String, String)>, Exit> {
     let found = found.map_err(|error| fail_share(&error))?;
     Ok(found.into_iter().map(|problem| (problem.file, problem.problem)).collect())
-}
-
-/// Whether the results in an unpacked bundle are those that it says it holds, and their tables those
-/// that they name.
-async fn consistent(store: &Store, record: &BundleRecord) -> Result<Vec<(String, String)>, Exit> {
-    let mut wrong = Vec::new();
-    let mut manifests = Vec::new();
-    for step in &record.steps {
-        let object = format!("cache/actions/{}/{}.json", step.key.shard(), step.key);
-        let manifest = store.manifest(&step.key).await.map_err(|error| fail_cache(&error))?;
-        let Some(manifest) = manifest.filter(|manifest| manifest.preimage.key() == step.key) else {
-            wrong.push((object, format!("it is not the result of {}", step.step)));
-            continue;
-        };
-        let same = step.tables.len() == manifest.ports.len()
-            && step.tables.iter().all(|table| {
-                manifest.port(&table.port).is_some_and(|port| {
-                    (port.digest, port.blob, port.rows) == (table.digest, table.blob, table.rows)
-                })
-            });
-        if !same {
-            wrong.push((object, format!("its tables are not those of {}", step.step)));
-        }
-        manifests.push(Arc::new(manifest));
-    }
-    let absent = |blob: Digest| {
-        let mut tables = record.steps.iter().flat_map(|step| &step.tables);
-        tables.any(|table| table.blob == blob && table.file.is_none())
-    };
-    let verified =
-        store.verify_results(&manifests, &|port: &PortArtifact| absent(port.blob), &|_| {}).await;
-    let (_, found) = verified.map_err(|error| fail_cache(&error))?;
-    wrong.extend(found.into_iter().map(|found| (format!("cache/{}", found.object), found.detail)));
-    Ok(wrong)
 }

@@ -97,7 +97,7 @@ pub async fn export_table(
     output: &PlannedOutput,
     store: &Store,
     done: &StepManifests,
-    file: &File,
+    file: impl Write + Send,
 ) -> Result<ExportedTable, RunError> {
     let stored = stored_as_it_is(plan, output, done);
     if let (OutputFormat::Parquet, Some(stored)) = (&output.format, stored)

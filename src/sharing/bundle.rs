@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::archive::pack;
 use super::bundle_readme::{REPORT, readme};
 use super::bundle_record::{
-    BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable, VERSION,
+    BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable, STORE, VERSION,
 };
 use super::error::ShareError;
 use super::listing::{LISTING, is_plain, render};
@@ -29,14 +29,8 @@ use crate::runner::{RunError, StepManifests, Transfer, export_table};
 use crate::session::store_whole;
 use crate::store::{Manifest, PortArtifact, Store, manifest_version};
 
-/// The store in a bundle: where a run finds it without being told.
-const CACHE: &str = "cache";
 /// What of a store is in a bundle.
 const STORED: [&str; 4] = ["actions", "blobs", "checks", "signatures"];
-/// Tables with more rows, or more bytes, are not written as CSV as well.
-const SMALL_ROWS: u64 = 1000;
-const SMALL_BYTES: u64 = 256 << 10;
-
 /// Tables that are left out of a bundle: step and port.
 pub type LeftOut = BTreeSet<(usize, &'static str)>;
 
@@ -71,7 +65,7 @@ impl Bundler<'_> {
             make_folder(&place)?;
             fs::copy(path, &place).map_err(|error| ShareError::of("copy", path, error))?;
         }
-        let cache = Store::open(&folder.join(CACHE).to_string_lossy()).await?;
+        let cache = Store::open(&folder.join(STORE).to_string_lossy()).await?;
         let results = self.whole(&cache).await?;
         self.send(&cache, &results, progress).await?;
         let mut taken = HashSet::new();
@@ -197,10 +191,10 @@ impl Bundler<'_> {
         if self.is_left_out(port) {
             return Ok(table);
         }
-        let file = format!("{CACHE}/blobs/{}/{}.parquet", port.blob.shard(), port.blob);
+        let file = table.blob_name();
         let path = folder.join(&file);
         self.refuse_private_cells(&path, &format!("{step}.{}", port.port))?;
-        if port.rows <= SMALL_ROWS && port.bytes <= SMALL_BYTES {
+        if table.is_small() {
             let name = format!("tables/{}.csv", file_name(step, &port.port, taken));
             let place = folder.join(&name);
             make_folder(&place)?;
@@ -302,7 +296,7 @@ impl Bundler<'_> {
             let entry = entry.map_err(|error| ShareError::of("list", folder, error))?;
             let inside = entry.path().strip_prefix(folder).ok().and_then(Path::to_str);
             let Some(name) = inside.filter(|_| entry.file_type().is_file()) else { continue };
-            let of_store = name.strip_prefix(CACHE).and_then(|rest| rest.strip_prefix('/'));
+            let of_store = name.strip_prefix(STORE).and_then(|rest| rest.strip_prefix('/'));
             let kept = of_store
                 .is_none_or(|rest| STORED.iter().any(|kind| rest.starts_with(&format!("{kind}/"))));
             if kept && !is_plain(name) {
@@ -342,7 +336,7 @@ impl Bundler<'_> {
 }
 
 /// Writes the rows of a stored table as CSV, without hidden columns.
-pub(super) fn write_csv(path: &Path, csv: &File) -> Result<(), RunError> {
+pub(super) fn write_csv(path: &Path, csv: impl Write) -> Result<(), RunError> {
     let rows = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
     let schema = Arc::clone(rows.schema());
     let shown: Vec<usize> = (0..schema.fields().len())

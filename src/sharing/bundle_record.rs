@@ -8,8 +8,14 @@ use crate::digest::Digest;
 
 /// The name of the file in which a bundle says what it holds.
 pub const BUNDLE_RECORD: &str = "bundle.json";
+/// The store in a bundle: where a run finds it without being told.
+pub(super) const STORE: &str = "cache";
 /// The version of that file.
 pub(super) const VERSION: u32 = 1;
+
+/// Tables with more rows, or more bytes, are not written as CSV as well.
+const SMALL_ROWS: u64 = 1000;
+const SMALL_BYTES: u64 = 256 << 10;
 
 /// What a bundle holds, as it says itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +87,18 @@ pub struct BundleOutput {
     pub digest: Option<Digest>,
     /// The file; nothing if its table was left out.
     pub file: Option<String>,
+}
+
+impl BundleTable {
+    /// Whether it is written as CSV as well.
+    pub(super) fn is_small(&self) -> bool {
+        self.rows <= SMALL_ROWS && self.bytes <= SMALL_BYTES
+    }
+
+    /// The name that its Parquet file has in a bundle.
+    pub(super) fn blob_name(&self) -> String {
+        format!("{STORE}/blobs/{}/{}.parquet", self.blob.shard(), self.blob)
+    }
 }
 
 impl BundleRecord {

@@ -2,9 +2,8 @@
 //! travels with its results, and folders of data sets.
 //!
 //! A bundle is one zip file that opens without this program (`bundle`, described by `ro_crate` and
-//! `bundle_readme`), and of which one changed byte is found (`archive`, `listing`), whose outputs
-//! are those of its tables (`shown_again`). Nothing in it
-//! says whose machine it was made on (`privacy`). A data set (`dataset`) has the rows that may be
+//! `bundle_readme`), of which one changed byte is found (`archive`, `listing`), which holds what it says
+//! (`held`), and whose outputs are those of its tables (`shown_again`). Nothing in it says whose machine it was made on (`privacy`). A data set (`dataset`) has the rows that may be
 //! handed on (`licences`), a card, Croissant metadata and a citation.
 //!
 //! Does not live here: the verbs (`cli`), results and how they are computed (`runner`).
@@ -19,6 +18,7 @@ mod croissant;
 mod dataset;
 mod dataset_model;
 mod error;
+mod held;
 mod licences;
 mod listing;
 mod opened;

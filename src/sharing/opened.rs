@@ -55,6 +55,11 @@ impl OpenedBundle {
         })
     }
 
+    /// The names of its files, but for that of the list.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.listing.iter().flatten().map(|(name, _)| name.as_str())
+    }
+
     /// Hashes every file, and unpacks those into `folder` that are `wanted` and what the list says.
     /// Returns how many files there should be, and what is wrong; the bytes read are told as they
     /// are read.

@@ -2,29 +2,24 @@
 //! tables as CSV. The tables are what the results say, which may be signed; these files only have a
 //! digest in the list, which whoever changes them can change, too.
 
-use std::collections::HashSet;
 use std::fs::File;
-use std::io::Seek as _;
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use super::bundle::write_csv;
 use super::bundle_record::BundleRecord;
 use super::error::ShareError;
-use super::listing::FileProblem;
-use crate::digest::Digest;
-use crate::plan::Plan;
+use super::listing::{FileProblem, is_plain};
+use crate::plan::{Plan, TableRef};
 use crate::runner::{StepManifests, export_table};
 use crate::store::Store;
 
-/// The folders of a bundle that have what is shown.
-const SHOWN: [&str; 2] = ["outputs", "tables"];
-
-/// Files that are shown, and those of them that are not what their tables give.
+/// Outputs that are not what their tables give, and those of which that is not known.
 #[derive(Default)]
 pub struct ShownAgain {
     /// What is wrong.
     pub problems: Vec<FileProblem>,
-    /// Outputs whose results are not known, so that they were not compared.
+    /// Outputs that the workflow does not lead to, so that they were not compared.
     pub unknown: Vec<String>,
 }
 
@@ -32,6 +27,11 @@ impl BundleRecord {
     /// Whether this version made the bundle: another may write a table in other words.
     pub fn is_of_this_version(&self) -> bool {
         self.program == env!("CARGO_PKG_VERSION")
+    }
+
+    /// The files of outputs.
+    pub fn output_files(&self) -> Vec<String> {
+        self.outputs.iter().filter_map(|output| output.file.clone()).collect()
     }
 
     fn differs(&self, file: &str) -> FileProblem {
@@ -46,35 +46,27 @@ impl BundleRecord {
     }
 
     /// Compares the CSV files of a bundle that was unpacked into `folder`, whose tables are known to
-    /// be those of its results; and finds files that would be shown and are of no table.
+    /// be those of its results.
     ///
     /// # Errors
     /// If a table cannot be read, or a disk fails.
     pub fn compare_csv_files(&self, folder: &Path) -> Result<Vec<FileProblem>, ShareError> {
         let mut problems = Vec::new();
-        let outputs = self.outputs.iter().filter_map(|output| output.file.as_deref());
-        let mut known: HashSet<&str> = outputs.collect();
         for table in self.steps.iter().flat_map(|step| &step.tables) {
             let Some(csv) = table.csv.as_deref() else { continue };
-            let blob = format!("cache/blobs/{}/{}.parquet", table.blob.shard(), table.blob);
-            if table.file.as_ref() != Some(&blob) {
-                problems.push(FileProblem::new(csv, "its table is not in the bundle"));
+            let blob = table.blob_name();
+            if table.file.as_ref() != Some(&blob) || !table.is_small() {
+                let problem = "its table is not in the bundle, or has no such file";
+                problems.push(FileProblem::new(csv, problem));
                 continue;
             }
-            let again = temporary()?;
-            write_csv(&folder.join(blob), &again)?;
-            if !is_same(again, &folder.join(csv))? {
+            let Some(mut again) = SameAs::file("tables/", csv, folder)? else {
+                problems.push(FileProblem::new(csv, "it is missing"));
+                continue;
+            };
+            let written = write_csv(&folder.join(blob), &mut again);
+            if !again.is_same(written)? {
                 problems.push(self.differs(csv));
-            }
-            known.insert(csv);
-        }
-        for entry in SHOWN.iter().flat_map(|shown| walkdir::WalkDir::new(folder.join(shown))) {
-            // A bundle without outputs has no such folder.
-            let Ok(entry) = entry else { continue };
-            let name = entry.path().strip_prefix(folder).unwrap_or(entry.path());
-            let name = name.to_string_lossy().replace('\\', "/");
-            if entry.file_type().is_file() && !known.contains(name.as_str()) {
-                problems.push(FileProblem::new(name, "no table of the bundle is written there"));
             }
         }
         Ok(problems)
@@ -93,6 +85,13 @@ impl BundleRecord {
         done: &StepManifests,
     ) -> Result<ShownAgain, ShareError> {
         let mut shown = ShownAgain::default();
+        let left_out = |table: &TableRef| {
+            let port = done[table.step].as_ref().and_then(|manifest| manifest.port(table.port));
+            port.is_none_or(|port| {
+                let mut tables = self.steps.iter().flat_map(|step| &step.tables);
+                !tables.any(|table| table.blob == port.blob && table.file.is_some())
+            })
+        };
         for output in &self.outputs {
             let Some(file) = output.file.as_deref() else { continue };
             let planned = plan
@@ -108,10 +107,17 @@ impl BundleRecord {
                 shown.unknown.push(file.to_string());
                 continue;
             }
-            let again = temporary()?;
-            let exported = export_table(plan, planned, store, done, &again).await?;
-            let same = is_same(again, &folder.join(file))?;
-            if !same || output.digest != Some(exported.origin.table) {
+            if tables.iter().any(left_out) {
+                shown.problems.push(FileProblem::new(file, "its table is not in the bundle"));
+                continue;
+            }
+            let Some(mut again) = SameAs::file("outputs/", file, folder)? else {
+                shown.problems.push(FileProblem::new(file, "it is missing"));
+                continue;
+            };
+            let exported = export_table(plan, planned, store, done, &mut again).await;
+            let named = exported.as_ref().ok().map(|exported| exported.origin.table);
+            if !again.is_same(exported.map(drop))? || output.digest != named {
                 shown.problems.push(self.differs(file));
             }
         }
@@ -119,19 +125,59 @@ impl BundleRecord {
     }
 }
 
-fn temporary() -> Result<File, ShareError> {
-    tempfile::tempfile().map_err(|error| ShareError::of("make", &std::env::temp_dir(), error))
+/// Takes what is written, as long as a file has the same bytes: what is shown of a table may be far
+/// larger than the table, and is compared no further than to the first byte that differs.
+struct SameAs {
+    file: BufReader<File>,
+    read: Vec<u8>,
+    differs: bool,
 }
 
-/// Whether the file that was written has the bytes of the other, which may be missing.
-fn is_same(mut written: File, other: &Path) -> Result<bool, ShareError> {
-    let failed = |error| ShareError::of("read", other, error);
-    let there = match File::open(other) {
-        Ok(there) => there,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(failed(error)),
-    };
-    written.rewind().map_err(failed)?;
-    let digest = |file: File| Digest::of_reader(file).map_err(failed);
-    Ok(digest(written)? == digest(there)?)
+impl SameAs {
+    /// The file of a bundle that was unpacked into `folder`; nothing if there is none, or if it does not
+    /// lie below `within`.
+    fn file(within: &str, name: &str, folder: &Path) -> Result<Option<Self>, ShareError> {
+        if !is_plain(name) || !name.starts_with(within) {
+            return Ok(None);
+        }
+        let place = folder.join(name);
+        match File::open(&place) {
+            Ok(file) => {
+                Ok(Some(Self { file: BufReader::new(file), read: Vec::new(), differs: false }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ShareError::of("read", &place, error)),
+        }
+    }
+
+    /// Whether all that was written is all of the file.
+    fn is_same<E>(mut self, written: Result<(), E>) -> Result<bool, ShareError>
+    where
+        ShareError: From<E>,
+    {
+        if self.differs {
+            return Ok(false);
+        }
+        written?;
+        let more = self.file.read(&mut [0]);
+        Ok(more.map_err(|error| ShareError::Disk(format!("cannot read it: {error}")))? == 0)
+    }
+}
+
+impl Write for SameAs {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.read.resize(bytes.len(), 0);
+        match self.file.read_exact(&mut self.read) {
+            Ok(()) if self.read == bytes => return Ok(bytes.len()),
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+            Err(error) => return Err(error),
+        }
+        self.differs = true;
+        Err(io::Error::other("the file has other bytes"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

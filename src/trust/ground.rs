@@ -24,6 +24,8 @@ pub struct Ground {
     named: Vec<PathBuf>,
     /// The folder for outputs.
     out: Option<PathBuf>,
+    /// Whether no server may be asked, not even a public one.
+    offline: bool,
 }
 
 impl Ground {
@@ -60,7 +62,12 @@ impl Ground {
             .flat_map(|path| starts.iter().flatten().map(move |start| real(&start.join(&path))))
             .filter(|path| is_small(path, home.as_deref()))
             .collect();
-        Self { folders, named, out: out.map(|out| real(&current.join(out))) }
+        Self { folders, named, out: out.map(|out| real(&current.join(out))), offline: false }
+    }
+
+    /// The same, but every server needs consent.
+    pub fn offline(self) -> Self {
+        Self { offline: true, ..self }
     }
 
     /// Whether this needs consent. Paths are those that `settled` gives.
@@ -68,6 +75,7 @@ impl Ground {
         match access {
             Access::Program { .. } => true,
             Access::Variable { name, to } => !(to.is_loopback() || is_owner(name, to)),
+            Access::Host { .. } if self.offline => true,
             Access::Host { to } => !(to.is_loopback() || (to.is_encrypted() && to.is_public())),
             Access::Read { path } => {
                 !self.named.contains(path)

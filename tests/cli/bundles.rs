@@ -10,6 +10,8 @@ use serde_json::Value;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
+use galeras_test_servers::static_files::{Manners, StaticFiles};
+
 use crate::harness::{Outcome, Project, Running};
 
 const WORKFLOW: &str = "galeras: 1
@@ -282,7 +284,7 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     let add = |files: &mut BTreeMap<String, Vec<u8>>| {
         files.insert("outputs/effects.csv".into(), b"effect\n0.9\n".to_vec());
     };
-    forge("outputs/effects.csv", &add, "no table of the bundle");
+    forge("outputs/effects.csv", &add, "of no result of the bundle");
     let rename = |files: &mut BTreeMap<String, Vec<u8>>| {
         replace("bundle.json", "outputs/kept.csv", "outputs/best.csv")(files);
         let kept = files.remove("outputs/kept.csv").unwrap();
@@ -290,7 +292,7 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     };
     forge("outputs/best.csv", &rename, "the workflow does not write it");
     let drop_table = replace("bundle.json", "\"tables/scaled.out.csv\"", "null");
-    forge("tables/scaled.out.csv", &drop_table, "no table of the bundle");
+    forge("tables/scaled.out.csv", &drop_table, "of no result of the bundle");
     // Another version may write a table in other words, and says so.
     let version = |files: &mut BTreeMap<String, Vec<u8>>| {
         let said = format!("\"program\": \"{}\"", env!("CARGO_PKG_VERSION"));
@@ -304,6 +306,132 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     };
     forge("outputs/kept.csv", &version, "version 9.9.9 made the bundle");
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+}
+
+/// The files of a bundle with `bundle.json` changed.
+fn with_record(
+    files: &BTreeMap<String, Vec<u8>>,
+    change: impl FnOnce(&mut Value),
+) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files.clone();
+    let mut record: Value = serde_json::from_slice(&files["bundle.json"]).unwrap();
+    change(&mut record);
+    files.insert("bundle.json".into(), serde_json::to_vec(&record).unwrap());
+    files
+}
+
+#[test]
+fn a_bundle_that_says_less_than_it_holds_is_found() {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let files = entries(&project.path("b.zip"));
+    let step = |record: &Value, name: &str| {
+        let steps = record["steps"].as_array().unwrap();
+        steps.iter().position(|step| step["step"] == name).unwrap()
+    };
+    let verified = |files: BTreeMap<String, Vec<u8>>, why: &str| {
+        forged(files, &project.path("d.zip"));
+        let said = project.run(&["verify", "d.zip"]).exits(4);
+        assert!(said.stdout.contains(why), "{said}");
+        said
+    };
+    // A result that the record does not name, which a run would find.
+    let fewer = with_record(&files, |record| {
+        let at = step(record, "scaled");
+        record["steps"].as_array_mut().unwrap().remove(at);
+    });
+    let said = verified(fewer, "it is of no result of the bundle");
+    assert!(said.stdout.contains("cache/actions/"), "{said}");
+    // One that is said to be left out, and is there with other bytes.
+    let mut blob = String::new();
+    let mut other = with_record(&files, |record| {
+        let at = step(record, "scaled");
+        let mut twice = record["steps"][at].clone();
+        blob = twice["tables"][0]["file"].as_str().unwrap().to_string();
+        twice["tables"][0]["file"] = Value::Null;
+        twice["tables"][0]["csv"] = Value::Null;
+        record["steps"].as_array_mut().unwrap().push(twice);
+    });
+    let stranger = files.keys().find(|name| name.ends_with(".parquet") && **name != blob).unwrap();
+    other.insert(blob.clone(), files[stranger].clone());
+    let said = verified(other, &blob);
+    assert!(
+        said.stdout.contains("not what its name says") || said.stdout.contains("bytes"),
+        "{said}"
+    );
+    // Parts of row-precise reuse are in no bundle: nothing says what they are computed from.
+    let mut part = files.clone();
+    part.insert("cache/memo/00/part.json".into(), b"{}".to_vec());
+    verified(part, "cache/memo/00/part.json: it is of no result");
+    // A name that leads elsewhere is not read.
+    for name in ["/dev/zero", "tables/../../x", "workflow/flows/w.yaml"] {
+        let elsewhere = with_record(&files, |record| {
+            let at = step(record, "scaled");
+            record["steps"][at]["tables"][0]["csv"] = name.into();
+        });
+        verified(elsewhere, "tables/scaled.out.csv: it is of no result");
+        let both = with_record(&files, |record| {
+            let at = step(record, "scaled");
+            let mut further = record["steps"][at].clone();
+            further["tables"][0]["csv"] = name.into();
+            record["steps"].as_array_mut().unwrap().push(further);
+        });
+        verified(both, &format!("{name}: it is missing"));
+    }
+}
+
+#[test]
+fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let mut files = entries(&project.path("b.zip"));
+    let text = String::from_utf8(files["workflow/flows/w.yaml"].clone()).unwrap();
+    let other = text.replace("x * 2 AS y", "2 * x AS y");
+    assert_ne!(text, other);
+    files.insert("workflow/flows/w.yaml".into(), other.into_bytes());
+    forged(files.clone(), &project.path("d.zip"));
+    let said = project.run(&["verify", "d.zip"]).exits(1);
+    assert!(said.stderr.contains("2 outputs were not compared"), "{said}");
+    let said = project.run(&["verify", "d.zip", "--format", "json"]).exits(1);
+    let events = said.events("not_compared");
+    assert_eq!(events.len(), 1, "{said}");
+    assert!(events[0]["outputs"].to_string().contains("outputs/kept.csv"), "{said}");
+    // Nor one of another version whose workflow is none.
+    let mut broken = with_record(&files, |record| record["program"] = "9.9.9".into());
+    broken.insert("workflow/flows/w.yaml".into(), b"galeras: [".to_vec());
+    forged(broken, &project.path("d.zip"));
+    let said = project.run(&["verify", "d.zip"]).exits(1);
+    assert!(said.stderr.contains("version 9.9.9 made it"), "{said}");
+    // A bundle without outputs shows nothing that could be compared.
+    let workflow = WORKFLOW.split("outputs:").next().unwrap();
+    project.write("flows/w.yaml", workflow);
+    project.run(&["run", "flows/w.yaml"]).exits(0);
+    bundled(&project, &[]).exits(0);
+    project.run(&["verify", "b.zip"]).exits(0);
+}
+
+#[test]
+fn verifying_a_bundle_asks_no_server() {
+    let project = project();
+    let server = StaticFiles::start(&project.path("data"), Manners::Good);
+    let url = format!("{}/rows.csv", server.url);
+    project.edit(
+        "flows/w.yaml",
+        "{ path: '${{ params.data }}', key",
+        &format!("{{ url: '{url}', key"),
+    );
+    project.run(&["run", "flows/w.yaml"]).exits(0);
+    bundled(&project, &[]).exits(0);
+    let asked = server.requests().len();
+    assert!(asked > 0, "it was read there");
+    let said = project.run(&["verify", "b.zip"]).exits(1);
+    assert!(said.stdout.contains(" files equal"), "{said}");
+    assert!(said.stderr.contains("2 outputs were not compared"), "{said}");
+    let allow = format!("host:{}", server.url);
+    assert!(said.stderr.contains(&format!("--allow {allow}")), "{said}");
+    assert_eq!(server.requests().len(), asked, "nobody was asked");
+    project.run(&["verify", "b.zip", "--allow", &allow]).exits(0);
+    assert!(server.requests().len() > asked);
 }
 
 #[test]
