@@ -34,6 +34,11 @@ names() {
     GALERAS_FUZZ_TARGET=list "$program"
 }
 
+# All names are read: a program whose reader has gone is a failure of the pipe.
+is_target() {
+    [ "$(names | grep -cx "$1")" -gt 0 ]
+}
+
 # How many inputs a run of libFuzzer took: as it says itself, or, if it could not, at least.
 executions() {
     awk '/^stat::number_of_executed_units:/ { exact = $2 }
@@ -93,14 +98,14 @@ else
     chosen=("$@")
     build
     for name in "${chosen[@]}"; do
-        if ! names | grep -qx "$name"; then
+        if ! is_target "$name"; then
             build --features engine
             break
         fi
     done
 fi
 for name in "${chosen[@]}"; do
-    names | grep -qx "$name" || { echo "there is no target $name; see: $0 list" >&2; exit 2; }
+    is_target "$name" || { echo "there is no target $name; see: $0 list" >&2; exit 2; }
 done
 export GALERAS_FUZZ_OUT="$out"
 printf '%s\n' "${chosen[@]}" | xargs -P 2 -I NAME "$0" --one NAME "$seconds" || exit 1

@@ -87,7 +87,7 @@ impl ServerAddress {
         // `https:host` is a URL to those who fetch it.
         if own && !matches!(scheme.as_deref(), Some("http" | "https")) {
             let GitServer { scheme, host, port } = GitServer::of(text)?;
-            return Some(Self { scheme: scheme.into(), host, port });
+            return Some(Self { scheme: scheme.into(), host: host.to_lowercase(), port });
         }
         let url = Url::parse(text).ok()?;
         let host = url.host_str().filter(|host| !host.is_empty())?.to_lowercase();
@@ -286,6 +286,7 @@ mod tests {
             ("git@example.org:a/b.git", "ssh://example.org", "example.org"),
             ("ssh://git@example.org:22/x", "ssh://example.org", "example.org"),
             ("git://Example.org/x", "git://example.org", "example.org"),
+            ("ssh://git@H\u{401}.Example/x", "ssh://h\u{451}.example", "h\u{451}.example"),
         ] {
             assert_eq!(server(text).to_string(), shown);
             assert_eq!(server(text).authority(), authority);
