@@ -17,6 +17,7 @@ use super::changes::File;
 use super::commit::CommitText;
 use super::error::{GitError, GitErrorKind};
 use super::history::Commit;
+use super::limits::PairLimits;
 use super::lines::{Hunk, hunks, overlap};
 use super::planned::{CommitChanges, MineOptions, MinePlan};
 use super::renames::renames;
@@ -196,7 +197,7 @@ impl Miner<'_> {
         let origins = {
             let objects = &mut self.objects;
             let limit = self.options.max_file_bytes;
-            renames(&deleted, &changes.added, |blob| {
+            renames(&deleted, &changes.added, &PairLimits::DEFAULT, |blob| {
                 if !comparable.contains(&blob) {
                     return Ok(None);
                 }
