@@ -314,7 +314,7 @@ fn changed<'a>(
     hunks: &[Hunk],
 ) -> Vec<(OutlineMethod<'a>, Option<OutlineMethod<'a>>, u32)> {
     let lines = |ranges: &[Range<u32>], method: &OutlineMethod<'_>| {
-        overlap(ranges.iter().cloned(), method.start_line, method.end_line)
+        overlap(ranges, method.start_line, method.end_line)
     };
     let added: Vec<Range<u32>> = hunks.iter().map(|hunk| hunk.after.clone()).collect();
     let removed: Vec<Range<u32>> = hunks.iter().map(|hunk| hunk.before.clone()).collect();
