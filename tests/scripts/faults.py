@@ -138,7 +138,9 @@ def judge(args, verdict: Verdict, truth: Truth, workload: Workload, kind: str, a
     counted = min(asked, truth.questions)
     if kind in DEADLY or faulty.returncode:
         told = [e for e in parse_events(faulty.stdout) if e.get("event") == "progress"]
-        counted = sum(event["done"] for event in told[-1:] if event["step"] == "answers")
+        # The steps after it tell of progress, too.
+        paid = [event["done"] for event in told if event["step"] == "answers"]
+        counted = sum(paid[-1:])
     again = case.run(workload.command)
     if verdict.check(again.returncode == 0, f"{here}: again it fails: {tail(again)}"):
         found = case.result(again)

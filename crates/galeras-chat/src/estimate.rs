@@ -18,6 +18,8 @@ const MILLION: u128 = 1_000_000;
 const MARGIN_PERCENT: u128 = 150;
 /// The length of an answer that is expected if nothing limits it and none was seen.
 const UNKNOWN_ANSWER: u64 = 1_024;
+/// The longest answer, in tokens, that a server is believed: several times what any model gives.
+const MOST_ANSWER: u64 = 1_000_000;
 
 impl Ask {
     /// The most tokens that the prompt may have: one per byte of the request, which no tokenizer
@@ -77,7 +79,8 @@ impl Estimate {
             let ratio = (u128::from(tokens) * MILLION).div_ceil(bytes);
             self.ratio.fetch_max(u64::try_from(ratio).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
-        if let Some(tokens) = usage.completion_tokens {
+        // One absurd number must not slow down all requests that follow.
+        if let Some(tokens) = usage.completion_tokens.filter(|tokens| *tokens <= MOST_ANSWER) {
             self.longest.fetch_max(tokens, Ordering::Relaxed);
         }
     }
@@ -111,12 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_numbers_teaches_nothing() {
+    fn an_answer_without_numbers_or_with_absurd_ones_teaches_nothing() {
         let estimate = Estimate::default();
         let ask = ask("hello");
         let before = estimate.total(&ask);
         estimate.learn(&ask, &Usage::default());
         estimate.learn(&ask, &Usage { prompt_tokens: Some(0), completion_tokens: Some(0) });
+        let absurd = Usage { prompt_tokens: None, completion_tokens: Some(u64::MAX) };
+        estimate.learn(&ask, &absurd);
         assert_eq!(estimate.total(&ask), before);
     }
 }

@@ -11,6 +11,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 const SLACK: Duration = Duration::from_millis(250);
 
 /// The uses of a limit: evenly spread, and never more than the limit in any 60 seconds.
+///
+/// A use counts with the limit at most, which fills the window as well: amounts come from a server
+/// that may say anything, and one absurd amount delays what follows by one window and no more.
 #[derive(Debug)]
 pub(super) struct Window {
     limit: u64,
@@ -40,7 +43,8 @@ impl Window {
     /// may be used when nothing else was used for a minute: it could never be otherwise.
     pub(super) fn earliest(&mut self, now: Duration, amount: u64) -> Duration {
         while self.uses.front().is_some_and(|used| used.at + MINUTE <= now) {
-            self.used -= self.uses.pop_front().map_or(0, |used| used.amount);
+            let over = self.uses.pop_front().map_or(0, |used| used.amount);
+            self.used = self.used.saturating_sub(over);
             self.first += 1;
         }
         let mut earliest = now.max(self.paced.saturating_sub(SLACK));
@@ -49,7 +53,7 @@ impl Window {
             if used.saturating_add(amount) <= self.limit {
                 break;
             }
-            used -= earlier.amount;
+            used = used.saturating_sub(earlier.amount);
             earliest = earliest.max(earlier.at + MINUTE);
         }
         earliest
@@ -57,6 +61,7 @@ impl Window {
 
     /// Uses `amount` now. The number by which the use may be corrected is returned.
     pub(super) fn take(&mut self, now: Duration, amount: u64) -> u64 {
+        let amount = amount.min(self.limit);
         self.uses.push_back(Use { at: now, amount });
         self.used = self.used.saturating_add(amount);
         self.paced = self.paced.max(now) + self.time(amount);
@@ -67,14 +72,14 @@ impl Window {
     pub(super) fn correct(&mut self, number: u64, amount: u64) {
         let index = number.checked_sub(self.first).and_then(|i| usize::try_from(i).ok());
         let Some(index) = index.filter(|index| *index < self.uses.len()) else { return };
+        let amount = amount.min(self.limit);
         let before = self.uses[index].amount;
         self.uses[index].amount = amount;
         self.used = self.used.saturating_sub(before).saturating_add(amount);
         self.paced = (self.paced + self.time(amount)).saturating_sub(self.time(before));
     }
 
-    /// The time that `amount` takes at an even pace. Amounts of more than an hour are cut:
-    /// they are let through alone, without a wait.
+    /// The time that `amount`, at most the limit, takes at an even pace.
     fn time(&self, amount: u64) -> Duration {
         let nanos = MINUTE.as_nanos() * u128::from(amount) / u128::from(self.limit);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(MINUTE)
@@ -149,5 +154,35 @@ mod tests {
         assert_eq!(window.earliest(now + MINUTE, 1_000), now + MINUTE);
         window.correct(number, 5);
         assert_eq!(window.used, 0, "too late to matter");
+    }
+
+    #[test]
+    fn an_absurd_amount_delays_one_window() {
+        for absurd in [1_001, u64::MAX - 10, u64::MAX] {
+            let mut now = Duration::from_secs(1_000);
+            let mut window = Window::new(1_000);
+            window.take(now, 20);
+            let number = window.take(now, 20);
+            window.correct(number, absurd);
+            let next = window.earliest(now, 20);
+            assert!(
+                next >= now + MINUTE && next < now + MINUTE + MINUTE / 30,
+                "{absurd}: {next:?}"
+            );
+            // After it all is as before: 20 of 1,000 take 1.2 seconds.
+            now += MINUTE * 2;
+            let end = now + Duration::from_secs(60);
+            for _ in 0..50 {
+                now = window.earliest(now, 20);
+                window.take(now, 20);
+            }
+            assert!(now < end, "{absurd}: {now:?}");
+            // Expected amounts are as absurd when they are learned.
+            now = window.earliest(now + MINUTE * 2, absurd);
+            window.take(now, absurd);
+            assert_eq!(window.earliest(now, 20), now + MINUTE, "{absurd}");
+            now += MINUTE;
+            assert_eq!((window.earliest(now, 20), window.used), (now, 0), "{absurd}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod commit;
 mod error;
 mod history;
 mod layout;
+mod likeness;
 mod limits;
 mod lines;
 mod location;

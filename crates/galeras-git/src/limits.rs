@@ -63,3 +63,31 @@ impl TreeLimits {
     /// Those of [`plan`](super::plan).
     pub(super) const DEFAULT: Self = Self { entries: 2_000_000, bytes: 256 << 20, files: 500_000 };
 }
+
+/// What pairing the files that one commit deletes and adds may cost, as Git's `diff.renameLimit`.
+///
+/// A run is a line, or 64 bytes of a longer one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PairLimits {
+    /// Pairs of files without an equal one on the other side.
+    pub(super) pairs: usize,
+    /// Bytes of these files; those beyond are not compared.
+    pub(super) bytes: usize,
+    /// Runs of these files.
+    pub(super) read: usize,
+    /// Runs that are kept in memory: the different ones of each file, of the side with fewer files.
+    pub(super) kept: usize,
+    /// Runs that are in both files of a pair, of all pairs.
+    pub(super) common: usize,
+}
+
+impl PairLimits {
+    /// Those of mining: 1,000 files on each side, as in Git, one or two seconds, and some 100 MB.
+    pub(super) const DEFAULT: Self = Self {
+        pairs: 1_000_000,
+        bytes: 256 << 20,
+        read: 8_000_000,
+        kept: 1_000_000,
+        common: 300_000_000,
+    };
+}

@@ -17,6 +17,7 @@ use super::changes::File;
 use super::commit::CommitText;
 use super::error::{GitError, GitErrorKind};
 use super::history::Commit;
+use super::limits::PairLimits;
 use super::lines::{Hunk, hunks, overlap};
 use super::planned::{CommitChanges, MineOptions, MinePlan};
 use super::renames::renames;
@@ -196,7 +197,7 @@ impl Miner<'_> {
         let origins = {
             let objects = &mut self.objects;
             let limit = self.options.max_file_bytes;
-            renames(&deleted, &changes.added, |blob| {
+            renames(&deleted, &changes.added, &PairLimits::DEFAULT, |blob| {
                 if !comparable.contains(&blob) {
                     return Ok(None);
                 }
@@ -313,7 +314,7 @@ fn changed<'a>(
     hunks: &[Hunk],
 ) -> Vec<(OutlineMethod<'a>, Option<OutlineMethod<'a>>, u32)> {
     let lines = |ranges: &[Range<u32>], method: &OutlineMethod<'_>| {
-        overlap(ranges.iter().cloned(), method.start_line, method.end_line)
+        overlap(ranges, method.start_line, method.end_line)
     };
     let added: Vec<Range<u32>> = hunks.iter().map(|hunk| hunk.after.clone()).collect();
     let removed: Vec<Range<u32>> = hunks.iter().map(|hunk| hunk.before.clone()).collect();

@@ -1,34 +1,28 @@
 //! Which added file is which deleted file under a new name.
 //!
 //! Like `git diff -M`: equal contents first, then files of one name that are at least three
-//! quarters alike, then the most alike of all pairs down to one half. Likeness is the share of the
-//! larger file's bytes that stand in lines (or runs of 64 bytes) of the other.
+//! quarters alike, then the most alike of all pairs down to one half.
 
-use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::collections::{HashMap, VecDeque};
 
 use gix::ObjectId;
 
 use super::changes::File;
 use super::error::GitError;
-
-/// Pairs that are compared in one commit at most, as Git's `diff.renameLimit` squared; beyond
-/// it only equal contents are paired.
-const MAX_PAIRS: usize = 1_000_000;
-/// The longest run without a line end.
-const RUN: usize = 64;
-/// Bytes of content that are compared in one commit at most.
-const MAX_BYTES: usize = 256 << 20;
+use super::likeness::{Alike, SCALE, alike};
+use super::limits::PairLimits;
 
 /// For each added file the position of the deleted one that it was; `None` if it is new.
 ///
-/// `content` gives the bytes of a file, `None` if it is not to be compared.
+/// `content` gives the bytes of a file, `None` if it is not to be compared. Beyond the limits only
+/// equal contents are pairs.
 ///
 /// # Errors
 /// Those of `content`: which files are pairs depends on all of them.
 pub(super) fn renames(
     deleted: &[File],
     added: &[File],
+    limits: &PairLimits,
     mut content: impl FnMut(ObjectId) -> Result<Option<Vec<u8>>, GitError>,
 ) -> Result<Vec<Option<usize>>, GitError> {
     let mut pairs = Pairs { of_added: vec![None; added.len()], taken: vec![false; deleted.len()] };
@@ -36,39 +30,25 @@ pub(super) fn renames(
         return Ok(pairs.of_added);
     }
     pairs.equal_contents(deleted, added);
-    let open = |flags: &[bool]| flags.iter().filter(|flag| !**flag).count();
-    let wanted = pairs.of_added.iter().filter(|pair| pair.is_none()).count();
-    if wanted == 0 || open(&pairs.taken).saturating_mul(wanted) > MAX_PAIRS {
+    let gone: Vec<usize> = (0..deleted.len()).filter(|at| !pairs.taken[*at]).collect();
+    let new: Vec<usize> = (0..added.len()).filter(|at| pairs.of_added[*at].is_none()).collect();
+    if new.is_empty() || gone.len().saturating_mul(new.len()) > limits.pairs {
         return Ok(pairs.of_added);
     }
-    let mut budget = MAX_BYTES;
-    let mut profile = |file: &File, unwanted: bool| {
-        if unwanted || budget == 0 {
-            return Ok(None);
-        }
-        let Some(bytes) = content(file.blob)? else { return Ok(None) };
-        budget = budget.saturating_sub(bytes.len());
-        Ok(Some(Profile::of(&bytes)))
+    let (before, after): (Vec<_>, Vec<_>) = (
+        gone.iter().map(|at| deleted[*at].blob).collect(),
+        new.iter().map(|at| added[*at].blob).collect(),
+    );
+    let backward = after.len() < before.len();
+    let (kept, others) = if backward { (after, before) } else { (before, after) };
+    let Some(found) = alike(&kept, &others, limits, |blob| content(*blob))? else {
+        return Ok(pairs.of_added);
     };
-    let deleted_and_taken = deleted.iter().zip(&pairs.taken);
-    let before: Vec<_> = deleted_and_taken
-        .map(|(file, taken)| profile(file, *taken))
-        .collect::<Result<_, GitError>>()?;
-    let added_and_paired = added.iter().zip(&pairs.of_added);
-    let after: Vec<_> = added_and_paired
-        .map(|(file, pair)| profile(file, pair.is_some()))
-        .collect::<Result<_, GitError>>()?;
-    let mut scored = Vec::new();
-    for (to, new) in after.iter().enumerate() {
-        let Some(new) = new else { continue };
-        for (from, old) in before.iter().enumerate() {
-            let Some(old) = old else { continue };
-            if let Some(score) = old.likeness(new) {
-                let same_name = name(&deleted[from]) == name(&added[to]);
-                scored.push((score, same_name, from, to));
-            }
-        }
-    }
+    let score = |Alike { score, kept, other }: Alike| {
+        let (from, to) = if backward { (gone[other], new[kept]) } else { (gone[kept], new[other]) };
+        (score, name(&deleted[from]) == name(&added[to]), from, to)
+    };
+    let mut scored: Vec<_> = found.into_iter().map(score).collect();
     pairs.same_names(deleted, added, &scored);
     // The most alike first; then equal names; then in the order of the paths.
     scored.sort_unstable_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then((a.2, a.3).cmp(&(b.2, b.3))));
@@ -92,16 +72,21 @@ impl Pairs {
     }
 
     fn equal_contents(&mut self, deleted: &[File], added: &[File]) {
-        let mut by_blob: HashMap<ObjectId, Vec<usize>> = HashMap::new();
-        for (from, file) in deleted.iter().enumerate() {
-            by_blob.entry(file.blob).or_default().push(from);
-        }
         for same_name in [true, false] {
+            let key = |file: &File| {
+                (file.blob, if same_name { name(file).to_string() } else { String::new() })
+            };
+            let mut open: HashMap<_, VecDeque<usize>> = HashMap::new();
+            for (from, file) in deleted.iter().enumerate().filter(|(from, _)| !self.taken[*from]) {
+                open.entry(key(file)).or_default().push_back(from);
+            }
             for (to, file) in added.iter().enumerate() {
-                for from in by_blob.get(&file.blob).into_iter().flatten() {
-                    if !same_name || name(&deleted[*from]) == name(file) {
-                        self.join(*from, to);
-                    }
+                if self.of_added[to].is_some() {
+                    continue;
+                }
+                // Each is given once: a commit may have all of its files of one content.
+                if let Some(from) = open.get_mut(&key(file)).and_then(VecDeque::pop_front) {
+                    self.join(from, to);
                 }
             }
         }
@@ -138,50 +123,6 @@ fn name(file: &File) -> &str {
     file.path.rsplit('/').next().unwrap_or(&file.path)
 }
 
-/// Likeness is a whole number up to this, so that it compares the same everywhere.
-const SCALE: u32 = 60_000;
-
-/// How many bytes of a content stand in which line.
-struct Profile {
-    bytes: u64,
-    runs: HashMap<u64, u64>,
-}
-
-impl Profile {
-    fn of(content: &[u8]) -> Self {
-        // A fixed hash: equal lines must meet, and hostile ones can only make files look
-        // alike that are not.
-        let hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
-        let mut runs: HashMap<u64, u64> = HashMap::new();
-        for line in content.split_inclusive(|byte| *byte == b'\n') {
-            let crlf = line.ends_with(b"\r\n");
-            for run in line.chunks(RUN) {
-                let text = if crlf { run.strip_suffix(b"\r\n").unwrap_or(run) } else { run };
-                let text = text.strip_suffix(b"\n").unwrap_or(text);
-                *runs.entry(hasher.hash_one(text)).or_default() += run.len() as u64;
-            }
-        }
-        Self { bytes: content.len() as u64, runs }
-    }
-
-    /// The share of the larger content that both have, if it is at least one half.
-    fn likeness(&self, other: &Self) -> Option<u32> {
-        let (larger, smaller) = (self.bytes.max(other.bytes), self.bytes.min(other.bytes));
-        if larger == 0 || smaller * 2 < larger {
-            return None;
-        }
-        let (few, many) =
-            if self.runs.len() < other.runs.len() { (self, other) } else { (other, self) };
-        let common: u64 = few
-            .runs
-            .iter()
-            .map(|(run, bytes)| many.runs.get(run).map_or(0, |other| *bytes.min(other)))
-            .sum();
-        let score = u32::try_from(common * u64::from(SCALE) / larger).unwrap_or(SCALE);
-        (score >= SCALE / 2).then_some(score)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +132,14 @@ mod tests {
     }
 
     fn pairs(deleted: &[(&str, Vec<u8>)], added: &[(&str, Vec<u8>)]) -> Vec<Option<usize>> {
+        pairs_within(&PairLimits::DEFAULT, deleted, added)
+    }
+
+    fn pairs_within(
+        limits: &PairLimits,
+        deleted: &[(&str, Vec<u8>)],
+        added: &[(&str, Vec<u8>)],
+    ) -> Vec<Option<usize>> {
         let mut contents = HashMap::new();
         let mut files = |list: &[(&str, Vec<u8>)]| -> Vec<File> {
             list.iter()
@@ -207,7 +156,7 @@ mod tests {
                 .collect()
         };
         let (deleted, added) = (files(deleted), files(added));
-        renames(&deleted, &added, |id| Ok(contents.get(&id).cloned())).unwrap()
+        renames(&deleted, &added, limits, |id| Ok(contents.get(&id).cloned())).unwrap()
     }
 
     #[test]
@@ -246,5 +195,69 @@ mod tests {
         let crlf = String::from_utf8(lines(10..30)).unwrap().replace('\n', "\r\n").into_bytes();
         assert_eq!(pairs(&[("a.py", lines(10..30))], &[("b.py", crlf)]), [Some(0)]);
         assert_eq!(pairs(&[("a.py", lines(0..9))], &[("b.py", Vec::new())]), [None]);
+    }
+
+    #[test]
+    fn beyond_a_limit_only_equal_contents_are_paired() {
+        let deleted = [("a.py", lines(0..9)), ("b.py", lines(10..30)), ("c.py", lines(40..60))];
+        let added = [("d.py", lines(11..30)), ("e.py", lines(41..60)), ("f.py", lines(0..9))];
+        let all = [Some(1), Some(2), Some(0)];
+        // Two files on each side that have 20 and 19 lines.
+        let enough = PairLimits { pairs: 4, read: 78, kept: 40, common: 38, ..PairLimits::DEFAULT };
+        assert_eq!(pairs_within(&enough, &deleted, &added), all);
+        for less in [
+            PairLimits { pairs: 3, ..enough },
+            PairLimits { read: 77, ..enough },
+            PairLimits { kept: 39, ..enough },
+            PairLimits { common: 37, ..enough },
+        ] {
+            let found = pairs_within(&less, &deleted, &added);
+            assert_eq!(found, [None, None, Some(0)], "{less:?}");
+        }
+    }
+
+    /// Files whose ids are their positions.
+    fn numbered(count: u32, id: impl Fn(u32) -> u32) -> Vec<File> {
+        let blob = |n| {
+            let mut bytes = [0; 20];
+            bytes[..4].copy_from_slice(&id(n).to_be_bytes());
+            ObjectId::from(bytes)
+        };
+        (0..count).map(|n| File { path: format!("{n}.py").into(), blob: blob(n) }).collect()
+    }
+
+    #[test]
+    fn files_are_not_read_on_beyond_a_limit() {
+        let files = numbered(200, |n| n);
+        let (deleted, added) = files.split_at(100);
+        // Each pair has 20 lines in common, each file of the side that is looked up 2,000.
+        let limits = PairLimits { common: 20_000, ..PairLimits::DEFAULT };
+        let mut read = 0;
+        let found = renames(deleted, added, &limits, |id| {
+            read += 1;
+            Ok(Some([lines(10..30), id.to_string().into_bytes()].concat()))
+        });
+        assert!(found.unwrap().iter().all(Option::is_none));
+        assert_eq!(read, 100 + 11);
+    }
+
+    #[test]
+    fn many_files_of_one_content_are_paired_at_once() {
+        // Each with each would be a billion pairs.
+        let files = numbered(60_000, |_| 7);
+        let (deleted, added) = files.split_at(30_000);
+        let found = renames(deleted, added, &PairLimits::DEFAULT, |_| panic!("nothing to read"));
+        assert!(found.unwrap().into_iter().eq((0..30_000).map(Some)));
+    }
+
+    #[test]
+    fn equal_contents_are_paired_in_the_order_of_the_paths() {
+        let same = lines(0..9);
+        let file = |path| (path, same.clone());
+        let found = pairs(
+            &[file("a/x.py"), file("a/y.py"), file("b/x.py"), file("b/z.py")],
+            &[file("c/x.py"), file("c/w.py"), file("d/x.py"), file("d/v.py"), file("e/u.py")],
+        );
+        assert_eq!(found, [Some(0), Some(1), Some(2), Some(3), None]);
     }
 }

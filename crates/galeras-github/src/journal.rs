@@ -116,6 +116,19 @@ impl Journal {
         self.append(&Line { slice, outcome })
     }
 
+    /// Drops everything: the next search begins anew.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn clear(&mut self) -> Result<(), GithubError> {
+        self.known.clear();
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.rewind())
+            .and_then(|()| self.file.sync_data())
+            .map_err(|e| failed(&self.path, e))
+    }
+
     fn append(&mut self, line: &impl Serialize) -> Result<(), GithubError> {
         let write = |file: &mut File| {
             let json = serde_json::to_string(line)?;

@@ -28,6 +28,9 @@ const ROUNDS: u32 = 3;
 const STUBBORN_CUTS: u32 = 2;
 /// How often a slice is cut at all: far more than stars and seconds need.
 const DEEPEST: u32 = 200;
+/// The most slices of a search, whatever GitHub counts. At 30 requests a minute, they would take
+/// weeks.
+const MOST_SLICES: u64 = 200_000;
 
 /// By what GitHub ranks repositories, the highest or newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -123,8 +126,8 @@ impl Search {
 /// [`GithubErrorKind::InvalidQuery`] if the query cannot be sliced or GitHub rejects it,
 /// `Interrupted` if `cancel` is cancelled, `Denied` if the token is not accepted, `RateLimited`
 /// if GitHub asks for more than an hour, `Transient` if it failed at every attempt, `Other` if
-/// the journal cannot be written or a slice cannot be made small enough. Whatever was finished
-/// stays in the journal.
+/// the journal cannot be written, a slice cannot be made small enough, or there are far more slices
+/// than GitHub's counts account for. Whatever was finished stays in the journal, but for the last.
 pub async fn search(
     client: &GithubClient,
     search: &Search,
@@ -160,6 +163,16 @@ pub async fn search(
     Ok(repositories)
 }
 
+/// How many slices a search has at most if none of them holds more than `largest` repositories.
+///
+/// Slices that were cut equally often have no repository in common, and those that are cut hold
+/// more than [`LISTED`]: that bounds how many of them are cut, and each makes two. A search that
+/// ends by itself needs a small part of it; only counts that contradict each other need more.
+pub(super) fn most_slices(largest: u64) -> u64 {
+    let cut_side_by_side = largest / LISTED + 1;
+    cut_side_by_side.saturating_mul(2 * u64::from(DEEPEST)).min(MOST_SLICES)
+}
+
 struct Run<'a> {
     client: &'a GithubClient,
     query: Query,
@@ -191,6 +204,8 @@ impl Run<'_> {
         let mut by_id = BTreeMap::new();
         let (mut whole, mut missing) = (None, 0);
         let mut tasks = vec![Task { slice: Slice::whole(&self.query), cuts: 0, stubborn: 0 }];
+        // The largest count of any slice, not the first one: that may be of an incomplete answer.
+        let (mut slices, mut largest) = (1, 0);
         while let Some(task) = tasks.pop() {
             let outcome = match self.journal.get(&task.slice) {
                 Some(outcome) => outcome.clone(),
@@ -219,6 +234,12 @@ impl Run<'_> {
                 }
                 Outcome::Split { total, parts } => {
                     whole.get_or_insert(total);
+                    (slices, largest) = (slices + 2, total.max(largest));
+                    if slices > most_slices(largest) {
+                        // What contradicts itself is not gone on from.
+                        self.journal.clear()?;
+                        return Err(endless(&self.query, slices, largest));
+                    }
                     let stubborn = task.stubborn + u32::from(total <= LISTED);
                     // The part with fewer stars is taken first.
                     let part = |slice| Task { slice, cuts: task.cuts + 1, stubborn };
@@ -376,6 +397,15 @@ impl Run<'_> {
         drop(pairs);
         url
     }
+}
+
+fn endless(query: &Query, slices: u64, largest: u64) -> GithubError {
+    let text = query.with(query.stars, query.created);
+    GithubError::other(format!(
+        "`{text}` is cut into {slices} parts and more would follow, although GitHub counts \
+         {largest} repositories in the largest of them; its counts contradict each other, or are \
+         too large: try again later, or search for less"
+    ))
 }
 
 fn unfinished(text: &str) -> GithubError {

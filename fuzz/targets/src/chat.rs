@@ -67,12 +67,56 @@ pub(crate) fn answers(input: &[u8]) {
         world.server.set(Replies { get: Vec::new(), post: post.clone() });
         answer(&world, protocol);
     }
+    world.server.set(Replies { get: Vec::new(), post });
+    pace(&world);
+}
+
+/// The client of a server that speaks so.
+fn client(
+    world: &World,
+    protocol: Protocol,
+    clock: &Arc<FastClock>,
+    more: ChatSettings,
+) -> ChatClient {
+    let key = Secret::new("FUZZ_KEY", KEY).unwrap();
+    let endpoint = Endpoint::new(protocol, &world.server.url("v1"), Some(key)).unwrap();
+    let settings = ChatSettings {
+        concurrency: 1,
+        timeout: Duration::from_secs(20),
+        tries: 3,
+        max_answer_bytes: 2048,
+        ..more
+    };
+    ChatClient::with_clock(endpoint, settings, Arc::<FastClock>::clone(clock)).unwrap()
+}
+
+/// Whatever an answer says it took, requests after it wait for one window of the limit at most.
+fn pace(world: &World) {
+    let settings = ChatSettings { tokens_per_minute: Some(100_000), ..ChatSettings::default() };
+    let clock = Arc::new(FastClock::new());
+    let client = client(world, Protocol::Chat, &clock, settings);
+    let cancel = CancellationToken::new();
+    let ask = || world.runtime.block_on(client.ask(&world.ask, &|_| (), &cancel));
+    if ask().is_err() {
+        return;
+    }
+    let body = serde_json::json!({
+        "choices": [{"message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 20, "completion_tokens": 5},
+    });
+    let head = vec!["content-type: application/json".to_string()];
+    let good = Reply { status: 200, head, body: body.to_string().into_bytes() };
+    world.server.set(Replies { get: Vec::new(), post: vec![good] });
+    let start = clock.now();
+    for _ in 0..3 {
+        ask().unwrap();
+    }
+    let took = clock.now() - start;
+    assert!(took < Duration::from_secs(90), "three requests of 125 tokens took {took:?}");
 }
 
 /// One request to a server that speaks so.
 fn answer(world: &World, protocol: Protocol) {
-    let key = Secret::new("FUZZ_KEY", KEY).unwrap();
-    let endpoint = Endpoint::new(protocol, &world.server.url("v1"), Some(key)).unwrap();
     let price = Price::per_million("1.5".parse().unwrap(), "2".parse().unwrap()).unwrap();
     let limit = SpendingLimit {
         account: "fuzz".into(),
@@ -81,16 +125,11 @@ fn answer(world: &World, protocol: Protocol) {
         max_requests: None,
     };
     let settings = ChatSettings {
-        concurrency: 1,
-        timeout: Duration::from_secs(20),
-        tries: 3,
-        max_answer_bytes: 2048,
         budget: Some(Budget::new(Accounts::new(vec![limit], None), vec![0])),
         price: Some(price),
         ..ChatSettings::default()
     };
-    let clock = Arc::new(FastClock::new());
-    let client = ChatClient::with_clock(endpoint, settings, clock).unwrap();
+    let client = client(world, protocol, &Arc::new(FastClock::new()), settings);
     let said = Mutex::new(String::new());
     let result = world.runtime.block_on(client.ask(
         &world.ask,

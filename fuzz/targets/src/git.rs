@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
 use galeras_git::{
-    ChangedMethod, CommitFacts, Fetcher, GitError, MineOptions, Mining, ObjectId, Repository, Sink,
-    Window, plan, trees,
+    ChangedMethod, CommitFacts, Fetcher, GitError, MineOptions, MinePlan, Mining, ObjectId,
+    Repository, Sink, Window, plan, trees,
 };
 use gix::objs::Kind;
 use globset::{Glob, GlobSetBuilder};
@@ -66,8 +66,12 @@ fn last_commit(records: &[Record]) -> Option<ObjectId> {
     })
 }
 
-/// Checks what is mined.
-struct Checked(usize);
+/// Checks what is mined, and writes it down.
+#[derive(Debug, Default, PartialEq)]
+struct Checked {
+    methods: Vec<String>,
+    refused: Vec<String>,
+}
 
 impl Sink for Checked {
     fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError> {
@@ -75,19 +79,20 @@ impl Sink for Checked {
         assert!(changed.changed_lines > 0, "{changed:?}");
         let bytes = (changed.method.end_byte - changed.method.start_byte) as usize;
         assert_eq!(changed.code.len(), bytes, "{changed:?}");
-        self.0 += 1;
+        self.methods.push(format!("{commit:?} {changed:?}"));
         Ok(())
     }
 
     fn refused(
         &mut self,
         commit: &str,
-        _path: Option<&str>,
+        path: Option<&str>,
         rule: &'static str,
         reason: &str,
     ) -> Result<(), GitError> {
         assert!(commit.len() == 40 && !rule.is_empty() && !reason.is_empty());
         assert!(!reason.contains("panicked"), "{reason}");
+        self.refused.push(format!("{commit} {path:?} {rule} {reason}"));
         Ok(())
     }
 
@@ -96,27 +101,52 @@ impl Sink for Checked {
     }
 }
 
-/// Mines all Python files of all commits.
+/// Mines all Python files of all commits, twice: what each commit changed is found when it is mined,
+/// as in a folder, or for all of them before, as in a fetched repository.
 fn mine_all(folder: &Path, head: ObjectId) {
     let Some(repository) = said(Repository::open(folder)) else { return };
     let _ = said(repository.head(None));
     let _ = said(repository.shallow());
     let include = GlobSetBuilder::new().add(Glob::new("**/*.py").unwrap()).build().unwrap();
-    let options = MineOptions {
+    let options = Arc::new(MineOptions {
         window: Window { since: i64::MIN, until: i64::MAX },
         merges: true,
         nested: true,
         include,
         max_file_bytes: 1 << 16,
         jobs: 1,
-    };
+    });
     let interrupt = AtomicBool::new(false);
     let _ = said(trees(&repository, head, &options, &interrupt));
-    let Some(planned) = said(plan(&repository, head, &options, &interrupt)) else { return };
-    assert!(planned.blobs().is_sorted());
-    let pieces = planned.pieces();
-    let mining = Mining::new(repository, planned, Arc::new(options));
-    for piece in 0..pieces {
-        let _ = said(mining.mine(piece, &mut Checked(0), &interrupt, &|_| ()));
+    let Some(lazy) = said(plan(&repository, head, &options, &interrupt)) else { return };
+    assert!(lazy.blobs().is_empty() && lazy.damage().is_none(), "nothing was compared yet");
+    let one = mined(repository, lazy, &options);
+
+    let repository = Repository::open(folder).unwrap();
+    let before = plan(&repository, head, &options, &interrupt).unwrap();
+    if said(before.compare(&repository, &options, &interrupt)).is_none() {
+        return;
     }
+    assert!(before.blobs().is_sorted_by(|one, next| one < next), "each once, in order");
+    let nothing = before.nothing_changed().is_some();
+    let _ = said(before.damage().cloned().map_or(Ok(()), Err));
+    let other = mined(repository, before, &options);
+    assert_eq!(one, other);
+    assert!(!nothing || other.iter().flatten().all(|piece| piece.methods.is_empty()), "{other:?}");
+}
+
+/// What is mined of each piece; `None` of one that ends with an error.
+fn mined(
+    repository: Repository,
+    plan: MinePlan,
+    options: &Arc<MineOptions>,
+) -> Vec<Option<Checked>> {
+    let pieces = plan.pieces();
+    let mining = Mining::new(repository, plan, Arc::clone(options));
+    let interrupt = AtomicBool::new(false);
+    let piece = |piece| {
+        let mut checked = Checked::default();
+        said(mining.mine(piece, &mut checked, &interrupt, &|_| ())).map(|()| checked)
+    };
+    (0..pieces).map(piece).collect()
 }

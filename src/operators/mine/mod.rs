@@ -75,7 +75,7 @@ const DOC: &str = include_str!("doc.md");
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "mine",
-    version: 2,
+    version: 3,
     grain: Grain::of::<BoundMine, _>(),
     effect: Effect::External,
     inputs: InputPorts::One,

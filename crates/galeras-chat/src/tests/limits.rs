@@ -126,6 +126,33 @@ async fn tokens_per_minute_are_estimated_and_then_known() {
     assert!(took > Duration::from_secs(175) && took < Duration::from_secs(190), "{took:?}");
 }
 
+#[tokio::test]
+async fn an_absurd_number_of_tokens_delays_one_minute() {
+    for limit in [Some(100), None] {
+        let absurd = good("hi").replace("\"completion_tokens\":5", "\"completion_tokens\":MAX");
+        let absurd = absurd.replace("MAX", &u64::MAX.to_string());
+        assert_ne!(absurd, good("hi"));
+        let server = Server::start(move |n, _| match n {
+            1 => Reply::Full(200, vec![], absurd.clone()),
+            _ => ok(),
+        });
+        let server = server.await;
+        let settings = ChatSettings { tokens_per_minute: Some(10_000), ..ChatSettings::default() };
+        let ran = Ran::new(&server, settings);
+        let mut body = body("hello");
+        if limit.is_none() {
+            body.remove("max_tokens");
+        }
+        let ask = Ask::new(body).unwrap();
+        let start = ran.clock.now();
+        for _ in 0..20 {
+            ran.send(&ask).await.unwrap();
+        }
+        let took = ran.clock.now() - start;
+        assert!(took >= Duration::from_secs(55) && took < Duration::from_secs(70), "{took:?}");
+    }
+}
+
 fn usd(text: &str) -> Usd {
     text.parse().unwrap()
 }

@@ -8,6 +8,7 @@ mod complete;
 mod faults;
 mod queries;
 mod resume;
+mod slices;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

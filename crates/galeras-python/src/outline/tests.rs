@@ -54,6 +54,32 @@ fn pieced(source: &str) -> Option<(usize, usize)> {
     pieces.assemble(&mut parser, source, true, None).map(|outline| (outline.len(), all))
 }
 
+#[test]
+fn what_is_nested_deeply_is_not_plain() {
+    let sources = |depth: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        [
+            format!("def f(y: {open}int{close}):\n    return y\n"),
+            format!("def f(y) -> {open}int{close}:\n    return y\n"),
+            format!("y: {}int{close} = 1\n", "List[".repeat(depth)),
+            format!("async def f(y):\n    return {}y\n", "await ".repeat(depth)),
+        ]
+    };
+    for source in sources(30) {
+        assert!(super::plain::read(&source, false).is_some(), "{source}");
+        assert_eq!(difference(&Pieces::new(1 << 20), &source), None);
+    }
+    for source in sources(100_000) {
+        assert!(super::plain::read(&source, false).is_none());
+    }
+    // What is beside one another is not nested.
+    let beside = format!("def f(y: List[{}]):\n    await y\n", vec!["[int]"; 1000].join(", "));
+    assert!(super::plain::read(&beside, false).is_some());
+    for source in sources(1000) {
+        assert_eq!(difference(&Pieces::new(1 << 20), &source), None);
+    }
+}
+
 /// A class that is long enough to be taken apart.
 fn long_class(extra: &str) -> String {
     let member = "    def m(self, a, b=1):\n        \"\"\"Text.\n\nAt the margin.\n\"\"\"\n        def inner(): pass\n        return [a,\n    b]\n\n";

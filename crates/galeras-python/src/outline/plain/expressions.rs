@@ -7,7 +7,7 @@
 
 use super::lexer::{Lexer, Token};
 
-/// Expressions in one another; deeper ones are not plain.
+/// Expressions and types in one another; deeper ones are not plain.
 const DEPTH: usize = 40;
 
 /// The same of operands: `a ** b ** c` is taken from the right.
@@ -128,10 +128,7 @@ impl<'a> Reader<'a> {
 
     /// An expression without `:=`, which is not plain.
     pub(super) fn expression(&mut self) -> Option<Branch> {
-        self.depth += 1;
-        if self.depth > DEPTH {
-            return None;
-        }
+        self.deeper()?;
         let branch = if self.token == Token::Lambda {
             self.lambda()?
         } else {
@@ -147,8 +144,19 @@ impl<'a> Reader<'a> {
                 branch
             }
         };
-        self.depth -= 1;
+        self.back();
         Some(branch)
+    }
+
+    /// Begins something that may have its like in it, unless it is too deep.
+    pub(super) fn deeper(&mut self) -> Option<()> {
+        self.depth += 1;
+        (self.depth <= DEPTH).then_some(())
+    }
+
+    /// Ends it.
+    pub(super) fn back(&mut self) {
+        self.depth -= 1;
     }
 
     fn lambda(&mut self) -> Option<Branch> {
@@ -303,7 +311,9 @@ impl<'a> Reader<'a> {
     pub(super) fn primary(&mut self) -> Option<Branch> {
         if self.take(Token::Await)? {
             self.nodes(1);
+            self.deeper()?;
             let awaited = self.primary()?;
+            self.back();
             if self.token == Token::Stars {
                 self.inexact();
             }

@@ -98,10 +98,12 @@ impl Reader<'_> {
     fn annotations(&mut self) -> Option<()> {
         self.expect(Token::OpenSquare)?;
         self.nodes(1);
+        self.deeper()?;
         loop {
             self.nodes(2);
             self.annotation()?;
             if !self.take(Token::Comma)? {
+                self.back();
                 return self.expect(Token::CloseSquare);
             }
         }
