@@ -10,11 +10,9 @@ use serde_json::Value;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
-use galeras_test_servers::static_files::{Manners, StaticFiles};
-
 use crate::harness::{Outcome, Project, Running};
 
-const WORKFLOW: &str = "galeras: 1
+pub(crate) const WORKFLOW: &str = "galeras: 1
 name: study
 description: What the data say.
 params:
@@ -38,31 +36,31 @@ outputs:
   rejected: { from: kept.rejects, path: out/rejected.parquet }
 ";
 
-fn data() -> String {
+pub(crate) fn data() -> String {
     let rows = (0..100).map(|i| format!("row{i:05},{i}\n"));
     std::iter::once("id,x\n".to_string()).chain(rows).collect()
 }
 
 /// A project whose workflow, in a folder of its own, reads a file in another one.
-fn project() -> Project {
+pub(crate) fn project() -> Project {
     let project = Project::empty();
     project.write("flows/w.yaml", WORKFLOW);
     project.write("data/rows.csv", data());
     project
 }
 
-fn computed() -> Project {
+pub(crate) fn computed() -> Project {
     let project = project();
     project.run(&["run", "flows/w.yaml"]).exits(0);
     project
 }
 
-fn bundled(project: &Project, more: &[&str]) -> Outcome {
+pub(crate) fn bundled(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["bundle", "flows/w.yaml", "-o", "b.zip"], more].concat())
 }
 
 /// The files in a bundle by name.
-fn entries(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn entries(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut zip = ZipArchive::new(File::open(bundle).unwrap()).unwrap();
     let mut files = BTreeMap::new();
     for at in 0..zip.len() {
@@ -75,31 +73,13 @@ fn entries(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-fn repacked(files: &BTreeMap<String, Vec<u8>>, to: &Path) {
+pub(crate) fn repacked(files: &BTreeMap<String, Vec<u8>>, to: &Path) {
     let mut zip = ZipWriter::new(File::create(to).unwrap());
     for (name, bytes) in files {
         zip.start_file(name.as_str(), SimpleFileOptions::default()).unwrap();
         zip.write_all(bytes).unwrap();
     }
     zip.finish().unwrap();
-}
-
-/// Packs files as the program would: the list has their digests, and the end that of all of it.
-fn forged(mut files: BTreeMap<String, Vec<u8>>, to: &Path) {
-    files.remove("files.b3sum");
-    let line = |(name, bytes): (&String, &Vec<u8>)| format!("{}  {name}\n", blake3::hash(bytes));
-    let list: String = files.iter().map(line).collect();
-    files.insert("files.b3sum".into(), list.into_bytes());
-    repacked(&files, to);
-    let mut bytes = fs::read(to).unwrap();
-    // The length of the comment is what the file ends with so far.
-    let seal = "galeras bundle blake3:";
-    let end = bytes.len() - 2;
-    bytes.truncate(end);
-    bytes.extend((seal.len() as u16 + 64).to_le_bytes());
-    let digest = blake3::hash(&bytes);
-    bytes.extend(format!("{seal}{digest}").into_bytes());
-    fs::write(to, bytes).unwrap();
 }
 
 fn unpacked(bundle: &Path, to: &Path) {
@@ -247,191 +227,6 @@ fn damaged_missing_and_further_files_are_named() {
     project.write("e.zip", "PK nothing");
     let said = project.run(&["verify", "e.zip"]).exits(4);
     assert!(said.stderr.contains("not a zip file"), "{said}");
-}
-
-#[test]
-fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let files = entries(&project.path("b.zip"));
-    forged(files.clone(), &project.path("d.zip"));
-    let said = project.run(&["verify", "d.zip"]).exits(0);
-    assert!(said.stdout.contains(" files equal"), "all sums are right: {said}");
-    let forge = |name: &str, change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>), why: &str| {
-        let mut files = files.clone();
-        change(&mut files);
-        forged(files, &project.path("d.zip"));
-        let said = project.run(&["verify", "d.zip"]).exits(4);
-        let line = said.stdout.lines().find(|line| line.starts_with(name));
-        assert!(line.is_some_and(|line| line.contains(why)), "{name}: {why}\n{said}");
-        assert_eq!(said.stdout.lines().count(), 2, "nothing else: {said}");
-    };
-    let replace = |name: &'static str, from: &'static str, to: &'static str| {
-        move |files: &mut BTreeMap<String, Vec<u8>>| {
-            let text = String::from_utf8(files[name].clone()).unwrap();
-            assert!(text.contains(from), "{name}: {text}");
-            files.insert(name.into(), text.replacen(from, to, 1).into_bytes());
-        }
-    };
-    for name in ["outputs/kept.csv", "tables/scaled.out.csv"] {
-        forge(name, &replace(name, "row00007,7,14", "row00007,7,41"), "not what its table gives");
-    }
-    let other = |files: &mut BTreeMap<String, Vec<u8>>| {
-        let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
-        files.insert("outputs/out/rejected.parquet".into(), files[&blob].clone());
-    };
-    forge("outputs/out/rejected.parquet", &other, "not what its table gives");
-    let add = |files: &mut BTreeMap<String, Vec<u8>>| {
-        files.insert("outputs/effects.csv".into(), b"effect\n0.9\n".to_vec());
-    };
-    forge("outputs/effects.csv", &add, "of no result of the bundle");
-    let rename = |files: &mut BTreeMap<String, Vec<u8>>| {
-        replace("bundle.json", "outputs/kept.csv", "outputs/best.csv")(files);
-        let kept = files.remove("outputs/kept.csv").unwrap();
-        files.insert("outputs/best.csv".into(), kept);
-    };
-    forge("outputs/best.csv", &rename, "the workflow does not write it");
-    let drop_table = replace("bundle.json", "\"tables/scaled.out.csv\"", "null");
-    forge("tables/scaled.out.csv", &drop_table, "of no result of the bundle");
-    // Another version may write a table in other words, and says so.
-    let version = |files: &mut BTreeMap<String, Vec<u8>>| {
-        let said = format!("\"program\": \"{}\"", env!("CARGO_PKG_VERSION"));
-        let text = String::from_utf8(files["bundle.json"].clone()).unwrap();
-        assert!(text.contains(&said), "{text}");
-        files.insert(
-            "bundle.json".into(),
-            text.replace(&said, "\"program\": \"9.9.9\"").into_bytes(),
-        );
-        replace("outputs/kept.csv", "row00007,7,14", "row00007,7,41")(files);
-    };
-    forge("outputs/kept.csv", &version, "version 9.9.9 made the bundle");
-    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-}
-
-/// The files of a bundle with `bundle.json` changed.
-fn with_record(
-    files: &BTreeMap<String, Vec<u8>>,
-    change: impl FnOnce(&mut Value),
-) -> BTreeMap<String, Vec<u8>> {
-    let mut files = files.clone();
-    let mut record: Value = serde_json::from_slice(&files["bundle.json"]).unwrap();
-    change(&mut record);
-    files.insert("bundle.json".into(), serde_json::to_vec(&record).unwrap());
-    files
-}
-
-#[test]
-fn a_bundle_that_says_less_than_it_holds_is_found() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let files = entries(&project.path("b.zip"));
-    let step = |record: &Value, name: &str| {
-        let steps = record["steps"].as_array().unwrap();
-        steps.iter().position(|step| step["step"] == name).unwrap()
-    };
-    let verified = |files: BTreeMap<String, Vec<u8>>, why: &str| {
-        forged(files, &project.path("d.zip"));
-        let said = project.run(&["verify", "d.zip"]).exits(4);
-        assert!(said.stdout.contains(why), "{said}");
-        said
-    };
-    // A result that the record does not name, which a run would find.
-    let fewer = with_record(&files, |record| {
-        let at = step(record, "scaled");
-        record["steps"].as_array_mut().unwrap().remove(at);
-    });
-    let said = verified(fewer, "it is of no result of the bundle");
-    assert!(said.stdout.contains("cache/actions/"), "{said}");
-    // One that is said to be left out, and is there with other bytes.
-    let mut blob = String::new();
-    let mut other = with_record(&files, |record| {
-        let at = step(record, "scaled");
-        let mut twice = record["steps"][at].clone();
-        blob = twice["tables"][0]["file"].as_str().unwrap().to_string();
-        twice["tables"][0]["file"] = Value::Null;
-        twice["tables"][0]["csv"] = Value::Null;
-        record["steps"].as_array_mut().unwrap().push(twice);
-    });
-    let stranger = files.keys().find(|name| name.ends_with(".parquet") && **name != blob).unwrap();
-    other.insert(blob.clone(), files[stranger].clone());
-    let said = verified(other, &blob);
-    assert!(
-        said.stdout.contains("not what its name says") || said.stdout.contains("bytes"),
-        "{said}"
-    );
-    // Parts of row-precise reuse are in no bundle: nothing says what they are computed from.
-    let mut part = files.clone();
-    part.insert("cache/memo/00/part.json".into(), b"{}".to_vec());
-    verified(part, "cache/memo/00/part.json: it is of no result");
-    // A name that leads elsewhere is not read.
-    for name in ["/dev/zero", "tables/../../x", "workflow/flows/w.yaml"] {
-        let elsewhere = with_record(&files, |record| {
-            let at = step(record, "scaled");
-            record["steps"][at]["tables"][0]["csv"] = name.into();
-        });
-        verified(elsewhere, "tables/scaled.out.csv: it is of no result");
-        let both = with_record(&files, |record| {
-            let at = step(record, "scaled");
-            let mut further = record["steps"][at].clone();
-            further["tables"][0]["csv"] = name.into();
-            record["steps"].as_array_mut().unwrap().push(further);
-        });
-        verified(both, &format!("{name}: it is missing"));
-    }
-}
-
-#[test]
-fn a_bundle_whose_outputs_cannot_be_compared_is_not_verified() {
-    let project = computed();
-    bundled(&project, &[]).exits(0);
-    let mut files = entries(&project.path("b.zip"));
-    let text = String::from_utf8(files["workflow/flows/w.yaml"].clone()).unwrap();
-    let other = text.replace("x * 2 AS y", "2 * x AS y");
-    assert_ne!(text, other);
-    files.insert("workflow/flows/w.yaml".into(), other.into_bytes());
-    forged(files.clone(), &project.path("d.zip"));
-    let said = project.run(&["verify", "d.zip"]).exits(1);
-    assert!(said.stderr.contains("2 outputs were not compared"), "{said}");
-    let said = project.run(&["verify", "d.zip", "--format", "json"]).exits(1);
-    let events = said.events("not_compared");
-    assert_eq!(events.len(), 1, "{said}");
-    assert!(events[0]["outputs"].to_string().contains("outputs/kept.csv"), "{said}");
-    // Nor one of another version whose workflow is none.
-    let mut broken = with_record(&files, |record| record["program"] = "9.9.9".into());
-    broken.insert("workflow/flows/w.yaml".into(), b"galeras: [".to_vec());
-    forged(broken, &project.path("d.zip"));
-    let said = project.run(&["verify", "d.zip"]).exits(1);
-    assert!(said.stderr.contains("version 9.9.9 made it"), "{said}");
-    // A bundle without outputs shows nothing that could be compared.
-    let workflow = WORKFLOW.split("outputs:").next().unwrap();
-    project.write("flows/w.yaml", workflow);
-    project.run(&["run", "flows/w.yaml"]).exits(0);
-    bundled(&project, &[]).exits(0);
-    project.run(&["verify", "b.zip"]).exits(0);
-}
-
-#[test]
-fn verifying_a_bundle_asks_no_server() {
-    let project = project();
-    let server = StaticFiles::start(&project.path("data"), Manners::Good);
-    let url = format!("{}/rows.csv", server.url);
-    project.edit(
-        "flows/w.yaml",
-        "{ path: '${{ params.data }}', key",
-        &format!("{{ url: '{url}', key"),
-    );
-    project.run(&["run", "flows/w.yaml"]).exits(0);
-    bundled(&project, &[]).exits(0);
-    let asked = server.requests().len();
-    assert!(asked > 0, "it was read there");
-    let said = project.run(&["verify", "b.zip"]).exits(1);
-    assert!(said.stdout.contains(" files equal"), "{said}");
-    assert!(said.stderr.contains("2 outputs were not compared"), "{said}");
-    let allow = format!("host:{}", server.url);
-    assert!(said.stderr.contains(&format!("--allow {allow}")), "{said}");
-    assert_eq!(server.requests().len(), asked, "nobody was asked");
-    project.run(&["verify", "b.zip", "--allow", &allow]).exits(0);
-    assert!(server.requests().len() > asked);
 }
 
 #[test]

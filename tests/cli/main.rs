@@ -43,6 +43,7 @@ mod far_numbers;
 mod figures;
 mod first_benchmark;
 mod fixes_and_unit_tests;
+mod forged_bundles;
 mod galeras_workflow;
 mod gcs_buckets;
 mod generate_anthropic;
