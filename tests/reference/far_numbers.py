@@ -6,7 +6,8 @@
 There is no peer, as peers round such numbers first: everything is computed in fractions, and in
 decimals of fifty digits where there is a root. The rows are in the file. `x` is 2^60 + 37 i, as a
 signed and an unsigned integer; `z` is 2^61 and some thousands, with ties; `y` is a fraction near
-zero. Of each there are the moments, with `x` the coefficients, and the error of the mean by clusters.
+zero. Of each there are the moments, with `x` the coefficients, and the error of the mean by
+clusters.
 """
 
 import json

@@ -223,7 +223,8 @@ class DamageCases:
             if target.kind == "ledger" and BEGIN_ANEW in outcome.why:
                 # What was spent is not known, so nothing more is, until the user says so.
                 result.noticed = result.refused = True
-                (place.folder / result.file).unlink()
+                ledger = place.folder / result.file
+                shutil.rmtree(ledger) if ledger.is_dir() else ledger.unlink()
                 outcome = self.program.run(workload.workflow(edit), place)
             truth = self.facts.truth(workload, edit)
             if why := outcome.crash or truth.broken(outcome, place):
