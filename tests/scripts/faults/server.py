@@ -4,6 +4,7 @@ import contextlib
 import json
 import threading
 import time
+import urllib.request
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -23,8 +24,23 @@ class Server(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
+    def process_request(self, request, client_address) -> None:
+        with self.guard:
+            self.open += 1
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request, client_address) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self.guard:
+                self.open -= 1
+
     def count(self, key: str) -> int:
         """Requests of a case whose program has ended, also those that it sent last."""
+        # Connections are taken in their order: with this one, all before it are open.
+        with urllib.request.urlopen(self.url) as answer:
+            answer.read()
         while self.open:
             time.sleep(0.05)
         with self.guard:
@@ -34,22 +50,16 @@ class Server(ThreadingHTTPServer):
 class Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def setup(self) -> None:
-        with self.server.guard:
-            self.server.open += 1
-        super().setup()
-
     def handle(self) -> None:
         # Whoever asks is killed at times.
         with contextlib.suppress(ConnectionError):
             super().handle()
 
-    def finish(self) -> None:
-        try:
-            super().finish()
-        finally:
-            with self.server.guard:
-                self.server.open -= 1
+    def do_GET(self) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
