@@ -65,7 +65,7 @@ impl BundleRecord {
                 continue;
             };
             let written = write_csv(&folder.join(blob), &mut again);
-            if !again.is_same(written)? {
+            if !again.ends_here(written)? {
                 problems.push(self.differs(csv));
             }
         }
@@ -117,7 +117,7 @@ impl BundleRecord {
             };
             let exported = export_table(plan, planned, store, done, &mut again).await;
             let named = exported.as_ref().ok().map(|exported| exported.origin.table);
-            if !again.is_same(exported.map(drop))? || output.digest != named {
+            if !again.ends_here(exported.map(drop))? || output.digest != named {
                 shown.problems.push(self.differs(file));
             }
         }
@@ -151,7 +151,7 @@ impl SameAs {
     }
 
     /// Whether all that was written is all of the file.
-    fn is_same<E>(mut self, written: Result<(), E>) -> Result<bool, ShareError>
+    fn ends_here<E>(mut self, written: Result<(), E>) -> Result<bool, ShareError>
     where
         ShareError: From<E>,
     {

@@ -59,8 +59,11 @@ pub(crate) fn bundled(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["bundle", "flows/w.yaml", "-o", "b.zip"], more].concat())
 }
 
+/// What is packed in a bundle, by name.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
 /// The files in a bundle by name.
-pub(crate) fn entries(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn entries(bundle: &Path) -> Files {
     let mut zip = ZipArchive::new(File::open(bundle).unwrap()).unwrap();
     let mut files = BTreeMap::new();
     for at in 0..zip.len() {
@@ -73,7 +76,7 @@ pub(crate) fn entries(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-pub(crate) fn repacked(files: &BTreeMap<String, Vec<u8>>, to: &Path) {
+pub(crate) fn repacked(files: &Files, to: &Path) {
     let mut zip = ZipWriter::new(File::create(to).unwrap());
     for (name, bytes) in files {
         zip.start_file(name.as_str(), SimpleFileOptions::default()).unwrap();
@@ -200,7 +203,6 @@ fn damaged_missing_and_further_files_are_named() {
     bundled(&project, &[]).exits(0);
     let files = entries(&project.path("b.zip"));
     let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
-    type Files = BTreeMap<String, Vec<u8>>;
     let check = |change: &dyn Fn(&mut Files), name: &str, why: &str| {
         let mut files = files.clone();
         change(&mut files);
@@ -210,13 +212,13 @@ fn damaged_missing_and_further_files_are_named() {
         assert!(line.is_some_and(|line| line.contains(why)), "{name}: {why}\n{said}");
         said
     };
-    let flip = |files: &mut BTreeMap<String, Vec<u8>>| files.get_mut(&blob).unwrap()[20] ^= 1;
+    let flip = |files: &mut Files| files.get_mut(&blob).unwrap()[20] ^= 1;
     check(&flip, &blob, "not what the list says");
-    let remove = |files: &mut BTreeMap<String, Vec<u8>>| drop(files.remove("README.md"));
+    let remove = |files: &mut Files| drop(files.remove("README.md"));
     check(&remove, "README.md", "it is missing");
-    let add = |files: &mut BTreeMap<String, Vec<u8>>| drop(files.insert("new.txt".into(), vec![1]));
+    let add = |files: &mut Files| drop(files.insert("new.txt".into(), vec![1]));
     check(&add, "new.txt", "not in the list");
-    let lead_out = |files: &mut BTreeMap<String, Vec<u8>>| {
+    let lead_out = |files: &mut Files| {
         files.insert("../evil.txt".into(), vec![1]);
     };
     check(&lead_out, "../evil.txt", "outside of the bundle");

@@ -1,16 +1,15 @@
 //! `verify` of bundles that somebody changed and packed again, with all sums right.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
-use crate::bundles::{WORKFLOW, bundled, computed, entries, project, repacked};
+use crate::bundles::{Files, WORKFLOW, bundled, computed, entries, project, repacked};
 
 /// Packs files as the program would: the list has their digests, and the end that of all of it.
-fn forged(mut files: BTreeMap<String, Vec<u8>>, to: &Path) {
+fn forged(mut files: Files, to: &Path) {
     files.remove("files.b3sum");
     let line = |(name, bytes): (&String, &Vec<u8>)| format!("{}  {name}\n", blake3::hash(bytes));
     let list: String = files.iter().map(line).collect();
@@ -35,7 +34,7 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     forged(files.clone(), &project.path("d.zip"));
     let said = project.run(&["verify", "d.zip"]).exits(0);
     assert!(said.stdout.contains(" files equal"), "all sums are right: {said}");
-    let forge = |name: &str, change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>), why: &str| {
+    let forge = |name: &str, change: &dyn Fn(&mut Files), why: &str| {
         let mut files = files.clone();
         change(&mut files);
         forged(files, &project.path("d.zip"));
@@ -45,7 +44,7 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
         assert_eq!(said.stdout.lines().count(), 2, "nothing else: {said}");
     };
     let replace = |name: &'static str, from: &'static str, to: &'static str| {
-        move |files: &mut BTreeMap<String, Vec<u8>>| {
+        move |files: &mut Files| {
             let text = String::from_utf8(files[name].clone()).unwrap();
             assert!(text.contains(from), "{name}: {text}");
             files.insert(name.into(), text.replacen(from, to, 1).into_bytes());
@@ -54,16 +53,16 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     for name in ["outputs/kept.csv", "tables/scaled.out.csv"] {
         forge(name, &replace(name, "row00007,7,14", "row00007,7,41"), "not what its table gives");
     }
-    let other = |files: &mut BTreeMap<String, Vec<u8>>| {
+    let other = |files: &mut Files| {
         let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
         files.insert("outputs/out/rejected.parquet".into(), files[&blob].clone());
     };
     forge("outputs/out/rejected.parquet", &other, "not what its table gives");
-    let add = |files: &mut BTreeMap<String, Vec<u8>>| {
+    let add = |files: &mut Files| {
         files.insert("outputs/effects.csv".into(), b"effect\n0.9\n".to_vec());
     };
     forge("outputs/effects.csv", &add, "of no result of the bundle");
-    let rename = |files: &mut BTreeMap<String, Vec<u8>>| {
+    let rename = |files: &mut Files| {
         replace("bundle.json", "outputs/kept.csv", "outputs/best.csv")(files);
         let kept = files.remove("outputs/kept.csv").unwrap();
         files.insert("outputs/best.csv".into(), kept);
@@ -72,7 +71,7 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
     let drop_table = replace("bundle.json", "\"tables/scaled.out.csv\"", "null");
     forge("tables/scaled.out.csv", &drop_table, "of no result of the bundle");
     // Another version may write a table in other words, and says so.
-    let version = |files: &mut BTreeMap<String, Vec<u8>>| {
+    let version = |files: &mut Files| {
         let said = format!("\"program\": \"{}\"", env!("CARGO_PKG_VERSION"));
         let text = String::from_utf8(files["bundle.json"].clone()).unwrap();
         assert!(text.contains(&said), "{text}");
@@ -87,10 +86,7 @@ fn what_is_shown_of_tables_is_what_they_give_whatever_the_sums_say() {
 }
 
 /// The files of a bundle with `bundle.json` changed.
-fn with_record(
-    files: &BTreeMap<String, Vec<u8>>,
-    change: impl FnOnce(&mut Value),
-) -> BTreeMap<String, Vec<u8>> {
+fn with_record(files: &Files, change: impl FnOnce(&mut Value)) -> Files {
     let mut files = files.clone();
     let mut record: Value = serde_json::from_slice(&files["bundle.json"]).unwrap();
     change(&mut record);
@@ -107,7 +103,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
         let steps = record["steps"].as_array().unwrap();
         steps.iter().position(|step| step["step"] == name).unwrap()
     };
-    let verified = |files: BTreeMap<String, Vec<u8>>, why: &str| {
+    let verified = |files: Files, why: &str| {
         forged(files, &project.path("d.zip"));
         let said = project.run(&["verify", "d.zip"]).exits(4);
         assert!(said.stdout.contains(why), "{said}");

@@ -82,13 +82,13 @@ mod tests {
     fn crossings_are_those_of_pairs_of_edges() {
         // Three layers of 5, 9 and 4 nodes, edges by a linear congruence.
         let order = vec![vec![3, 0, 4, 1, 2], (5..14).rev().collect(), vec![15, 14, 17, 16]];
-        let mut behind = vec![Vec::new(); 18];
+        let mut behind: Vec<Vec<usize>> = vec![Vec::new(); 18];
         let mut seed = 7_usize;
-        for node in 0..14 {
+        for (node, targets) in behind.iter_mut().enumerate().take(14) {
             let (first, count) = if node < 5 { (5, 9) } else { (14, 4) };
             for _ in 0..3 {
                 seed = (seed * 1103 + 12_345) % 65_537;
-                behind[node].push(first + seed % count);
+                targets.push(first + seed % count);
             }
         }
         let found = crossings(&order, |node| &behind[node]);

@@ -59,7 +59,8 @@ impl<const N: usize> ExactFunction<N> {
         let mut combinations: Vec<Vec<Coercion>> = vec![Vec::new()];
         for _ in 0..arguments {
             let longer = combinations.iter().flat_map(|first| {
-                [&signed, &unsigned, &double].map(|next| [&first[..], &[next.clone()]].concat())
+                [&signed, &unsigned, &double]
+                    .map(|next| [&first[..], std::slice::from_ref(next)].concat())
             });
             combinations = longer.collect();
         }

@@ -342,7 +342,7 @@ impl BoundCorrelate {
             let of_rows = cast_text(batch.column(0))?;
             let of_rows = of_rows.as_string::<i32>();
             let numbers = batch.columns()[1..].iter().take(names.len());
-            let values = numbers.map(|c| NumberColumn::of(c)).collect::<Result<Vec<_>, _>>()?;
+            let values = numbers.map(NumberColumn::of).collect::<Result<Vec<_>, _>>()?;
             for row in 0..batch.num_rows() {
                 let name = of_rows.value(row);
                 let group = match groups.get_mut(name) {
