@@ -1,9 +1,10 @@
 //! `lock`: pins in galeras.lock what a workflow takes from the world.
 
 use std::collections::HashSet;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::json::LineDelimitedWriter;
@@ -30,6 +31,9 @@ use crate::session::{column, session};
 use crate::small_file::{self, MAX_LOCK_BYTES};
 use crate::store::{Manifest, Store, timestamp};
 use crate::trust::requests;
+
+/// Between two looks whether another process has written the file.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[derive(Args)]
 pub(crate) struct LockArgs {
@@ -111,7 +115,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
         Ok(snapshots) => snapshots,
         Err(exit) => return exit,
     };
-    match write(file, &workflow, Facts { snapshots, files, versions }) {
+    match write(file, &workflow, Facts { snapshots, files, versions }).await {
         Exit::Done if plan.steps.iter().any(|step| step.registration.is_some()) => {
             // What is registered is the workflow with its pins.
             let pinned = load_trusted(&args.workflow, Format::Human, Locking::Pinned, &trust, out);
@@ -237,9 +241,10 @@ struct Facts {
     versions: Vec<LockedVersion>,
 }
 
-fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
+async fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
     let Facts { snapshots, files, versions } = facts;
     let path = lock_path(file);
+    let _only = only_writer(&path).await;
     // One that cannot be read is replaced: writing it anew is what was asked for. But nobody can
     // register anew what was registered then.
     let before = match LockFile::beside(file) {
@@ -278,6 +283,26 @@ fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
             Exit::Done
         }
         Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
+    }
+}
+
+/// Until it is dropped, no other process changes the lock file: what one adds between another's
+/// reading and writing would be lost. The folder is locked, as the file is replaced; on file systems
+/// without locks there is none.
+pub(super) async fn only_writer(lock_file: &Path) -> Option<File> {
+    let folder = lock_file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;
+    let mut said = false;
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Some(folder),
+            Err(TryLockError::Error(_)) => return None,
+            Err(TryLockError::WouldBlock) if !said => {
+                note(&format!("waiting for the process that writes {}", lock_file.display()));
+                said = true;
+            }
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK_AGAIN).await,
+        }
     }
 }
 

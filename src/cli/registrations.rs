@@ -11,6 +11,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::context::{Exit, fail, fail_run, note};
+use super::lock::only_writer;
 use crate::operator::{MAIN, Registration};
 use crate::plan::{LockFile, LockedAnalysis, Plan, lock_path};
 use crate::report::count;
@@ -28,6 +29,7 @@ const SAID: usize = 3;
 /// `amend` also those that have changed.
 pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: bool) -> Exit {
     let path = lock_path(file);
+    let _only = only_writer(&path).await;
     let mut lock = match LockFile::beside(file) {
         Ok(lock) => lock,
         Err(problem) => return fail(&problem, Exit::Invalid),

@@ -1,5 +1,9 @@
 //! `galeras.lock`: everyone who runs the workflow gets the same commits.
 
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::harness::{Outcome, Project, marked};
@@ -43,7 +47,7 @@ fn a_run_uses_the_pinned_commits_although_the_world_has_moved_on() {
     assert_eq!(mined(&project).rows.len(), 1, "{outcome}");
     project.run_ok(&[]).all_hit();
     // Without the file, the new commit counts.
-    std::fs::remove_file(project.path("galeras.lock")).unwrap();
+    fs::remove_file(project.path("galeras.lock")).unwrap();
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
 }
@@ -339,4 +343,26 @@ fn a_workflow_without_a_question_has_nothing_to_pin() {
     project.write("data.csv", "id\na\n");
     project.run(&["lock", "w.yaml"]).exits(0);
     project.run_ok(&["--frozen"]);
+}
+
+#[test]
+fn two_that_lock_at_once_lose_no_pin() {
+    let (project, _) = project();
+    project.write("v.yaml", project.read("w.yaml"));
+    project.run(&["lock", "v.yaml"]).exits(0);
+    let of_the_other = project.read("galeras.lock");
+    fs::remove_file(project.path("galeras.lock")).unwrap();
+    // As the other does between its reading and its writing.
+    let other = File::open(project.root()).unwrap();
+    other.lock().unwrap();
+    let mut command = project.command(&["lock", "w.yaml"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting for the process that writes")));
+    project.write("galeras.lock", &of_the_other);
+    drop(other);
+    let rest: Vec<String> = said.collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+    let workflows = &locked(&project)["snapshots"][0]["workflows"];
+    assert_eq!(workflows, &serde_json::json!(["v.yaml", "w.yaml"]));
 }
