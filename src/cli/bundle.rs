@@ -16,7 +16,7 @@ use crate::operator::Access;
 use crate::plan::{Locking, Plan};
 use crate::report::{bytes, count};
 use crate::runner::stored_results;
-use crate::scratch::WholeFile;
+use crate::scratch::{WholeFile, make_folder};
 use crate::sharing::{BundleRecord, Bundler, LeftOut, Privacy, REPORT};
 use crate::store::{Store, StoreLocation};
 use crate::visible::escape;
@@ -85,7 +85,7 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
         fail(&format!("cannot write {}: {error}", to.display()), Exit::Disk)
     };
     if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(failed)?;
+        make_folder(parent).map_err(failed)?;
     }
     let whole = WholeFile::beside(&to).map_err(failed)?;
     let files = bundler.pack(&folder, &record, whole.file()).map_err(|e| fail_share(&e))?;

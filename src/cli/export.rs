@@ -15,7 +15,7 @@ use super::unpacked::fail_share;
 use super::{Format, WorkflowArgs};
 use crate::plan::{Input, LockFile, OutputFormat};
 use crate::report::{GraphFormat, bytes, count, render_graph};
-use crate::scratch::ScratchFolder;
+use crate::scratch::{ScratchFolder, make_folder};
 use crate::sharing::{Dataset, Licences, Publisher, copy_workflow};
 use crate::visible::{escape, shell_word};
 
@@ -193,7 +193,7 @@ impl Staged {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let made = fs::create_dir_all(parent).and_then(|()| {
+        let made = make_folder(parent).and_then(|()| {
             let folder = ScratchFolder::create_hidden(parent)?;
             let files = folder.path().join("files");
             fs::create_dir_all(files.join("data"))?;
@@ -208,7 +208,7 @@ impl Staged {
     /// Moves what was written to its place, each file and folder at once.
     fn place(self, to: &Path) -> Result<(), Exit> {
         let moved = (|| -> io::Result<()> {
-            fs::create_dir_all(to)?;
+            make_folder(to)?;
             for entry in fs::read_dir(&self.files)? {
                 let entry = entry?;
                 let place = to.join(entry.file_name());

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::folder::ADJUDICATED;
 use super::rating::RatingEvent;
+use crate::scratch::make_folder;
 
 /// The most characters of a rater's name.
 const LONGEST_NAME: usize = 64;
@@ -30,7 +31,7 @@ pub fn is_rater_name(name: &str) -> bool {
 /// If the file cannot be written or synchronised. Then it is as it was, as far as the disk lets it.
 pub fn append(folder: &Path, rater: &str, event: &RatingEvent) -> io::Result<()> {
     let fresh = !folder.exists();
-    fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     let attributes = folder.join(".gitattributes");
     if fresh && !attributes.exists() {
         fs::write(attributes, ATTRIBUTES)?;

@@ -20,7 +20,7 @@ use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::{Reads, StepError};
 use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
-use crate::scratch::WholeFile;
+use crate::scratch::{WholeFile, make_folder};
 use crate::store::{OutputOrigin, OutputRecord, Store, timestamp};
 use crate::workflow::quote;
 
@@ -129,7 +129,7 @@ impl OutputWriter<'_> {
         let failed = |e: io::Error| -> RunError {
             StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
         };
-        fs::create_dir_all(folder).map_err(failed)?;
+        make_folder(folder).map_err(failed)?;
         let whole = WholeFile::create_in(folder).map_err(failed)?;
         let ExportedTable { origin, rows } =
             export_table(self.plan, output, self.store, self.done, whole.file()).await?;

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use super::whole_file::make_folder;
+
 /// Makes a folder that others can neither read nor enter, and the folders above it, which get the
 /// usual rights. One that exists stays as it is: its owner may have opened it to others.
 ///
@@ -15,7 +17,7 @@ use std::path::Path;
 /// If it cannot be made.
 pub fn create_private(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
-        fs::create_dir_all(parent)?;
+        make_folder(parent)?;
     }
     match DirBuilder::new().mode(0o770).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),

@@ -18,6 +18,7 @@ use super::content_store::{HeldLock, Store};
 use super::error::{StoreError, StoreErrorKind};
 use super::lease::{Asker, Lease};
 use crate::digest::Digest;
+use crate::scratch::make_folder;
 
 /// How often a lock is tried while another holds it.
 const POLL: Duration = Duration::from_millis(50);
@@ -191,7 +192,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     match (open(), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(folder)?;
+            make_folder(folder)?;
             open()
         }
         // Damage put a folder there. Nobody can hold a lock on it.

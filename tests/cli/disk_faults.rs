@@ -26,3 +26,8 @@ fn a_failing_disk_never_leads_to_another_result() {
 fn no_paid_answer_is_lost_with_the_name_of_a_new_folder() {
     holds(1, &["--only", "run:crash:350"]);
 }
+
+#[test]
+fn no_output_stays_without_the_store_that_knows_whose_it_is() {
+    holds(1, &["--only", "mine:torn:170"]);
+}

@@ -27,7 +27,7 @@ use super::context::{Exit, Surveyed, fail, note, print_json};
 use super::recall::LookArgs;
 use super::{Format, WorkflowArgs};
 use crate::report::bytes;
-use crate::scratch::WholeFile;
+use crate::scratch::{WholeFile, make_folder};
 use crate::trust::report_request;
 use crate::visible::escape;
 pub(super) use in_bundle::bundled;
@@ -93,9 +93,8 @@ pub(super) async fn write_report(
         Err(message) => return fail(&message, Exit::Failed),
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let written = folder
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| WholeFile::write(path, page.as_bytes()));
+    let written =
+        folder.map_or(Ok(()), make_folder).and_then(|()| WholeFile::write(path, page.as_bytes()));
     match written {
         Ok(()) => {
             let place = path.strip_prefix(".").unwrap_or(path).display().to_string();
