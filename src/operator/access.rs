@@ -86,12 +86,20 @@ impl ServerAddress {
         let own = matches!(scheme.as_deref(), Some("ssh" | "git")) || !text.contains("://");
         // `https:host` is a URL to those who fetch it.
         if own && !matches!(scheme.as_deref(), Some("http" | "https")) {
-            let GitServer { scheme, host, port } = GitServer::of(text)?;
-            return Some(Self { scheme: scheme.into(), host: host.to_lowercase(), port });
+            return Self::of_git(text);
         }
         let url = Url::parse(text).ok()?;
+        // The parser skips control characters: `s\tsh` and `\0ssh` are schemes to it.
+        if matches!(url.scheme(), "ssh" | "git") {
+            return Self::of_git(url.as_str());
+        }
         let host = url.host_str().filter(|host| !host.is_empty())?.to_lowercase();
         Some(Self { scheme: url.scheme().to_string(), host, port: url.port() })
+    }
+
+    fn of_git(text: &str) -> Option<Self> {
+        let GitServer { scheme, host, port } = GitServer::of(text)?;
+        Some(Self { scheme: scheme.into(), host: host.to_lowercase(), port })
     }
 
     /// `http`, `https`, `ssh`, `git`.
@@ -395,6 +403,16 @@ mod tests {
             assert_eq!(server(text).to_string(), "https://evil.example", "{text}");
         }
         assert_eq!(server("ssh://localhost#@evil.example/x").host(), "evil.example");
+    }
+
+    #[test]
+    fn a_control_character_in_a_scheme_does_not_change_the_parser() {
+        for text in ["\0ssh://localhost#@evil.example/x", "s\tsh://localhost#@evil.example/x"] {
+            assert_eq!(
+                ServerAddress::of(text),
+                ServerAddress::of("ssh://localhost%23@evil.example/x")
+            );
+        }
     }
 
     #[test]
