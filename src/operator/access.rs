@@ -99,7 +99,7 @@ impl ServerAddress {
 
     fn of_git(text: &str) -> Option<Self> {
         let GitServer { scheme, host, port } = GitServer::of(text)?;
-        Some(Self { scheme: scheme.into(), host: host.to_lowercase(), port })
+        Some(Self { scheme: scheme.into(), host, port })
     }
 
     /// `http`, `https`, `ssh`, `git`.
@@ -294,7 +294,6 @@ mod tests {
             ("git@example.org:a/b.git", "ssh://example.org", "example.org"),
             ("ssh://git@example.org:22/x", "ssh://example.org", "example.org"),
             ("git://Example.org/x", "git://example.org", "example.org"),
-            ("ssh://git@H\u{401}.Example/x", "ssh://h\u{451}.example", "h\u{451}.example"),
         ] {
             assert_eq!(server(text).to_string(), shown);
             assert_eq!(server(text).authority(), authority);
@@ -403,6 +402,17 @@ mod tests {
             assert_eq!(server(text).to_string(), "https://evil.example", "{text}");
         }
         assert_eq!(server("ssh://localhost#@evil.example/x").host(), "evil.example");
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_host_is_no_git_server() {
+        for host in ["ada%2Fa", "a%00b", "%2d", "H\u{401}.Example", "a%20b", "a%40b", "a\\b"] {
+            for text in [format!("ssh://git@{host}/x"), format!("git://{host}/x")] {
+                assert_eq!(ServerAddress::of(&text), None, "{text}");
+                let base = std::path::Path::new("/no");
+                assert!(galeras_git::RepositoryLocation::parse(&text, base).is_err(), "{text}");
+            }
+        }
     }
 
     #[test]

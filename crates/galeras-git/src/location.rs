@@ -55,9 +55,9 @@ impl GitServer {
         let bare = host.contains(':') && !host.starts_with('[');
         let host = if bare { format!("[{host}]") } else { host };
         let port = port.filter(|port| *port != usual);
-        // A name in code (`%2e`) is one to some programs and another one to others.
-        let plain = !host.is_empty() && !host.contains('%');
-        plain.then(|| Self { scheme, host: host.to_ascii_lowercase(), port })
+        // A name in code (`%2e`) is one to some programs and another one to others. The parser may
+        // have decoded it, to `a/b` or worse; no repository is looked for there.
+        is_host(&host).then(|| Self { scheme, host: host.to_ascii_lowercase(), port })
     }
 }
 
