@@ -1,10 +1,9 @@
 //! `lock`: pins in galeras.lock what a workflow takes from the world.
 
 use std::collections::HashSet;
-use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::json::LineDelimitedWriter;
@@ -15,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::allow::trust;
 use super::consent::{load_trusted, require};
 use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics};
+use super::lock_writer::only_writer;
 use super::registrations::register;
 use super::resources::default_resources;
 use super::signals::watch_signals;
@@ -31,9 +31,6 @@ use crate::session::{column, session};
 use crate::small_file::{self, MAX_LOCK_BYTES};
 use crate::store::{Manifest, Store, timestamp};
 use crate::trust::requests;
-
-/// Between two looks whether another process has written the file.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[derive(Args)]
 pub(crate) struct LockArgs {
@@ -283,26 +280,6 @@ async fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
             Exit::Done
         }
         Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
-    }
-}
-
-/// Until it is dropped, no other process changes the lock file: what one adds between another's
-/// reading and writing would be lost. The folder is locked, as the file is replaced; on file systems
-/// without locks there is none.
-pub(super) async fn only_writer(lock_file: &Path) -> Option<File> {
-    let folder = lock_file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;
-    let mut said = false;
-    loop {
-        match folder.try_lock() {
-            Ok(()) => return Some(folder),
-            Err(TryLockError::Error(_)) => return None,
-            Err(TryLockError::WouldBlock) if !said => {
-                note(&format!("waiting for the process that writes {}", lock_file.display()));
-                said = true;
-            }
-            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK_AGAIN).await,
-        }
     }
 }
 

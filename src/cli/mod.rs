@@ -26,6 +26,7 @@ mod hint;
 mod init;
 mod inspect;
 mod lock;
+mod lock_writer;
 mod logging;
 mod next;
 mod ops;

@@ -11,7 +11,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::context::{Exit, fail, fail_run, note};
-use super::lock::only_writer;
+use super::lock_writer::only_writer;
 use crate::operator::{MAIN, Registration};
 use crate::plan::{LockFile, LockedAnalysis, Plan, lock_path};
 use crate::report::count;

@@ -409,19 +409,12 @@ mod tests {
         for host in ["ada%2Fa", "a%00b", "%2d", "H\u{401}.Example", "a%20b", "a%40b", "a\\b"] {
             for text in [format!("ssh://git@{host}/x"), format!("git://{host}/x")] {
                 assert_eq!(ServerAddress::of(&text), None, "{text}");
-                let base = std::path::Path::new("/no");
-                assert!(galeras_git::RepositoryLocation::parse(&text, base).is_err(), "{text}");
+                assert!(galeras_git::RepositoryLocation::parse(&text, "/".as_ref()).is_err());
             }
         }
-    }
-
-    #[test]
-    fn a_control_character_in_a_scheme_does_not_change_the_parser() {
+        // Nor does a control character in the scheme change the parser.
         for text in ["\0ssh://localhost#@evil.example/x", "s\tsh://localhost#@evil.example/x"] {
-            assert_eq!(
-                ServerAddress::of(text),
-                ServerAddress::of("ssh://localhost%23@evil.example/x")
-            );
+            assert_eq!(server(text).host(), "evil.example");
         }
     }
 
