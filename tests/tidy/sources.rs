@@ -1,13 +1,13 @@
-//! The files that the rules are about, with paths relative to the root of the repository.
+//! The files that the rules apply to, with paths relative to the root of the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The root of the repository: cargo runs the tests of a package in the package's folder. (What
-/// it says while it compiles may name another clone, with which build output is shared.)
+/// The root of the repository: cargo runs the tests of a package in the package's folder. The folder
+/// that is known at compile time may be another clone with which build output is shared.
 pub(crate) const ROOT: &str = "..";
 
-/// Folders with sources of our own.
+/// Folders with our sources.
 const FOLDERS: &[&str] = &["src", "crates", "fuzz", "tests", "benches"];
 
 /// A source file.
@@ -19,14 +19,12 @@ pub(crate) struct SourceFile {
 
 /// All Rust files, in the order of their paths.
 pub(crate) fn rust_files() -> Vec<SourceFile> {
-    let mut files = files_with_suffix("rs");
-    files.push(read("build.rs".into()));
-    files
-}
-
-/// All Python files, in the order of their paths.
-pub(crate) fn python_files() -> Vec<SourceFile> {
-    files_with_suffix("py")
+    let mut paths = Vec::new();
+    for folder in FOLDERS {
+        collect(Path::new(folder), "rs", &mut paths);
+    }
+    paths.sort();
+    paths.into_iter().map(read).collect()
 }
 
 /// Reads a file by its path from the root.
@@ -43,15 +41,6 @@ pub(crate) fn names_in(folder: &str) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
-}
-
-fn files_with_suffix(suffix: &str) -> Vec<SourceFile> {
-    let mut paths = Vec::new();
-    for folder in FOLDERS {
-        collect(Path::new(folder), suffix, &mut paths);
-    }
-    paths.sort();
-    paths.into_iter().map(read).collect()
 }
 
 fn collect(folder: &Path, suffix: &str, paths: &mut Vec<PathBuf>) {
