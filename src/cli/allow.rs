@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use crate::trust::{Allowance, Ground, Trust, TrustMemory};
+use galeras_engine::trust::{Allowance, Ground, Trust, TrustMemory};
 
 /// What the command line allows.
 #[derive(Args, Clone, Debug, Default)]

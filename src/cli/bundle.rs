@@ -12,14 +12,14 @@ use super::remote::bar;
 use super::report::bundled as bundled_report;
 use super::unpacked::{fail_share, folder};
 use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs, allow};
-use crate::operator::Access;
-use crate::plan::{Locking, Plan};
-use crate::report::{bytes, count};
-use crate::runner::stored_results;
-use crate::scratch::{WholeFile, make_folder};
-use crate::sharing::{BundleRecord, Bundler, LeftOut, Privacy, REPORT};
-use crate::store::{Store, StoreLocation};
-use crate::visible::escape;
+use galeras_base::scratch::{WholeFile, make_folder};
+use galeras_base::visible::escape;
+use galeras_display::{bytes, count};
+use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::runner::stored_results;
+use galeras_operator::Access;
+use galeras_store::{Store, StoreLocation};
+use galeras_study::sharing::{BundleRecord, Bundler, LeftOut, Privacy, REPORT};
 
 #[derive(Args)]
 pub(crate) struct BundleArgs {

@@ -11,9 +11,9 @@ use super::aligned::{Side, aligned};
 use super::context::{Exit, fail, fail_cache, open_store, print, print_json};
 use super::sizes::parse_size;
 use super::{Format, StoreArgs};
-use crate::digest::Digest;
-use crate::report::{bytes, count};
-use crate::store::{GcPolicy, Manifest, RunRecord, StoreUsage};
+use galeras_base::digest::Digest;
+use galeras_display::{bytes, count};
+use galeras_store::{GcPolicy, Manifest, RunRecord, StoreUsage};
 
 #[derive(Subcommand)]
 pub(crate) enum CacheVerb {

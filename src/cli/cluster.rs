@@ -10,11 +10,11 @@ use super::context::{Exit, fail, fail_cache, note, open_store};
 use super::resources::{MemoryArgs, all_threads};
 use super::signals::watch_signals;
 use super::store_places::StorePlaces;
-use crate::cluster::{ClusterError, ExecutorOptions, run_executor, run_scheduler};
-use crate::operators::REGISTRY;
-use crate::runner::{Resources, Worker, build_stamp};
-use crate::store::StoreLocation;
-use crate::visible::escape;
+use crate::registry::REGISTRY;
+use galeras_base::visible::escape;
+use galeras_cluster::{ClusterError, ExecutorOptions, run_executor, run_scheduler};
+use galeras_engine::runner::{Resources, Worker, build_stamp};
+use galeras_store::StoreLocation;
 
 /// The port of a scheduler if none is named.
 const PORT: u16 = 50050;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use super::context::{Exit, note, plan_file, print_json, show_diagnostics};
 use super::hint::with_flags;
 use super::{Format, Settings, WorkflowArgs, screen};
-use crate::code::Code;
-use crate::operator::{Access, Consent as _};
-use crate::plan::{Locking, Plan};
-use crate::trust::{AccessRequest, Allowance, Trust, phrase, program_lines};
-use crate::visible::{escape_all, shell_word};
-use crate::workflow::{Diagnostic, Diagnostics, Span};
+use galeras_base::visible::{escape_all, shell_word};
+use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::trust::{AccessRequest, Allowance, Trust, phrase, program_lines};
+use galeras_operator::{Access, Consent as _};
+use galeras_workflow::code::Code;
+use galeras_workflow::{Diagnostic, Diagnostics, Span};
 
 /// Plans the workflow for a verb that does what it says. What has to be asked for before there is
 /// a plan (a server whose file tells a schema) is asked for on the way.

@@ -12,16 +12,16 @@ use super::screen::tell;
 pub(super) use super::screen::{color, fail, note, print, print_json, width};
 use super::store_places::StorePlaces;
 use super::{Format, Settings, WorkflowArgs};
-use crate::event::Reason;
-use crate::operator::Consent;
-use crate::operators::REGISTRY;
-use crate::plan::{
+use crate::registry::REGISTRY;
+use galeras_base::visible::{escape, shell_word};
+use galeras_engine::plan::{
     Input, Locking, Plan, PlanSettings, PlannedSigners, PlannedStep, plan, preflight,
 };
-use crate::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
-use crate::store::{LockGuard, Manifest, Store, StoreError};
-use crate::visible::{escape, shell_word};
-use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
+use galeras_engine::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
+use galeras_operator::Consent;
+use galeras_operator::event::Reason;
+use galeras_store::{LockGuard, Manifest, Store, StoreError};
+use galeras_workflow::{Diagnostics, did_you_mean, render, to_json};
 
 /// The exit of an error of the store or of a step.
 pub(super) fn fail_run(error: &RunError) -> Exit {

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::digest::type_name;
-use crate::operator::{column_description, column_unit};
-use crate::operators::REGISTRY;
-use crate::plan::{Locking, PlanSettings, plan};
-use crate::scratch::ScratchFolder;
+use crate::registry::REGISTRY;
+use galeras_base::scratch::ScratchFolder;
+use galeras_engine::plan::{Locking, PlanSettings, plan};
+use galeras_operator::table_digest::type_name;
+use galeras_operator::{column_description, column_unit};
 
 /// The workflow that ships with the program: `galeras init` writes it, and the contracts of
 /// the tables derive from it.
@@ -46,7 +46,7 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
     };
     let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
     let plan = plan.ok_or_else(|| {
-        diagnostics.iter().map(crate::workflow::plain).collect::<Vec<_>>().join("\n")
+        diagnostics.iter().map(galeras_workflow::plain).collect::<Vec<_>>().join("\n")
     })?;
     let step = plan.step(step).ok_or("the shipped workflow has no such step")?;
     let table = &step.step.ports()[0].table;

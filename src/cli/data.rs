@@ -16,17 +16,17 @@ use super::plot::show_plot;
 use super::recall::LookArgs;
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
 use super::stats::show_stats;
-use crate::operator::plain_message;
-use crate::plan::{Input, Plan, cell_columns};
-use crate::report::{TableStyle, count};
-use crate::runner::{StepManifests, open};
-use crate::session::{
+use galeras_base::visible::escape;
+use galeras_display::{TableStyle, count};
+use galeras_engine::plan::{Input, Plan, cell_columns};
+use galeras_engine::runner::{StepManifests, open};
+use galeras_operator::plain_message;
+use galeras_sql::session::{
     SqlText, check_growth, check_query, column, dropped_group_columns, explain, parse_row_expr,
     session, sorted_by_key,
 };
-use crate::store::Store;
-use crate::visible::escape;
-use crate::workflow::did_you_mean;
+use galeras_store::Store;
+use galeras_workflow::did_you_mean;
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
@@ -140,7 +140,7 @@ fn cells(
     input: &Input,
 ) -> Result<Vec<DataFrame>, Exit> {
     let done = surveyed.done();
-    let one = |table: &crate::plan::TableRef| {
+    let one = |table: &galeras_engine::plan::TableRef| {
         let cell = Input { tables: vec![table.clone()], ..input.clone() };
         open(session, &surveyed.store, &surveyed.plan, &cell, &done)
     };

@@ -12,8 +12,8 @@ use super::past_runs::PastRuns;
 use super::run_pair::{StepPair, Verdict, changed_params, step_pairs};
 use super::runs::outcome;
 use super::{Format, StoreArgs};
-use crate::event::StepSummary;
-use crate::store::RunRecord;
+use galeras_operator::event::StepSummary;
+use galeras_store::RunRecord;
 
 #[derive(Args)]
 pub(crate) struct DiffArgs {

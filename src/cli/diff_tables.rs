@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::context::{Exit, fail, fail_cache};
 use super::run_pair::StepPair;
-use crate::digest::type_name;
-use crate::event::StepSummary;
-use crate::operator::plain_message;
-use crate::report::{TableFormat, TableWriter, compare_tables};
-use crate::session::{column, scan_stored, session};
-use crate::store::{PortArtifact, Scrutiny, Store};
+use galeras_display::{TableFormat, TableWriter, compare_tables};
+use galeras_operator::event::StepSummary;
+use galeras_operator::plain_message;
+use galeras_operator::table_digest::type_name;
+use galeras_sql::session::{column, scan_stored, session};
+use galeras_store::{PortArtifact, Scrutiny, Store};
 
 /// What differs between two versions of a table.
 pub(super) struct PortDiff {
@@ -96,7 +96,7 @@ pub(super) async fn compare_stored(
     let (old, new) =
         (tables.0.rows().await.map_err(failed)?, tables.1.rows().await.map_err(failed)?);
     let rows = compare_tables(old, new, &diff.key, examples).await.map_err(failed)?;
-    let example = |row: &crate::report::ChangedRow| -> std::io::Result<Example> {
+    let example = |row: &galeras_display::ChangedRow| -> std::io::Result<Example> {
         Ok(Example { key: as_json(&row.key)?, old: as_json(&row.old)?, new: as_json(&row.new)? })
     };
     let examples = rows.examples.iter().map(example).collect::<Result<Vec<_>, _>>();

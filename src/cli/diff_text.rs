@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::diff_tables::PortDiff;
 use super::run_pair::{StepPair, Verdict, changed_params};
 use super::runs::outcome;
-use crate::operator::MAIN;
-use crate::report::count;
-use crate::store::RunRecord;
-use crate::visible::escape;
+use galeras_base::visible::escape;
+use galeras_display::count;
+use galeras_operator::MAIN;
+use galeras_store::RunRecord;
 
 /// Steps of one verdict that are named; more are only counted.
 const NAMED: usize = 10;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::context::{Exit, fail};
-use crate::operator::BoundStep;
-use crate::runner::{Embedded, Engine, Placement};
-use crate::store::StoreLocation;
+use galeras_engine::runner::{Embedded, Engine, Placement};
+use galeras_operator::BoundStep;
+use galeras_store::StoreLocation;
 
 /// Who does the work.
 #[derive(Args, Clone, Debug)]
@@ -43,8 +43,8 @@ impl EngineArgs {
 
 #[cfg(feature = "cluster")]
 fn cluster(address: &str) -> Result<Arc<dyn Engine>, Exit> {
-    use crate::cluster::ClusterEngine;
-    use crate::operators::REGISTRY;
+    use crate::registry::REGISTRY;
+    use galeras_cluster::ClusterEngine;
     match ClusterEngine::new(address, &REGISTRY) {
         Ok(engine) => Ok(Arc::new(engine)),
         Err(error) => Err(fail(&error.to_string(), Exit::Invalid)),

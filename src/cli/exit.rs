@@ -1,6 +1,6 @@
 //! How the program ends: the exit codes.
 
-use crate::event::RunStatus;
+use galeras_operator::event::RunStatus;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use super::context::{Exit, Surveyed, fail, note, print, print_json};
 use super::graph::drawn;
 use super::unpacked::fail_share;
 use super::{Format, WorkflowArgs};
-use crate::plan::{Input, LockFile, OutputFormat};
-use crate::report::{GraphFormat, bytes, count, render_graph};
-use crate::scratch::{ScratchFolder, make_folder};
-use crate::sharing::{Dataset, Licences, Publisher, copy_workflow};
-use crate::visible::{escape, shell_word};
+use galeras_base::scratch::{ScratchFolder, make_folder};
+use galeras_base::visible::{escape, shell_word};
+use galeras_display::{GraphFormat, bytes, count, render_graph};
+use galeras_engine::plan::{Input, LockFile, OutputFormat};
+use galeras_study::sharing::{Dataset, Licences, Publisher, copy_workflow};
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {

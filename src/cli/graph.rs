@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 
 use super::context::{Exit, Surveyed, print};
 use super::{Format, WorkflowArgs};
-use crate::event::Reason;
-use crate::operator::MAIN;
-use crate::report::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph, render_graph};
-use crate::runner::Forecast;
+use galeras_display::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph, render_graph};
+use galeras_engine::runner::Forecast;
+use galeras_operator::MAIN;
+use galeras_operator::event::Reason;
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Picture {

@@ -2,7 +2,7 @@
 //! command at hand does, and can be pasted into a shell.
 
 use super::DEFAULT_CACHE;
-use crate::visible::shell_word;
+use galeras_base::visible::shell_word;
 
 /// `galeras VERB FILE`, with settings and store.
 pub(super) fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {

@@ -7,10 +7,10 @@ use clap::Args;
 
 use super::context::{Exit, fail, print};
 use super::contracts::QUICKSTART;
-use crate::scratch::WholeFile;
-use crate::small_file::{self, MAX_TEXT_BYTES};
-use crate::visible::shell_word;
-use crate::workflow::{Source, parse_source};
+use galeras_base::scratch::WholeFile;
+use galeras_base::small_file::{self, MAX_TEXT_BYTES};
+use galeras_base::visible::shell_word;
+use galeras_workflow::{Source, parse_source};
 
 #[derive(Args)]
 pub(crate) struct InitArgs {

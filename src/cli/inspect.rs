@@ -17,13 +17,13 @@ use super::requests::PlannedRequests;
 use super::resources::MemoryArgs;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
-use crate::code::Code;
-use crate::plan::{Locking, Plan};
-use crate::report::{bytes, count};
-use crate::runner::{Forecast, StepState, output_conflicts};
-use crate::trust::{AccessRequest, Allowance, phrase, report_request, requests};
-use crate::visible::{escape, escape_json, shell_word};
-use crate::workflow::Diagnostics;
+use galeras_base::visible::{escape, escape_json, shell_word};
+use galeras_display::{bytes, count};
+use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::runner::{Forecast, StepState, output_conflicts};
+use galeras_engine::trust::{AccessRequest, Allowance, phrase, report_request, requests};
+use galeras_workflow::Diagnostics;
+use galeras_workflow::code::Code;
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
@@ -305,7 +305,7 @@ fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Exit {
             .map(|t| format!("{}.{}", escape(&surveyed.plan.steps[t.step].name), t.port))
             .collect();
         let _ = writeln!(text, "input     {}: {} from {}", input.port, digest, from.join(", "));
-        if let crate::operator::Reads::Columns(names) = step.step.reads(&input.port) {
+        if let galeras_operator::Reads::Columns(names) = step.step.reads(&input.port) {
             let _ = writeln!(text, "          reads {}", escape(&names.join(", ")));
         }
     }

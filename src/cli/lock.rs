@@ -19,18 +19,18 @@ use super::registrations::register;
 use super::resources::default_resources;
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
-use crate::event::{EventSink, RunStatus};
-use crate::operator::{Consent, Fact, MAIN, REJECTS, answer_digest};
-use crate::plan::{
+use galeras_base::scratch::WholeFile;
+use galeras_base::small_file::{self, MAX_LOCK_BYTES};
+use galeras_display::HumanReporter;
+use galeras_engine::plan::{
     LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,
 };
-use crate::report::HumanReporter;
-use crate::runner::{Embedded, RunError, RunOptions, open_port, run as run_plan, survey};
-use crate::scratch::WholeFile;
-use crate::session::{column, session};
-use crate::small_file::{self, MAX_LOCK_BYTES};
-use crate::store::{Manifest, Store, timestamp};
-use crate::trust::requests;
+use galeras_engine::runner::{Embedded, RunError, RunOptions, open_port, run as run_plan, survey};
+use galeras_engine::trust::requests;
+use galeras_operator::event::{EventSink, RunStatus};
+use galeras_operator::{Consent, Fact, MAIN, REJECTS, answer_digest};
+use galeras_sql::session::{column, session};
+use galeras_store::{Manifest, Store, timestamp};
 
 #[derive(Args)]
 pub(crate) struct LockArgs {

@@ -1,10 +1,10 @@
 //! What to look at after a run: the last words of `run`.
 
 use super::hint;
-use crate::event::{RunStatus, StepStatus};
-use crate::operator::MAIN;
-use crate::plan::Plan;
-use crate::runner::RunOutcome;
+use galeras_engine::plan::Plan;
+use galeras_engine::runner::RunOutcome;
+use galeras_operator::MAIN;
+use galeras_operator::event::{RunStatus, StepStatus};
 
 /// The command that shows rows of this run: of the first output, or of the last step if there is
 /// none; after a data test that failed, those that it was about. Nothing if no step has rows.

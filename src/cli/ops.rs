@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::context::{Exit, fail, fail_unknown, print, print_json};
-use crate::operator::{Descriptor, Effect};
-use crate::operators::REGISTRY;
-use crate::workflow::json_schema;
+use crate::registry::REGISTRY;
+use galeras_operator::{Descriptor, Effect};
+use galeras_workflow::json_schema;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OpsFormat {
@@ -240,9 +240,9 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Exit {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::operator::{ARGUMENT_LANGUAGE, Grain};
-    use crate::plan::{PlanSettings, plan};
-    use crate::workflow::Language;
+    use galeras_engine::plan::{PlanSettings, plan};
+    use galeras_operator::{ARGUMENT_LANGUAGE, Grain};
+    use galeras_workflow::Language;
 
     /// The documented grain is that of a type of step; here it is that of the step which the
     /// documented example gives.
@@ -262,8 +262,9 @@ mod tests {
             let settings = PlanSettings { downloads, ..PlanSettings::default() };
             let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
             let plan = plan.unwrap_or_else(|| panic!("{}: {diagnostics:?}", operator.name));
-            let of_operator =
-                |step: &&crate::plan::PlannedStep| step.operator.descriptor().name == operator.name;
+            let of_operator = |step: &&galeras_engine::plan::PlannedStep| {
+                step.operator.descriptor().name == operator.name
+            };
             let grains: Vec<Grain> =
                 plan.steps.iter().filter(of_operator).map(|s| s.step.lowering().grain()).collect();
             // What is documented of `generate` holds for models behind a server. The example has

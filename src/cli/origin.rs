@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::context::{Exit, fail_run, open_store, print, print_json};
 use super::{Format, StoreArgs};
-use crate::runner::{FileOrigin, file_origin};
-use crate::store::{OutputOrigin, OutputRecord};
-use crate::visible::escape;
+use galeras_base::visible::escape;
+use galeras_engine::runner::{FileOrigin, file_origin};
+use galeras_store::{OutputOrigin, OutputRecord};
 
 #[derive(Args)]
 pub(crate) struct OriginArgs {

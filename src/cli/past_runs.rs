@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::context::{Exit, fail};
-use crate::store::{RunRecord, Store, StoreError};
+use galeras_store::{RunRecord, Store, StoreError};
 
 /// The runs of one workflow file.
 pub(super) struct PastRuns {

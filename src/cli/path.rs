@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::context::{Exit, Surveyed, fail, print_json};
 use super::{Format, WorkflowArgs, screen};
-use crate::plan::{TableRef, cell_columns};
-use crate::session::{WholeTableError, whole_file};
+use galeras_engine::plan::{TableRef, cell_columns};
+use galeras_sql::session::{WholeTableError, whole_file};
 
 #[derive(Args)]
 pub(crate) struct PathArgs {

@@ -1,8 +1,8 @@
 //! What plans of real operators say of their steps. Here because the operators are known here, and
 //! `plan` knows none.
 
-use crate::operators::REGISTRY;
-use crate::plan::{PlanSettings, plan};
+use crate::registry::REGISTRY;
+use galeras_engine::plan::{PlanSettings, plan};
 
 const WORKFLOW: &str = "galeras: 1
 steps:

@@ -5,8 +5,8 @@ use datafusion::dataframe::DataFrame;
 use galeras_figures::{Kind, Spec, terminal};
 
 use super::context::{Exit, fail, print, width};
-use crate::operator::TableSchema;
-use crate::session::{FigureColumn, column, figure_data, sorted_by_key};
+use galeras_operator::TableSchema;
+use galeras_sql::session::{FigureColumn, column, figure_data, sorted_by_key};
 
 /// Lines that a picture takes.
 const LINES: usize = 24;

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::screen::note;
 use super::{Settings, WorkflowArgs};
-use crate::store::{RunSettings, Store, StoreError};
-use crate::visible::shell_word;
+use galeras_base::visible::shell_word;
+use galeras_store::{RunSettings, Store, StoreError};
 
 /// A workflow whose results are looked at.
 #[derive(Args, Clone, Debug)]

@@ -13,14 +13,14 @@ use super::resources::default_resources;
 use super::signals::watch_signals;
 use super::unpacked::folder;
 use super::{Format, screen};
-use crate::event::{EventSink, RunEvent};
-use crate::operator::MAIN;
-use crate::plan::Plan;
-use crate::report::count;
-use crate::runner::{Recomputation, RowsAgain, RunError, StepManifests, drawn};
-use crate::store::{Manifest, Store};
-use crate::trust::Trust;
-use crate::visible::escape;
+use galeras_base::visible::escape;
+use galeras_display::count;
+use galeras_engine::plan::Plan;
+use galeras_engine::runner::{Recomputation, RowsAgain, RunError, StepManifests, drawn};
+use galeras_engine::trust::Trust;
+use galeras_operator::MAIN;
+use galeras_operator::event::{EventSink, RunEvent};
+use galeras_store::{Manifest, Store};
 
 /// Rows that are shown of a table that differs.
 const EXAMPLES: usize = 3;

@@ -12,13 +12,13 @@ use arrow::datatypes::DataType;
 
 use super::context::{Exit, fail, fail_run, note};
 use super::lock_writer::only_writer;
-use crate::operator::{MAIN, Registration};
-use crate::plan::{LockFile, LockedAnalysis, Plan, lock_path};
-use crate::report::count;
-use crate::runner::{RunError, StepManifests, open_port, stored_rows_of, survey};
-use crate::scratch::WholeFile;
-use crate::session::{column, session};
-use crate::store::{Store, timestamp};
+use galeras_base::scratch::WholeFile;
+use galeras_display::count;
+use galeras_engine::plan::{LockFile, LockedAnalysis, Plan, lock_path};
+use galeras_engine::runner::{RunError, StepManifests, open_port, stored_rows_of, survey};
+use galeras_operator::{MAIN, Registration};
+use galeras_sql::session::{column, session};
+use galeras_store::{Store, timestamp};
 
 /// The operator whose rows are answers.
 const ANSWERS: &str = "generate";

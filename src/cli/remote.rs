@@ -14,13 +14,13 @@ use super::allow::trust;
 use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
 use super::remote_args::RemoteArgs;
 use super::{Format, WorkflowArgs, hint, screen};
-use crate::operator::{Access, Consent as _};
-use crate::plan::{PlannedRemote, PlannedSigners};
-use crate::report::{bytes as size, count};
-use crate::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
-use crate::small_file;
-use crate::store::{Manifest, SIGNATURE_NAMESPACE, Store};
-use crate::visible::escape;
+use galeras_base::small_file;
+use galeras_base::visible::escape;
+use galeras_display::{bytes as size, count};
+use galeras_engine::plan::{PlannedRemote, PlannedSigners};
+use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
+use galeras_operator::{Access, Consent as _};
+use galeras_store::{Manifest, SIGNATURE_NAMESPACE, Store};
 
 /// The most bytes of a private key.
 const MAX_KEY: u64 = 64 << 10;

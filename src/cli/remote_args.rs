@@ -9,12 +9,12 @@ use galeras_signatures::AllowedSigners;
 use super::exit::Exit;
 use super::screen::{fail, note};
 use super::unpacked::unpacked_store;
-use crate::operator::{Consent, RefusedAccess};
-use crate::plan::{Plan, PlannedSigners};
-use crate::runner::{Remote, SignatureDemand};
-use crate::sharing::OpenedBundle;
-use crate::small_file;
-use crate::visible::escape;
+use galeras_base::small_file;
+use galeras_base::visible::escape;
+use galeras_engine::plan::{Plan, PlannedSigners};
+use galeras_engine::runner::{Remote, SignatureDemand};
+use galeras_operator::{Consent, RefusedAccess};
+use galeras_study::sharing::OpenedBundle;
 
 /// A store elsewhere.
 #[derive(Args, Clone, Debug)]

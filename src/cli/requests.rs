@@ -3,10 +3,10 @@
 use galeras_chat::Usd;
 
 use super::context::{Exit, Surveyed, fail_run};
-use crate::event::{LimitState, StepRequests};
-use crate::report::{count, limit_text, requests_text};
-use crate::runner::{Forecast, StepState, limit_states, step_requests};
-use crate::visible::escape;
+use galeras_base::visible::escape;
+use galeras_display::{count, limit_text, requests_text};
+use galeras_engine::runner::{Forecast, StepState, limit_states, step_requests};
+use galeras_operator::event::{LimitState, StepRequests};
 
 /// What the steps of a plan would ask.
 pub(super) struct PlannedRequests {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use clap::Args;
 
 use super::sizes::parse_size;
-use crate::runner::Resources;
+use galeras_engine::runner::Resources;
 
 /// The memory of a run.
 #[derive(Args, Clone, Copy, Debug)]

@@ -22,9 +22,9 @@ use parquet::errors::ParquetError;
 use super::context::{Exit, fail, print};
 use super::screen;
 use super::stdout::has_failed;
-use crate::operator::plain_message;
-use crate::report::{TableFormat, TableStyle, TableWriter, write_table};
-use crate::scratch::WholeFile;
+use galeras_base::scratch::WholeFile;
+use galeras_display::{TableFormat, TableStyle, TableWriter, write_table};
+use galeras_operator::plain_message;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

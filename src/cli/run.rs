@@ -23,15 +23,15 @@ use super::report::write_report;
 use super::resources::{MemoryArgs, all_threads};
 use super::signals::watch_signals;
 use super::{Format, Settings, WorkflowArgs, logging, screen};
-use crate::event::{EventSink, RunEvent, RunStatus};
-use crate::operator::Access;
-use crate::plan::{Locking, Plan, preflight};
-use crate::report::{HumanReporter, JsonReporter};
-use crate::runner::{
+use galeras_display::{HumanReporter, JsonReporter};
+use galeras_engine::plan::{Locking, Plan, preflight};
+use galeras_engine::runner::{
     OutputOptions, Remote, Resources, RunOptions, output_conflicts, run as run_plan, survey,
 };
-use crate::store::Store;
-use crate::trust::{AccessRequest, Trust, report_request, requests};
+use galeras_engine::trust::{AccessRequest, Trust, report_request, requests};
+use galeras_operator::Access;
+use galeras_operator::event::{EventSink, RunEvent, RunStatus};
+use galeras_store::Store;
 
 #[derive(Args)]
 pub(crate) struct RunArgs {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::digest::Digest;
-use crate::event::{PortSummary, StepStatus, StepSummary};
-use crate::store::RunRecord;
+use galeras_base::digest::Digest;
+use galeras_operator::event::{PortSummary, StepStatus, StepSummary};
+use galeras_store::RunRecord;
 
 /// A step as two runs left it.
 pub(super) struct StepPair<'a> {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::context::{Exit, fail, fail_cache, note, open_store, print, print_json};
 use super::past_runs::PastRuns;
 use super::{Format, StoreArgs};
-use crate::digest::Digest;
-use crate::event::{RunStatus, StepStatus};
-use crate::report::{count, seconds};
-use crate::store::RunRecord;
-use crate::visible::escape;
+use galeras_base::digest::Digest;
+use galeras_base::visible::escape;
+use galeras_display::{count, seconds};
+use galeras_operator::event::{RunStatus, StepStatus};
+use galeras_store::RunRecord;
 
 #[derive(Args)]
 pub(crate) struct RunsArgs {

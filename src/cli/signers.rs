@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::Format;
 use super::context::{Exit, fail_cache, print, print_json};
-use crate::digest::Digest;
-use crate::report::count;
-use crate::runner::SignatureDemand;
-use crate::store::{SIGNATURE_NAMESPACE, SignatureState, Store};
-use crate::visible::escape;
+use galeras_base::digest::Digest;
+use galeras_base::visible::escape;
+use galeras_display::count;
+use galeras_engine::runner::SignatureDemand;
+use galeras_store::{SIGNATURE_NAMESPACE, SignatureState, Store};
 
 /// The signatures of some results.
 pub(super) struct SignedResults {

@@ -11,15 +11,15 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::digest::Digest;
-use crate::event::{EventSink, RunEvent, RunStatus};
-use crate::operator::{Access, Consent, FullConsent, RefusedAccess};
-use crate::operators::REGISTRY;
-use crate::plan::{Plan, PlanSettings, plan};
-use crate::runner::{
+use crate::registry::REGISTRY;
+use galeras_base::digest::Digest;
+use galeras_engine::plan::{Plan, PlanSettings, plan};
+use galeras_engine::runner::{
     Embedded, Engine, EngineError, Resources, RunOptions, RunOutcome, Worker, build_stamp, run,
 };
-use crate::store::Store;
+use galeras_operator::event::{EventSink, RunEvent, RunStatus};
+use galeras_operator::{Access, Consent, FullConsent, RefusedAccess};
+use galeras_store::Store;
 
 const WORKFLOW: &str = r#"galeras: 1
 name: spread
@@ -156,7 +156,7 @@ async fn ran_with(
 
 fn digests(outcome: &RunOutcome) -> Vec<Vec<(String, Digest, u64)>> {
     assert_eq!(outcome.status, RunStatus::Ok, "{:?}", outcome.steps);
-    let ports = |step: &crate::event::StepSummary| {
+    let ports = |step: &galeras_operator::event::StepSummary| {
         step.ports.iter().map(|port| (port.port.clone(), port.digest, port.rows)).collect()
     };
     outcome.steps.iter().map(ports).collect()

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::context::{Exit, fail};
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
-use crate::operator::plain_message;
-use crate::report::{ColumnSummary, TableStyle, TableSummary, count, number};
-use crate::session::session;
-use crate::visible::escape_json;
+use galeras_base::visible::escape_json;
+use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
+use galeras_operator::plain_message;
+use galeras_sql::session::session;
 
 /// Columns that are aligned as numbers.
 const NUMBERS: &[&str] = &["rows", "nulls", "distinct", "min", "q1", "median", "q3", "max", "mean"];

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-use crate::cause::copy_of;
+use galeras_base::cause::copy_of;
 
 /// Why standard output takes nothing any more.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);

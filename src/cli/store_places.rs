@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::scratch::ScratchFolder;
-use crate::store::{STORE_FOLDERS, StoreError, StoreLocation, private_folder};
+use galeras_base::scratch::ScratchFolder;
+use galeras_store::{STORE_FOLDERS, StoreError, StoreLocation, private_folder};
 
 /// The folders of a store.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ mod tests {
         let folder = downloads.parent().unwrap();
         let name = folder.file_name().unwrap().to_str().unwrap();
         assert!(name.starts_with("galeras-scratch-") && folder.join("lock").exists(), "{name}");
-        crate::scratch::sweep();
+        galeras_base::scratch::sweep();
         assert!(folder.exists(), "its process lives");
         remove_scratch();
         assert!(!folder.exists());

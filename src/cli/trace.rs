@@ -12,12 +12,12 @@ use serde_json::{Map, Value, json};
 use super::Format;
 use super::context::{Exit, Surveyed, fail, print, print_json};
 use super::recall::LookArgs;
-use crate::id::ID;
-use crate::operator::{MAIN, REJECTS, plain_message};
-use crate::report::count;
-use crate::runner::open_port;
-use crate::session::{column, session};
-use crate::visible::escape;
+use galeras_base::id::ID;
+use galeras_base::visible::escape;
+use galeras_display::count;
+use galeras_engine::runner::open_port;
+use galeras_operator::{MAIN, REJECTS, plain_message};
+use galeras_sql::session::{column, session};
 
 #[derive(Args)]
 pub(crate) struct TraceArgs {

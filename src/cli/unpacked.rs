@@ -5,10 +5,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::exit::Exit;
 use super::screen::{fail, note};
-use crate::report::count;
-use crate::scratch::ScratchFolder;
-use crate::sharing::{FileProblem, OpenedBundle, ShareError};
-use crate::visible::escape;
+use galeras_base::scratch::ScratchFolder;
+use galeras_base::visible::escape;
+use galeras_display::count;
+use galeras_study::sharing::{FileProblem, OpenedBundle, ShareError};
 
 /// The folders of unpacked bundles.
 static FOLDERS: Mutex<Vec<ScratchFolder>> = Mutex::new(Vec::new());

@@ -19,14 +19,14 @@ use super::remote_args::SignersArgs;
 use super::signers::SignedResults;
 use super::unpacked::{fail_share, folder, unpack};
 use super::{Format, Settings, StoreArgs, allow, hint};
-use crate::digest::Digest;
-use crate::plan::{Locking, Plan};
-use crate::report::{bytes, count};
-use crate::runner::{StoredResult, stored_results};
-use crate::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
-use crate::store::{Manifest, PortArtifact, Store};
-use crate::trust::Trust;
-use crate::visible::escape;
+use galeras_base::digest::Digest;
+use galeras_base::visible::escape;
+use galeras_display::{bytes, count};
+use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::runner::{StoredResult, stored_results};
+use galeras_engine::trust::Trust;
+use galeras_store::{Manifest, PortArtifact, Store};
+use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
 
 #[derive(Args)]
 pub(crate) struct VerifyArgs {

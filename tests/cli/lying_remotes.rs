@@ -26,7 +26,7 @@ fn sealed(manifest: &Value) -> String {
     body.as_object_mut().unwrap().remove("integrity");
     let text = serde_json::to_string_pretty(&body).unwrap();
     let text = text.strip_suffix("\n}").unwrap();
-    let digest = galeras::digest::Digest::of(text.as_bytes());
+    let digest = galeras_base::digest::Digest::of(text.as_bytes());
     format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n")
 }
 

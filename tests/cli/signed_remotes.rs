@@ -137,7 +137,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
             value.as_object_mut().unwrap().remove("integrity");
             let text = serde_json::to_string_pretty(&value).unwrap();
             let text = text.strip_suffix("\n}").unwrap();
-            let digest = galeras::digest::Digest::of(text.as_bytes());
+            let digest = galeras_base::digest::Digest::of(text.as_bytes());
             let forged = format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n");
             fs::write(&files[0], forged).unwrap();
         }),

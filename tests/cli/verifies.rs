@@ -246,6 +246,6 @@ fn forge(project: &Project, other: &Project, step: &str) {
     forged.as_object_mut().unwrap().remove("integrity");
     let text = serde_json::to_string_pretty(&forged).unwrap();
     let text = text.strip_suffix("\n}").unwrap();
-    let digest = galeras::digest::Digest::of(text.as_bytes());
+    let digest = galeras_base::digest::Digest::of(text.as_bytes());
     fs::write(file, format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n")).unwrap();
 }

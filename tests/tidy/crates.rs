@@ -34,7 +34,8 @@ fn crates_of_algorithms_depend_on_neither_arrow_nor_datafusion() {
             .unwrap();
         assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
         let tree = String::from_utf8(tree.stdout).unwrap();
-        let packages: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        let packages: BTreeSet<&str> =
+            tree.lines().filter_map(|line| line.split(' ').next()).collect();
         assert!(packages.contains(name.as_str()), "cargo tree is read wrongly: {tree}");
         for forbidden in ["arrow-array", "datafusion", "parquet", "galeras"] {
             if packages.contains(forbidden) {

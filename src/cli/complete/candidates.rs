@@ -7,12 +7,12 @@ use clap::{Arg, Command, ValueHint};
 
 use super::cursor::{CommandLine, Cursor};
 use crate::cli::contracts;
-use crate::code::Code;
-use crate::operator::{MAIN, NoConsent};
-use crate::operators::REGISTRY;
-use crate::plan::{Plan, PlanSettings, plan};
-use crate::small_file::{self, MAX_TEXT_BYTES};
-use crate::workflow::{Param, ParamType, Source, Workflow, parse_source};
+use crate::registry::REGISTRY;
+use galeras_base::small_file::{self, MAX_TEXT_BYTES};
+use galeras_engine::plan::{Plan, PlanSettings, plan};
+use galeras_operator::{MAIN, NoConsent};
+use galeras_workflow::code::Code;
+use galeras_workflow::{Param, ParamType, Source, Workflow, parse_source};
 
 /// What can stand at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,7 +198,7 @@ fn settings(line: &CommandLine<'_>, typed: &str) -> Vec<Candidate> {
     };
     let values = match param.ty {
         _ if !param.choices.is_empty() => {
-            let text = |choice: &crate::workflow::Node| match choice.as_str() {
+            let text = |choice: &galeras_workflow::Node| match choice.as_str() {
                 Some(text) => text.to_string(),
                 None => choice.to_json().to_string(),
             };

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::candidates::Candidate;
-use crate::visible::is_hidden;
+use galeras_base::visible::is_hidden;
 
 /// A shell whose script asks for candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

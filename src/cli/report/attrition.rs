@@ -4,11 +4,11 @@ use galeras_pages::model::{AttritionBlock, AttritionStage, Labelled, LossReason}
 
 use super::super::context::Surveyed;
 use super::values::{number, rows, text};
-use crate::id::ID;
-use crate::operator::{MAIN, REJECTS, plain_message};
-use crate::plan::{Input, TableRef};
-use crate::runner::open_port;
-use crate::session::session;
+use galeras_base::id::ID;
+use galeras_engine::plan::{Input, TableRef};
+use galeras_engine::runner::open_port;
+use galeras_operator::{MAIN, REJECTS, plain_message};
+use galeras_sql::session::session;
 
 /// Reasons of a step that are listed, and rows that stand for each.
 const REASONS: usize = 12;

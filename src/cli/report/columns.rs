@@ -11,7 +11,7 @@ use galeras_pages::model::{ColumnStatistics, ValueBin, ValueCount};
 use serde_json::Value;
 
 use super::super::stats::one_value;
-use crate::report::{ColumnSummary, Measured, TableSummary};
+use galeras_display::{ColumnSummary, Measured, TableSummary};
 
 /// Bars of a histogram that is as wide as a word.
 const BINS: usize = 20;

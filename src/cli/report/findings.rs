@@ -4,8 +4,8 @@ use galeras_pages::model::{EffectFinding, FindingBlock, FindingStatus};
 
 use super::super::context::Surveyed;
 use super::values::{JsonRow, number, rows, table, text};
-use crate::operator::plain_message;
-use crate::plan::Input;
+use galeras_engine::plan::Input;
+use galeras_operator::plain_message;
 
 /// More findings than anybody reads.
 const MOST: usize = 200;

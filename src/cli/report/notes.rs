@@ -5,9 +5,9 @@ use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
 use super::super::context::Surveyed;
 use super::values::{number, rows, text};
-use crate::operator::plain_message;
-use crate::runner::{open_port, test_outcomes};
-use crate::session::session;
+use galeras_engine::runner::{open_port, test_outcomes};
+use galeras_operator::plain_message;
+use galeras_sql::session::session;
 
 /// Different reasons of one table that are listed.
 const REASONS: usize = 20;
@@ -49,7 +49,7 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
         return Ok(Vec::new());
     }
     let mut notes = Vec::new();
-    let has = |port: &&crate::operator::Port| {
+    let has = |port: &&galeras_operator::Port| {
         ["status", "reason"].iter().all(|name| port.table.field(name).is_some())
     };
     for port in step.step.ports().iter().filter(has) {
@@ -73,7 +73,7 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
                 _ => NoteSeverity::Note,
             };
             let place = match port.name {
-                crate::operator::MAIN => step.name.clone(),
+                galeras_operator::MAIN => step.name.clone(),
                 port => format!("{}.{port}", step.name),
             };
             notes.push(DiagnosticNote {

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::super::context::Surveyed;
 use super::values::{JsonRow, number, order_words, rows, table, text, value};
-use crate::id::ID;
-use crate::operator::plain_message;
-use crate::plan::{Input, cell_columns};
-use crate::session::column;
+use galeras_base::id::ID;
+use galeras_engine::plan::{Input, cell_columns};
+use galeras_operator::plain_message;
+use galeras_sql::session::column;
 
 /// Columns that rows are told apart by on the page.
 const GROUPS: &[&str] = &["treatment", "model", "baseline", "sample", "repo"];

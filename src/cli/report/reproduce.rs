@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::super::context::Surveyed;
 use super::super::hint;
-use crate::operator::MAIN;
-use crate::plan::LockFile;
+use galeras_engine::plan::LockFile;
+use galeras_operator::MAIN;
 
 /// Facts of the lock file that are listed.
 const FACTS: usize = 200;

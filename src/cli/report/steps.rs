@@ -15,11 +15,11 @@ use super::super::context::Surveyed;
 use super::super::graph::drawn;
 use super::columns::ColumnsOfTable;
 use super::values::{data_type, described, file_name, rows, value};
-use crate::digest::Digest;
-use crate::operator::{MAIN, Port, column_description, column_unit, plain_message};
-use crate::report::{PlacedGraph, StepGraph, count, place_graph};
-use crate::runner::{Forecast, open_port, test_outcomes};
-use crate::session::session;
+use galeras_base::digest::Digest;
+use galeras_display::{PlacedGraph, StepGraph, count, place_graph};
+use galeras_engine::runner::{Forecast, open_port, test_outcomes};
+use galeras_operator::{MAIN, Port, column_description, column_unit, plain_message};
+use galeras_sql::session::session;
 
 /// Rows of a table that its panel shows.
 const FIRST_ROWS: usize = 5;
@@ -208,7 +208,7 @@ async fn port_panel(
     };
     let failed = |error: DataFusionError| plain_message(&error);
     if !unknown.is_empty() && artifact.rows.saturating_mul(unknown.len() as u64) <= CELLS {
-        let names: Vec<_> = unknown.iter().map(|name| crate::session::column(name)).collect();
+        let names: Vec<_> = unknown.iter().map(|name| galeras_sql::session::column(name)).collect();
         let df = open()?.select(names).map_err(failed)?;
         let schema = std::sync::Arc::new(df.schema().as_arrow().clone());
         let mut table = ColumnsOfTable::new(&schema);

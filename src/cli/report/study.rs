@@ -15,10 +15,10 @@ use super::points::{PointColumns, points};
 use super::reproduce::reproduce;
 use super::steps::diagram;
 use super::values::{block, file_name, rows, table, text};
-use crate::event::RunStatus;
-use crate::operator::{MAIN, REJECTS, plain_message};
-use crate::plan::{Input, PlannedPart, PlannedSection};
-use crate::workflow::KnownPart;
+use galeras_engine::plan::{Input, PlannedPart, PlannedSection};
+use galeras_operator::event::RunStatus;
+use galeras_operator::{MAIN, REJECTS, plain_message};
+use galeras_workflow::KnownPart;
 
 /// Rows of a table that nobody limits.
 const TABLE_ROWS: usize = 200;
@@ -44,7 +44,7 @@ pub(in crate::cli) async fn study(surveyed: &Surveyed) -> Result<Report, String>
     };
     let params = plan.declared_params().iter().filter_map(|param| {
         let value = plan.params.get(&param.name.value)?.clone();
-        let default = param.default.as_ref().map(crate::workflow::Node::to_json);
+        let default = param.default.as_ref().map(galeras_workflow::Node::to_json);
         Some(ParamValue {
             name: param.name.value.clone(),
             changed: default.as_ref() != Some(&value),
@@ -106,7 +106,7 @@ fn missing(surveyed: &Surveyed) -> Vec<MissingStep> {
         missing.push(MissingStep {
             step: step.family.clone(),
             reason: "not computed as the workflow stands now".to_string(),
-            command: format!("{run} --select {}", crate::visible::shell_word(&step.family)),
+            command: format!("{run} --select {}", galeras_base::visible::shell_word(&step.family)),
         });
     }
     missing

@@ -7,12 +7,12 @@ use galeras_pages::model::{TableBlock, TableColumn};
 use serde_json::{Map, Value};
 
 use super::super::context::Surveyed;
-use crate::digest::type_name;
-use crate::operator::{column_description, column_unit, plain_message};
-use crate::plan::Input;
-use crate::report::{TableFormat, TableWriter};
-use crate::runner::open;
-use crate::session::{column, session, sorted_by_key};
+use galeras_display::{TableFormat, TableWriter};
+use galeras_engine::plan::Input;
+use galeras_engine::runner::open;
+use galeras_operator::table_digest::type_name;
+use galeras_operator::{column_description, column_unit, plain_message};
+use galeras_sql::session::{column, session, sorted_by_key};
 
 /// A row, by column.
 pub(super) type JsonRow = Map<String, Value>;

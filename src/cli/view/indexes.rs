@@ -8,11 +8,11 @@ use arrow::buffer::BooleanBuffer;
 use datafusion::logical_expr::Expr;
 use tokio::sync::Mutex;
 
-use crate::digest::Digest;
-use crate::operator::plain_message;
-use crate::session::{stored_matches, stored_order};
-use crate::store::Store;
-use crate::table_file::TableFile;
+use galeras_base::digest::Digest;
+use galeras_operator::plain_message;
+use galeras_sql::session::{stored_matches, stored_order};
+use galeras_store::Store;
+use galeras_store::table_file::TableFile;
 
 /// The most bytes of orders that are kept: a dozen of a table of five million rows.
 const ORDERS: usize = 256 << 20;

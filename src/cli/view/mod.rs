@@ -35,7 +35,7 @@ use super::context::{
 };
 use super::recall::LookArgs;
 use super::signals::watch_signals;
-use crate::plan::Locking;
+use galeras_engine::plan::Locking;
 
 #[doc(hidden)]
 pub use self::table_filter::condition as table_condition;

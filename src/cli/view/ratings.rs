@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::served::Served;
 use super::study::Snapshot;
-use crate::id::ID;
-use crate::operator::{INPUT, plain_message};
-use crate::plan::{Input, PlannedStep};
-use crate::ratings::{ADJUDICATED, Rating, RatingAnswer, Ratings};
-use crate::session::{column, parse_row_expr, session};
+use galeras_base::id::ID;
+use galeras_engine::plan::{Input, PlannedStep};
+use galeras_operator::{INPUT, plain_message};
+use galeras_ratings::{ADJUDICATED, Rating, RatingAnswer, Ratings};
+use galeras_sql::session::{column, parse_row_expr, session};
 
 /// The operator whose steps ask.
 const REVIEW: &str = "review";

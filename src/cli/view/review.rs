@@ -17,10 +17,10 @@ use super::ratings::{Item, Review, questions, steps};
 use super::row::{by_id, row_parts};
 use super::runs::block;
 use super::served::Served;
-use crate::ratings::{
+use galeras_ratings::{
     ADJUDICATED, QuestionAgreement, RatingAnswer, RatingEvent, append, is_rater_name,
 };
-use crate::store::timestamp;
+use galeras_store::timestamp;
 
 /// How old the plan may be while people rate: what they say does not change it.
 const SETTLED: Duration = Duration::from_secs(3);

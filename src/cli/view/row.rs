@@ -16,10 +16,10 @@ use super::indexes::opened;
 use super::served::Served;
 use super::study::Snapshot;
 use super::table::value;
-use crate::id::ID;
-use crate::operator::{MAIN, plain_message};
-use crate::plan::{Input, TableRef};
-use crate::session::{column, session, stored_rows};
+use galeras_base::id::ID;
+use galeras_engine::plan::{Input, TableRef};
+use galeras_operator::{MAIN, plain_message};
+use galeras_sql::session::{column, session, stored_rows};
 
 #[derive(Deserialize)]
 pub(super) struct RowQuery {

@@ -11,7 +11,7 @@ use super::super::run_pair::{StepPair, Verdict, changed_params, step_pairs};
 use super::super::runs::{outcome, params_text, results_digest};
 use super::answer::{Answered, Refusal, html};
 use super::served::Served;
-use crate::store::RunRecord;
+use galeras_store::RunRecord;
 
 /// Runs that are listed.
 const LISTED: usize = 100;
@@ -72,7 +72,7 @@ pub(super) async fn diff(
     let _reading = served.study.reading().await?;
     let pairs = step_pairs(old, new, &[]);
     let steps = pairs.iter().map(|pair| {
-        let rows = pair.port(crate::operator::MAIN).map(|port| port.map(|port| port.rows));
+        let rows = pair.port(galeras_operator::MAIN).map(|port| port.map(|port| port.rows));
         vec![
             json!(pair.name),
             json!(pair.verdict().name()),

@@ -7,9 +7,9 @@ use super::address::address;
 use super::answer::{Answered, html};
 use super::served::Served;
 use super::study::Snapshot;
-use crate::event::StepStatus;
-use crate::operator::MAIN;
-use crate::runner::Forecast;
+use galeras_engine::runner::Forecast;
+use galeras_operator::MAIN;
+use galeras_operator::event::StepStatus;
 
 pub(super) async fn steps(State(served): State<Served>) -> Answered {
     let snapshot = served.study.snapshot().await?;

@@ -12,11 +12,11 @@ use super::super::context::plan_file;
 use super::super::{Settings, WorkflowArgs};
 use super::super::{allow::trust, hint};
 use super::indexes::Indexes;
-use crate::digest::Digest;
-use crate::plan::{Input, Locking, Plan};
-use crate::runner::{StepState, open, survey};
-use crate::store::{LockGuard, RunRecord, Store};
-use crate::workflow::render;
+use galeras_base::digest::Digest;
+use galeras_engine::plan::{Input, Locking, Plan};
+use galeras_engine::runner::{StepState, open, survey};
+use galeras_store::{LockGuard, RunRecord, Store};
+use galeras_workflow::render;
 
 /// How long what was seen of the store holds.
 const FRESH: Duration = Duration::from_millis(400);

@@ -15,8 +15,8 @@ use super::served::Served;
 use super::table_filter::{OPERATORS, condition};
 use super::table_rows::Rows;
 use crate::cli::report::described;
-use crate::plan::Input;
-use crate::report::count;
+use galeras_display::count;
+use galeras_engine::plan::Input;
 
 /// Characters of a text that a cell gets.
 const CELL: usize = 120;

@@ -4,7 +4,7 @@
 use arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::{Expr, cast, lit};
 
-use crate::session::{column, contains_ascii};
+use galeras_sql::session::{column, contains_ascii};
 
 /// The operators: their names in addresses, and what pages call them.
 pub(super) const OPERATORS: [(&str, &str); 8] = [
@@ -112,7 +112,7 @@ mod tests {
     use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 
     use super::*;
-    use crate::session::session;
+    use galeras_sql::session::session;
 
     async fn rows(name: &str, operator: &str, value: &str) -> Result<usize, String> {
         let columns: [(&str, ArrayRef); 3] = [

@@ -14,11 +14,11 @@ use datafusion::logical_expr::{Expr, lit};
 use super::indexes::opened;
 use super::served::Served;
 use super::study::Snapshot;
-use crate::digest::Digest;
-use crate::operator::{is_virtual, plain_message};
-use crate::plan::Input;
-use crate::session::{column, session, stored_rows};
-use crate::store::Store;
+use galeras_base::digest::Digest;
+use galeras_engine::plan::Input;
+use galeras_operator::{is_virtual, plain_message};
+use galeras_sql::session::{column, session, stored_rows};
+use galeras_store::Store;
 
 /// Rows of a page.
 const PAGE: u64 = 50;

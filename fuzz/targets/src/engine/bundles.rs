@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{Cursor, Write as _};
 
-use galeras::digest::Digest;
-use galeras::sharing::{BUNDLE_RECORD, LISTING, OpenedBundle};
+use galeras_base::digest::Digest;
+use galeras_study::sharing::{BUNDLE_RECORD, LISTING, OpenedBundle};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 

@@ -12,9 +12,9 @@ mod workflows;
 
 use std::path::{Path, PathBuf};
 
-use galeras::operators::REGISTRY;
-use galeras::plan::{Locking, Plan, PlanSettings, plan};
-use galeras::workflow::{Diagnostics, Severity, plain, render, to_json};
+use galeras::registry::REGISTRY;
+use galeras_engine::plan::{Locking, Plan, PlanSettings, plan};
+use galeras_workflow::{Diagnostics, Severity, plain, render, to_json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use galeras::digest::Digest;
-use galeras::store::SpendingLedger;
+use galeras_base::digest::Digest;
+use galeras_store::SpendingLedger;
 
 /// A ledger of what was spent. A line that begins with `+` gets its checksum, twice, as the program
 /// writes it; others stand as they are.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use galeras::session::{parse_row_expr, session};
+use galeras_sql::session::{parse_row_expr, session};
 
 /// An expression over the columns of a table. It is planned and not computed.
 pub(crate) fn row_expression(input: &[u8]) {

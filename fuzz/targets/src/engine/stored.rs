@@ -5,10 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
-use galeras::digest::Digest;
-use galeras::plan::{LockFile, lock_path};
-use galeras::store::{AnswerJournal, OutputOrigin, RunRecord, Scrutiny, Store};
-use galeras::table_file::{FileSource, TableFile};
+use galeras_base::digest::Digest;
+use galeras_engine::plan::{LockFile, lock_path};
+use galeras_store::table_file::{FileSource, TableFile};
+use galeras_store::{AnswerJournal, OutputOrigin, RunRecord, Scrutiny, Store};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use galeras::operator::{FullConsent, LowerContext, Lowering};
-use galeras::scratch::LazyScratch;
-use galeras::session::{guarded, session};
+use galeras_base::scratch::LazyScratch;
+use galeras_operator::{FullConsent, LowerContext, Lowering};
+use galeras_sql::session::{guarded, session};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn parquet(input: &[u8]) {

@@ -4,7 +4,7 @@ use arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray,
     StringBuilder,
 };
-use galeras::functions::template::{RenderError, Row, Templates};
+use galeras_sql::functions::template::{RenderError, Row, Templates};
 
 /// A template; its name for its line in messages is `t`.
 pub(crate) fn templates(input: &[u8]) {

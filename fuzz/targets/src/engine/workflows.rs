@@ -1,6 +1,6 @@
 //! Workflow files: reading them, and saying what is wrong.
 
-use galeras::workflow::parse;
+use galeras_workflow::parse;
 
 /// Reads a workflow file; nothing in it is resolved.
 pub(crate) fn workflow(input: &[u8]) {

@@ -1,0 +1,9 @@
+//! Ids, digests, error chains, scratch files, terminal escaping: what every layer uses. No Arrow.
+
+pub mod cause;
+pub mod digest;
+pub mod id;
+pub mod prose;
+pub mod scratch;
+pub mod small_file;
+pub mod visible;

@@ -1,0 +1,136 @@
+//! The plan that Ballista carries: the numbers of a job's items, each done where its partition is
+//! executed.
+//!
+//! A plan above a table in memory, of which Ballista cuts partitions out as it likes: what an item is
+//! follows from its number, and not from the partition in which it arrives.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch, UInt32Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
+
+use galeras_engine::runner::Worker;
+
+/// Who does items in this process, and the runtime on which: that of plans has no network.
+#[derive(Clone, Debug)]
+pub(super) struct Workshop {
+    pub(super) worker: Arc<Worker>,
+    pub(super) runtime: Handle,
+}
+
+/// Does the items of a job whose numbers its input has, and gives their numbers.
+pub(super) struct WorkExec {
+    pub(super) job: String,
+    pub(super) numbers: Arc<dyn ExecutionPlan>,
+    workshop: Option<Workshop>,
+    properties: Arc<PlanProperties>,
+}
+
+impl WorkExec {
+    pub(super) fn new(
+        job: String,
+        numbers: Arc<dyn ExecutionPlan>,
+        workshop: Option<Workshop>,
+    ) -> Self {
+        let properties = Arc::clone(numbers.properties());
+        Self { job, numbers, workshop, properties }
+    }
+
+    /// The plan of these items of a job, each a partition of its own.
+    pub(super) fn plan(job: &str, items: &[u32]) -> Result<Self> {
+        let schema = schema();
+        let partition = |item: &u32| {
+            let numbers = Arc::new(UInt32Array::from(vec![*item]));
+            Ok(vec![RecordBatch::try_new(Arc::clone(&schema), vec![numbers])?])
+        };
+        let partitions = items.iter().map(partition).collect::<Result<Vec<_>>>()?;
+        let numbers = MemorySourceConfig::try_new_exec(&partitions, Arc::clone(&schema), None)?;
+        Ok(Self::new(job.to_string(), numbers, None))
+    }
+}
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("item", DataType::UInt32, false)]))
+}
+
+impl fmt::Debug for WorkExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkExec").field("job", &self.job).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for WorkExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WorkExec: job={}", self.job)
+    }
+}
+
+impl ExecutionPlan for WorkExec {
+    fn name(&self) -> &'static str {
+        "WorkExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.numbers]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let numbers = children.pop().ok_or_else(|| internal("work without items"))?;
+        Ok(Arc::new(Self::new(self.job.clone(), numbers, self.workshop.clone())))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let workshop = self.workshop.clone().ok_or_else(|| internal("nobody works here"))?;
+        let (job, numbers) = (self.job.clone(), self.numbers.execute(partition, context)?);
+        let done = numbers.then(move |batch| done(workshop.clone(), job.clone(), batch));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.numbers.schema(), done)))
+    }
+}
+
+/// Does the items of a batch, one after the other.
+async fn done(workshop: Workshop, job: String, batch: Result<RecordBatch>) -> Result<RecordBatch> {
+    let batch = batch?;
+    for item in batch.column(0).as_primitive::<UInt32Type>().values().to_vec() {
+        let (worker, job) = (Arc::clone(&workshop.worker), job.clone());
+        let work = workshop.runtime.spawn(async move { worker.perform(&job, item).await });
+        match AbortOnDropHandle::new(work).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(DataFusionError::External(Box::new(error))),
+            Err(error) => return Err(DataFusionError::External(Box::new(error))),
+        }
+    }
+    Ok(batch)
+}
+
+fn internal(message: &str) -> DataFusionError {
+    DataFusionError::Internal(message.to_string())
+}

@@ -1,0 +1,110 @@
+//! Events as JSON lines, for programs.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use galeras_base::visible::escape_json;
+use galeras_operator::event::{EventSink, RunEvent};
+
+/// Writes each event as one JSON object on one line, and flushes it at once.
+///
+/// A reader may go away (a closed pipe): the first failed write is remembered, what comes
+/// after it is dropped, and the run goes on.
+pub struct JsonReporter<W: Write + Send> {
+    state: Mutex<State<W>>,
+}
+
+struct State<W> {
+    out: W,
+    failure: Option<io::Error>,
+}
+
+impl<W: Write + Send> JsonReporter<W> {
+    /// A reporter that writes to `out`.
+    pub fn new(out: W) -> Self {
+        Self { state: Mutex::new(State { out, failure: None }) }
+    }
+
+    /// Takes the error of the first write that failed, if one did.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        let mut state = self.lock();
+        let failure = state.failure.take()?;
+        // The place stays taken, so that nothing follows a line that broke off.
+        state.failure = Some(failure.kind().into());
+        Some(failure)
+    }
+
+    /// The writer.
+    pub fn into_inner(self) -> W {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).out
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<W>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: Write + Send> EventSink for JsonReporter<W> {
+    fn send(&self, event: RunEvent) {
+        let mut state = self.lock();
+        if state.failure.is_none() {
+            state.failure = write_line(&mut state.out, &event).err();
+        }
+    }
+}
+
+fn write_line(out: &mut dyn Write, event: &RunEvent) -> io::Result<()> {
+    let mut line = escape_json(serde_json::to_string(event)?);
+    line.push('\n');
+    out.write_all(line.as_bytes())?;
+    out.flush()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use galeras_operator::event::RunStatus;
+
+    fn warning(message: &str) -> RunEvent {
+        RunEvent::Warning { step: None, message: message.into() }
+    }
+
+    #[test]
+    fn every_event_is_one_line_and_the_last_is_finished() {
+        let reporter = JsonReporter::new(Vec::new());
+        reporter.send(warning("two\nlines"));
+        reporter.send(RunEvent::Finished { status: RunStatus::Ok, steps: vec![], seconds: 0.5 });
+        let text = String::from_utf8(reporter.into_inner()).unwrap();
+        let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(lines[0], json!({"event": "warning", "step": null, "message": "two\nlines"}));
+        assert_eq!(
+            lines[1],
+            json!({"event": "finished", "status": "ok", "steps": [], "seconds": 0.5})
+        );
+    }
+
+    struct Closed(usize);
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            self.0 += 1;
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_remembered_and_not_written_to_again() {
+        let reporter = JsonReporter::new(Closed(0));
+        reporter.send(warning("a"));
+        reporter.send(warning("b"));
+        assert_eq!(reporter.take_failure().unwrap().kind(), io::ErrorKind::BrokenPipe);
+        reporter.send(warning("c"));
+        assert_eq!(reporter.into_inner().0, 1);
+    }
+}

@@ -1,0 +1,464 @@
+//! `correlate`: correlations of outcomes with variables, by group.
+//!
+//! The arithmetic is in `galeras_causal::correlation`.
+
+mod number_column;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{
+    Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit,
+};
+use datafusion::prelude::coalesce;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::number_column::NumberColumn;
+use galeras_base::prose::{confidence_level, count, four_digits, interval, p_equals, thousands};
+use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
+use galeras_operator::columns::{is_number, require_column};
+use galeras_operator::missing_values::MissingValues;
+use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_schema};
+use galeras_operator::worker_threads::{on_thread, pool};
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableStep, args_schema, parse_args,
+};
+use galeras_sql::group_columns::{GroupColumns, check_by};
+use galeras_sql::projection::in_key_order;
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The columns that are correlated with each of `variables`.
+    #[schemars(length(min = 1))]
+    outcomes: Vec<String>,
+    /// The other columns.
+    #[schemars(length(min = 1))]
+    variables: Vec<String>,
+    /// Columns whose combinations are correlated separately.
+    #[serde(default)]
+    by: Vec<String>,
+    /// Which correlation.
+    #[serde(default)]
+    method: MethodName,
+    /// Intervals cover with probability `1 - alpha`.
+    #[serde(default = "alpha")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    alpha: f64,
+    /// What is done about rows without one of the two values: `refuse` the number, or `drop` the
+    /// rows and say how many.
+    #[serde(default)]
+    missing: MissingValues,
+}
+
+fn alpha() -> f64 {
+    0.05
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum MethodName {
+    /// Pearson's r: how linear the relation is.
+    #[default]
+    Pearson,
+    /// Spearman's rank correlation: how monotone it is.
+    Spearman,
+    /// Kendall's tau-b: of pairs of rows, how many more agree than disagree in their order.
+    Kendall,
+}
+
+impl MethodName {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pearson => "pearson",
+            Self::Spearman => "spearman",
+            Self::Kendall => "kendall",
+        }
+    }
+
+    /// What the coefficient is called in a sentence.
+    fn in_a_sentence(self) -> &'static str {
+        match self {
+            Self::Pearson => "Pearson's r",
+            Self::Spearman => "Spearman's rho",
+            Self::Kendall => "Kendall's tau-b",
+        }
+    }
+}
+
+/// The operator.
+pub struct CorrelateOperator;
+
+const DOC: &str = include_str!("doc.md");
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "correlate",
+    version: 2,
+    grain: Grain::of::<BoundCorrelate, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for CorrelateOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            for (list, names) in [("outcomes", &args.outcomes), ("variables", &args.variables)] {
+                for (at, name) in names.iter().enumerate() {
+                    let path = format!("{list}[{at}]");
+                    require_column(cx, &path, name, "a number", is_number, &mut errors);
+                    if names[..at].contains(name) {
+                        let message = format!("column `{name}` is named twice");
+                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
+                    } else if list == "variables" && args.outcomes.contains(name) {
+                        let message = format!("column `{name}` is already an outcome");
+                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
+                    }
+                }
+            }
+            let is_result =
+                |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
+            check_by(cx, &args.by, is_result, &mut errors);
+            if !(args.alpha > 0.0 && args.alpha < 1.0) {
+                let message = "`alpha` must lie between 0 and 1";
+                errors.push(ArgError::new("alpha", Code::OutOfRange, message));
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let input = cx.input();
+            let groups = GroupColumns::new(&args.by, &input);
+            let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
+            let table = groups.in_front_of(&produced);
+            let order = input.key;
+            let resolved_args = serde_json::to_value(&args)
+                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+            Ok(Box::new(BoundCorrelate {
+                args,
+                resolved_args,
+                groups,
+                order,
+                ports: vec![Port::new(MAIN, table)],
+            }) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+/// A correlation; the columns come after those of `by`.
+struct CorrelationRow {
+    outcome: String,
+    variable: String,
+    method: MethodName,
+    correlation: Option<Correlation>,
+    /// Why there is no correlation.
+    refused: Option<String>,
+    n: usize,
+    n_missing: usize,
+    note: String,
+}
+
+impl TableRow for CorrelationRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        TableColumn::text("outcome", "the one column", |row| &row.outcome),
+        TableColumn::text("variable", "the other column", |row| &row.variable),
+        TableColumn::text("method", "pearson, spearman or kendall", |row| row.method.name()),
+        TableColumn::text("status", "ok or refused", |row| match row.refused {
+            None => "ok",
+            Some(_) => "refused",
+        }),
+        TableColumn::optional_text(
+            "reason",
+            "why there is no number; null if there is one",
+            |row| row.refused.as_deref(),
+        ),
+        TableColumn::number("coefficient", "the correlation", |row| {
+            row.correlation.map(|correlation| correlation.coefficient)
+        }),
+        TableColumn::number(
+            "ci_low",
+            "lower end of its confidence interval; null in very small samples",
+            |row| row.correlation?.interval.map(|(low, _)| low),
+        ),
+        TableColumn::number("ci_high", "upper end", |row| {
+            row.correlation?.interval.map(|(_, high)| high)
+        }),
+        TableColumn::number("p_value", "two-sided p-value of no correlation", |row| {
+            row.correlation.map(|correlation| correlation.p_value)
+        }),
+        TableColumn::count("n", "rows that were used", "rows", |row| row.n),
+        TableColumn::count(
+            "n_missing",
+            "rows of the group without one of the two values",
+            "rows",
+            |row| row.n_missing,
+        ),
+        TableColumn::text("note", "the row in words", |row| &row.note),
+    ];
+}
+
+#[derive(Debug)]
+struct BoundCorrelate {
+    args: Args,
+    /// The arguments with their defaults, for the key of the result.
+    resolved_args: Value,
+    /// The columns of `by`.
+    groups: GroupColumns,
+    /// The key of the input: the order of rows.
+    order: Vec<String>,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundCorrelate {
+    fn args(&self) -> Value {
+        self.resolved_args.clone()
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, _: &str) -> Reads {
+        let Args { outcomes, variables, by, .. } = &self.args;
+        let all = self.order.iter().chain(outcomes).chain(variables).chain(by);
+        let mut columns: Vec<String> = all.cloned().collect();
+        columns.sort();
+        columns.dedup();
+        Reads::Columns(columns)
+    }
+
+    fn stays(&self) -> Option<&'static str> {
+        Some("its tables are small, and its sums are taken in one order")
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// A hidden column: which group a row belongs to.
+const GROUP: &str = "__group";
+
+/// The columns of a group, by position in outcomes and then variables.
+type GroupNumbers = Vec<NumberColumn>;
+
+impl TableStep for BoundCorrelate {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let missing = || StepError::new("`correlate` needs an input table");
+            let input = inputs.remove(INPUT).ok_or_else(missing)?;
+            let (by, group) = (self.groups.values()?, self.groups.id()?);
+            let groups = self.read(input.clone(), group.clone()).await?;
+            let (args, jobs) = (self.args.clone(), cx.jobs);
+            let (names, rows) =
+                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&args, &groups)))).await?;
+            let results = record_batch(&rows)?;
+            if self.args.by.is_empty() {
+                return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
+            }
+            // The values of the group columns come from the input again, with their types.
+            let names: StringArray = names.iter().map(Some).collect();
+            let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
+            for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
+                columns.push((column.name(), results.column(at).clone()));
+            }
+            let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
+            let mut kept: Vec<Expr> =
+                by.into_iter().zip(&self.args.by).map(|(value, name)| value.alias(name)).collect();
+            kept.push(group.alias("__of"));
+            let groups = input.select(kept)?.distinct()?;
+            let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
+            let all = self.ports[0].table.names().map(|name| match name {
+                "note" => self.where_it_holds().alias(name),
+                _ => column(name),
+            });
+            Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
+        })
+    }
+}
+
+impl BoundCorrelate {
+    /// The note of a row, which says of which group it is.
+    fn where_it_holds(&self) -> Expr {
+        let join = |left, right| binary_expr(left, DataFusionOperator::StringConcat, right);
+        let mut before = "Where ";
+        let mut text = None;
+        for name in &self.args.by {
+            let value = coalesce(vec![cast(column(name), DataType::Utf8), lit("missing")]);
+            let part = join(lit(format!("{before}`{name}` is ")), value);
+            text = Some(text.map_or(part.clone(), |text| join(text, part)));
+            before = " and ";
+        }
+        let note = column("note");
+        text.map_or(note.clone(), |text| join(join(text, lit(": ")), note))
+    }
+
+    /// The columns of numbers by group, in the order of the input's key.
+    async fn read(
+        &self,
+        input: DataFrame,
+        group: Expr,
+    ) -> Result<BTreeMap<String, GroupNumbers>, StepError> {
+        let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
+        let mut columns = vec![group.alias("group")];
+        for (at, name) in names.iter().enumerate() {
+            // Whole numbers are taken apart here: a cast rounds those beyond 2^53.
+            let whole = input.schema().field_with_unqualified_name(name);
+            let value = match whole.map(|field| field.data_type()) {
+                Ok(DataType::Int64 | DataType::UInt64) => column(name),
+                _ => cast(column(name), DataType::Float64),
+            };
+            columns.push(value.alias(format!("n{at}")));
+        }
+        let mut stream = in_key_order(input, &self.order, columns)?.execute_stream().await?;
+        let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            let of_rows = cast_text(batch.column(0))?;
+            let of_rows = of_rows.as_string::<i32>();
+            let numbers = batch.columns()[1..].iter().take(names.len());
+            let values = numbers.map(NumberColumn::of).collect::<Result<Vec<_>, _>>()?;
+            for row in 0..batch.num_rows() {
+                let name = of_rows.value(row);
+                let group = match groups.get_mut(name) {
+                    Some(group) => group,
+                    None => groups
+                        .entry(name.to_string())
+                        .or_insert_with(|| vec![NumberColumn::default(); values.len()]),
+                };
+                for (column, values) in group.iter_mut().zip(&values) {
+                    column.push(values.get(row));
+                }
+            }
+        }
+        if self.args.by.is_empty() && groups.is_empty() {
+            groups.insert(String::new(), vec![NumberColumn::default(); names.len()]);
+        }
+        Ok(groups)
+    }
+}
+
+fn cast_text(array: &ArrayRef) -> Result<ArrayRef, StepError> {
+    Ok(arrow::compute::cast(array, &DataType::Utf8)?)
+}
+
+/// The group of each row, and the row.
+fn correlate(
+    args: &Args,
+    groups: &BTreeMap<String, GroupNumbers>,
+) -> (Vec<String>, Vec<CorrelationRow>) {
+    let mut pairs: Vec<(&String, &GroupNumbers, usize, usize)> = Vec::new();
+    for (name, group) in groups {
+        for outcome in 0..args.outcomes.len() {
+            for variable in 0..args.variables.len() {
+                pairs.push((name, group, outcome, variable));
+            }
+        }
+    }
+    let one = |(name, group, outcome, variable): &(&String, &GroupNumbers, usize, usize)| {
+        let x = &group[*outcome];
+        let y = &group[args.outcomes.len() + variable];
+        let names = (args.outcomes[*outcome].as_str(), args.variables[*variable].as_str());
+        ((*name).clone(), correlation_row(args, names, x, y))
+    };
+    pairs.par_iter().map(one).collect::<Vec<_>>().into_iter().unzip()
+}
+
+fn correlation_row(
+    args: &Args,
+    (outcome, variable): (&str, &str),
+    x: &NumberColumn,
+    y: &NumberColumn,
+) -> CorrelationRow {
+    let method = match args.method {
+        MethodName::Pearson => CorrelationMethod::Pearson,
+        MethodName::Spearman => CorrelationMethod::Spearman,
+        MethodName::Kendall => CorrelationMethod::Kendall,
+    };
+    let kept: Vec<usize> = (0..x.len()).filter(|row| x.has(*row) && y.has(*row)).collect();
+    let missing = x.len() - kept.len();
+    let by_rank = args.method != MethodName::Pearson;
+    let (x, y) = (x.comparable(&kept, by_rank), y.comparable(&kept, by_rank));
+    let infinite = x.iter().zip(&y).filter(|(x, y)| x.is_infinite() || y.is_infinite()).count();
+    let result = if missing > 0 && args.missing == MissingValues::Refuse {
+        Err(format!(
+            "{} of {} rows lack one of the two values (missing: drop leaves such rows out)",
+            thousands(missing),
+            thousands(missing + x.len())
+        ))
+    } else if infinite > 0 {
+        Err(format!("values are infinite in {}", count(infinite, "row", "rows")))
+    } else {
+        correlation(&x, &y, method, args.alpha).map_err(|refusal| {
+            refusal.describe(|column| match column {
+                ColumnRef::X => Some(outcome),
+                ColumnRef::Y => Some(variable),
+                _ => None,
+            })
+        })
+    };
+    let what = format!("{} of {outcome} and {variable}", args.method.in_a_sentence());
+    let note = match &result {
+        Ok(correlation) => {
+            let covered = match correlation.interval {
+                Some(ends) => {
+                    format!("{} % CI {}, ", confidence_level(args.alpha), interval(ends))
+                }
+                None => String::new(),
+            };
+            let left_out = match missing {
+                0 => String::new(),
+                rows => {
+                    let rows = count(
+                        rows,
+                        "row without one of the two is",
+                        "rows without one of the two are",
+                    );
+                    format!(" {rows} left out.")
+                }
+            };
+            format!(
+                "{what}: {} ({covered}p {}, n = {}).{left_out}",
+                four_digits(correlation.coefficient),
+                p_equals(correlation.p_value),
+                thousands(correlation.n)
+            )
+        }
+        Err(reason) => format!("{what}: refused, because {reason}."),
+    };
+    CorrelationRow {
+        outcome: outcome.into(),
+        variable: variable.into(),
+        method: args.method,
+        n: result.as_ref().map_or(x.len(), |correlation| correlation.n),
+        correlation: result.as_ref().ok().copied(),
+        refused: result.err(),
+        n_missing: missing,
+        note,
+    }
+}

@@ -1,0 +1,11 @@
+//! The operators that estimate: `regress`, `correlate`, `mixed`, `power`.
+
+mod correlate;
+mod mixed;
+mod power;
+mod regress;
+
+pub use correlate::CorrelateOperator;
+pub use mixed::MixedOperator;
+pub use power::PowerOperator;
+pub use regress::RegressOperator;

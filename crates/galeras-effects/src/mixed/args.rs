@@ -1,0 +1,224 @@
+//! The arguments of `mixed`, and what can be wrong with them.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::DataType;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use galeras_operator::columns::{is_number, is_text, require_column};
+use galeras_operator::missing_values::MissingValues;
+use galeras_operator::{ArgError, BindContext};
+use galeras_workflow::code::Code;
+
+/// The name of the intercept in tables, as in R.
+pub(super) const INTERCEPT: &str = "(intercept)";
+/// The name of the residuals in the table of variances.
+pub(super) const RESIDUAL: &str = "(residual)";
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The columns that are modelled, each by a model of its own; numbers or true and false.
+    #[schemars(length(min = 1))]
+    pub(super) outcomes: Vec<String>,
+    /// The columns whose effect is estimated: numbers, true and false, or text, whose values are
+    /// compared with a base.
+    #[serde(default)]
+    pub(super) fixed: Vec<String>,
+    /// The base of text columns in `fixed`: the value that the others are compared with; the first
+    /// in alphabetical order if absent.
+    #[serde(default)]
+    pub(super) base: BTreeMap<String, String>,
+    /// The columns whose groups have an effect of their own: data point, repository, model.
+    #[serde(default)]
+    pub(super) random: Vec<String>,
+    /// Lists of columns whose combinations have an effect of their own.
+    #[serde(default)]
+    pub(super) interactions: Vec<Vec<String>>,
+    /// For columns in `random`, the columns in `fixed` whose slopes differ between its groups.
+    #[serde(default)]
+    pub(super) slopes: BTreeMap<String, Vec<String>>,
+    /// Whether the intercept and the slopes of a group may be correlated.
+    #[serde(default = "yes")]
+    pub(super) correlated: bool,
+    /// Whether variances are estimated by REML, or by maximum likelihood.
+    #[serde(default = "yes")]
+    pub(super) reml: bool,
+    /// Intervals cover with probability `1 - alpha`.
+    #[serde(default = "five_percent")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) alpha: f64,
+    /// What is done about rows without a value: `refuse` the model, or `drop` the rows and say how
+    /// many.
+    #[serde(default)]
+    pub(super) missing: MissingValues,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn five_percent() -> f64 {
+    0.05
+}
+
+impl Args {
+    /// The grouping columns of each random effect: one, or those of an interaction.
+    pub(super) fn groupings(&self) -> Vec<Vec<String>> {
+        let single = self.random.iter().map(|name| vec![name.clone()]);
+        single.chain(self.interactions.iter().cloned()).collect()
+    }
+
+    /// The slopes that differ between the groups of this grouping.
+    pub(super) fn slopes_of(&self, grouping: &[String]) -> &[String] {
+        match grouping {
+            [only] => self.slopes.get(only).map_or(&[], Vec::as_slice),
+            _ => &[],
+        }
+    }
+}
+
+/// What a grouping is called.
+pub(super) fn grouping_name(grouping: &[String]) -> String {
+    grouping.join(" x ")
+}
+
+/// Adds what is wrong with the arguments.
+pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    let plain = |data_type: &DataType| !data_type.is_nested();
+    let number_or_text = |data_type: &DataType| is_number(data_type) || is_text(data_type);
+    for (at, name) in args.outcomes.iter().enumerate() {
+        let path = format!("outcomes[{at}]");
+        require_column(cx, &path, name, "a number", is_number, errors);
+        once(&path, &args.outcomes[..at], name, errors);
+    }
+    for (at, name) in args.fixed.iter().enumerate() {
+        let path = format!("fixed[{at}]");
+        require_column(cx, &path, name, "a number or text", number_or_text, errors);
+        once(&path, &args.fixed[..at], name, errors);
+        if args.outcomes.contains(name) {
+            let message = format!("column `{name}` is already an outcome");
+            errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
+        }
+        if name == INTERCEPT {
+            let message = format!("`{INTERCEPT}` is what the intercept is called");
+            let help = "rename the column in a `sql` step";
+            errors.push(ArgError::new(path, Code::DuplicateColumn, message).help(help));
+        }
+    }
+    if args.random.is_empty() && args.interactions.is_empty() {
+        let message = "a mixed model needs a random effect";
+        let help = "name the columns of data points, repositories or models in `random`; without \
+                    any, `regress` is the operator";
+        errors.push(ArgError::new("random", Code::ConflictingArguments, message).help(help));
+    }
+    for (at, name) in args.random.iter().enumerate() {
+        let path = format!("random[{at}]");
+        require_column(cx, &path, name, "a plain value", plain, errors);
+        once(&path, &args.random[..at], name, errors);
+        grouping_is_no_outcome(args, &path, name, errors);
+    }
+    for (at, grouping) in args.interactions.iter().enumerate() {
+        let path = format!("interactions[{at}]");
+        if grouping.len() < 2 {
+            let message = "an interaction has at least two columns";
+            let help = "one column alone belongs in `random`";
+            errors
+                .push(ArgError::new(path.as_str(), Code::ConflictingArguments, message).help(help));
+        }
+        let same = |other: &Vec<String>| {
+            other.len() == grouping.len() && other.iter().all(|name| grouping.contains(name))
+        };
+        if args.interactions[..at].iter().any(same) {
+            let message = "the interaction is listed twice";
+            errors.push(ArgError::new(path.as_str(), Code::DuplicateColumn, message));
+        }
+        for (inner, name) in grouping.iter().enumerate() {
+            let path = format!("{path}[{inner}]");
+            require_column(cx, &path, name, "a plain value", plain, errors);
+            once(&path, &grouping[..inner], name, errors);
+            grouping_is_no_outcome(args, &path, name, errors);
+        }
+    }
+    // `a x b` may be a column as well as a combination of two.
+    let names: Vec<String> = args.groupings().iter().map(|one| grouping_name(one)).collect();
+    for (at, name) in names.iter().enumerate().skip(args.random.len()) {
+        if names[..at].contains(name) && errors.is_empty() {
+            let message = format!("two groupings are called `{name}`");
+            let path = format!("interactions[{}]", at - args.random.len());
+            errors.push(ArgError::new(path, Code::DuplicateColumn, message));
+        }
+    }
+    bases(args, cx, errors);
+    slopes(args, cx, errors);
+    if !(args.alpha > 0.0 && args.alpha < 1.0) {
+        let message = "`alpha` must lie between 0 and 1";
+        errors.push(ArgError::new("alpha", Code::OutOfRange, message));
+    }
+}
+
+fn once(path: &str, before: &[String], name: &String, errors: &mut Vec<ArgError>) {
+    if before.contains(name) {
+        let message = format!("column `{name}` is named twice");
+        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
+    }
+}
+
+fn grouping_is_no_outcome(args: &Args, path: &str, name: &String, errors: &mut Vec<ArgError>) {
+    if args.outcomes.contains(name) {
+        let message = format!("column `{name}` is already an outcome");
+        errors.push(ArgError::new(path, Code::ConflictingArguments, message));
+    }
+}
+
+/// A base is that of a text column among the fixed ones.
+fn bases(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    let input = cx.input();
+    for name in args.base.keys() {
+        let path = format!("base.{name}");
+        if !args.fixed.contains(name) {
+            let message = format!("`{name}` is not one of `fixed`");
+            errors.push(
+                ArgError::new(path, Code::ConflictingArguments, message)
+                    .help("`base` names values of text columns in `fixed`"),
+            );
+        } else if input.field(name).is_some_and(|field| !is_text(field.data_type())) {
+            let message = format!("column `{name}` is not text, and so it has no base");
+            let help = "to compare its values, make it text in a `sql` step";
+            errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
+        }
+    }
+}
+
+/// Slopes are of numbers that are fixed effects, between groups that are random effects.
+fn slopes(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    let input = cx.input();
+    let mut conflict = |path: String, message: String, help: &str| {
+        errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
+    };
+    for (grouping, names) in &args.slopes {
+        if !args.random.contains(grouping) {
+            let message = format!("`{grouping}` is not one of `random`");
+            conflict(format!("slopes.{grouping}"), message, "add it to `random`");
+        }
+        for (at, name) in names.iter().enumerate() {
+            let path = format!("slopes.{grouping}[{at}]");
+            if names[..at].contains(name) {
+                conflict(path, format!("column `{name}` is named twice"), "remove one of them");
+            } else if !args.fixed.contains(name) {
+                let message = format!("`{name}` is not one of `fixed`");
+                let help = "slopes differ around a mean: add the column to `fixed`";
+                conflict(path, message, help);
+            } else if input.field(name).is_some_and(|field| !is_number(field.data_type())) {
+                let message = format!("column `{name}` is not a number");
+                let help = "make it a column of 0 and 1 in a `sql` step, for one of its values";
+                conflict(path, message, help);
+            }
+        }
+    }
+    if !args.correlated && args.slopes.values().all(Vec::is_empty) {
+        let message = "`correlated` is about slopes, and there are none".to_owned();
+        conflict("correlated".into(), message, "add `slopes`, or remove it");
+    }
+}

@@ -1,0 +1,436 @@
+//! The rows of `power`: standard deviations, and what a study detects with them.
+
+use super::Args;
+use super::pilot::{PilotColumns, PilotFrame};
+use galeras_base::prose::{count, four_digits, name_list, significant, thousands};
+use galeras_causal::{Pilot, StudyDesign, VarianceComponents, pilot};
+use galeras_operator::far_numbers::{LEAST_RANGE, lost_digits, moved};
+use galeras_operator::missing_values::MissingValues;
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// The standard deviations of an outcome and contrast: a row of the port `components`.
+pub(super) struct ComponentsRow {
+    outcome: String,
+    treatment: String,
+    source: &'static str,
+    found: Result<Pilot, String>,
+    rows: usize,
+    missing: usize,
+    note: String,
+}
+
+impl ComponentsRow {
+    fn components(&self) -> Option<&VarianceComponents> {
+        self.found.as_ref().ok().map(|found| &found.components)
+    }
+
+    /// What a pilot says and an assumption does not.
+    fn of_pilot(&self) -> Option<&Pilot> {
+        self.found.as_ref().ok().filter(|_| self.source == "pilot")
+    }
+}
+
+impl TableRow for ComponentsRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        TableColumn::text("outcome", "the outcome", |row| &row.outcome),
+        TableColumn::text("treatment", "the arm; any where they are assumed", |row| &row.treatment),
+        TableColumn::text("source", "pilot or assumed", |row| row.source),
+        TableColumn::number(
+            "sd_unit",
+            "standard deviation of the effect between data points (within clusters); of outcomes \
+             if the study is not paired",
+            |row| row.components().map(|parts| parts.unit),
+        ),
+        TableColumn::number("sd_sample", "between samples of a data point under an arm", |row| {
+            row.components().map(|parts| parts.sample)
+        }),
+        TableColumn::number("sd_cluster", "of the effect between clusters", |row| {
+            row.components().map(|parts| parts.cluster)
+        }),
+        TableColumn::number("pilot_effect", "the effect in the pilot; not assumed", |row| {
+            row.of_pilot().map(|pilot| pilot.effect)
+        }),
+        TableColumn::optional_count(
+            "pilot_units",
+            "data points of the pilot",
+            Some("units"),
+            |row| row.of_pilot().map(|pilot| pilot.units),
+        ),
+        TableColumn::number("pilot_samples", "their samples, on average (harmonic)", |row| {
+            row.of_pilot().map(|pilot| pilot.samples)
+        }),
+        TableColumn::optional_count("pilot_clusters", "their clusters", Some("clusters"), |row| {
+            row.of_pilot().and_then(|pilot| pilot.clusters)
+        }),
+        TableColumn::count("n_rows", "rows of the pilot that are used", "rows", |row| row.rows),
+        TableColumn::count("n_missing", "rows without a value that is needed", "rows", |row| {
+            row.missing
+        }),
+        TableColumn::text("status", "ok or refused", |row| match row.found {
+            Ok(_) => "ok",
+            Err(_) => "refused",
+        }),
+        TableColumn::optional_text("reason", "why there is no number", |row| {
+            row.found.as_ref().err().map(String::as_str)
+        }),
+        TableColumn::text("note", "the row in words", |row| &row.note),
+    ];
+}
+
+/// What a study rests on.
+pub(super) struct Sources {
+    pub(super) rows: Vec<ComponentsRow>,
+    /// How many tests there are.
+    tests: f64,
+}
+
+impl Sources {
+    /// Of standard deviations that are assumed.
+    pub(super) fn assumed(args: &Args) -> Self {
+        let arms = args.arms.unwrap_or(2);
+        let rows: Vec<ComponentsRow> = args
+            .assume
+            .iter()
+            .map(|(outcome, assumed)| ComponentsRow {
+                outcome: outcome.clone(),
+                treatment: "any".to_owned(),
+                source: "assumed",
+                found: Ok(Pilot {
+                    effect: 0.0,
+                    components: VarianceComponents {
+                        unit: assumed.unit,
+                        cluster: assumed.cluster,
+                        sample: assumed.sample,
+                    },
+                    units: 0,
+                    clusters: None,
+                    samples: 0.0,
+                }),
+                rows: 0,
+                missing: 0,
+                note: format!("The standard deviations of {outcome} are assumed."),
+            })
+            .collect();
+        let tests = args.tests.unwrap_or((arms - 1) * rows.len() as u64);
+        Self { rows, tests: tests as f64 }
+    }
+
+    /// Of the rows of a pilot.
+    pub(super) fn of_pilot(args: &Args, columns: &PilotColumns, frame: &PilotFrame) -> Self {
+        let mut treatments: Vec<(usize, &String)> = frame.arms.names.iter().enumerate().collect();
+        let control = treatments.iter().find(|(_, name)| **name == columns.control);
+        let control = control.map(|(code, _)| *code as u32);
+        treatments.retain(|(_, name)| **name != columns.control);
+        treatments.sort_by_key(|(_, name)| *name);
+        let arms = args.arms.unwrap_or(treatments.len() as u64 + 1);
+        let mut rows = Vec::new();
+        for (at, outcome) in columns.outcomes.iter().enumerate() {
+            for (code, treatment) in &treatments {
+                let values = (frame.outcomes[at].as_slice(), frame.whole[at]);
+                let contrast = (*code as u32, control);
+                rows.push(pilot_row(
+                    args,
+                    columns,
+                    frame,
+                    (outcome.as_str(), values),
+                    treatment,
+                    contrast,
+                ));
+            }
+            if treatments.is_empty() {
+                let reason = format!("no row has another `{}` than control", columns.treatment);
+                rows.push(components_row(columns, outcome, "none", Err(reason), 0, 0));
+            }
+        }
+        let tests = (arms.max(2) - 1) * columns.outcomes.len() as u64;
+        Self { rows, tests: args.tests.unwrap_or(tests) as f64 }
+    }
+}
+
+fn components_row(
+    columns: &PilotColumns,
+    outcome: &str,
+    treatment: &str,
+    found: Result<Pilot, String>,
+    rows: usize,
+    missing: usize,
+) -> ComponentsRow {
+    let what = format!("{treatment} against {} on {outcome}", columns.control);
+    let note = match &found {
+        Err(reason) => format!("{what}: refused, because {reason}."),
+        Ok(found) => {
+            let parts = &found.components;
+            let mut note = format!(
+                "{what}: standard deviation between data points {}, between samples {}",
+                four_digits(parts.unit),
+                four_digits(parts.sample)
+            );
+            if found.clusters.is_some() {
+                note.push_str(&format!(", between clusters {}", four_digits(parts.cluster)));
+            }
+            note.push_str(&format!(
+                " ({} of the pilot).",
+                count(found.units, "data point", "data points")
+            ));
+            if found.samples <= 1.0 && columns.unit.is_some() {
+                note.push_str(
+                    " With one sample each, the noise of samples counts as a difference between \
+                     data points: more samples would seem of no use.",
+                );
+            }
+            note
+        }
+    };
+    ComponentsRow {
+        outcome: outcome.to_owned(),
+        treatment: treatment.to_owned(),
+        source: "pilot",
+        found,
+        rows,
+        missing,
+        note,
+    }
+}
+
+fn pilot_row(
+    args: &Args,
+    columns: &PilotColumns,
+    frame: &PilotFrame,
+    (outcome, (values, whole)): (&str, (&[f64], bool)),
+    treatment: &str,
+    (treated_code, control): (u32, Option<u32>),
+) -> ComponentsRow {
+    let (mut treated, mut outcomes) = (Vec::new(), Vec::new());
+    let (mut units, mut clusters) = (Vec::new(), Vec::new());
+    let mut missing = 0;
+    for (row, arm) in frame.arms.rows.iter().enumerate() {
+        if arm.is_some() && *arm != Some(treated_code) && *arm != control {
+            continue;
+        }
+        let label = |labels: &Option<super::pilot::PilotLabels>| match labels {
+            None => Some(0),
+            Some(labels) => labels.rows[row],
+        };
+        let value = values[row];
+        match (arm, label(&frame.units), label(&frame.clusters)) {
+            (Some(arm), Some(unit), Some(cluster)) if !value.is_nan() => {
+                treated.push(*arm == treated_code);
+                outcomes.push(value);
+                units.push(unit);
+                clusters.push(cluster);
+            }
+            _ => missing += 1,
+        }
+    }
+    let found = if control.is_none() {
+        Err(format!(
+            "no row has `{}` as `{}`: it is {}",
+            columns.control,
+            columns.treatment,
+            name_list(&frame.arms.names)
+        ))
+    } else if missing > 0 && args.missing == MissingValues::Refuse {
+        let rows = count(missing, "row is", "rows are");
+        Err(format!("{rows} without a value (missing: drop leaves such rows out)"))
+    } else if let Some(reason) = lost_digits(outcome, whole, outcomes.iter().copied(), LEAST_RANGE)
+    {
+        Err(reason)
+    } else {
+        // Variances and differences know nothing of a constant.
+        let outcomes = moved(outcomes);
+        let units = columns.unit.as_ref().map(|_| units.as_slice());
+        let clusters = columns.cluster.as_ref().map(|_| clusters.as_slice());
+        pilot(&treated, &outcomes, units, clusters).map_err(|refusal| refusal.to_string())
+    };
+    components_row(columns, outcome, treatment, found, treated.len(), missing)
+}
+
+/// What a study detects: a row of the port `out`.
+pub(super) struct PowerRow {
+    outcome: String,
+    treatment: String,
+    units: usize,
+    samples: usize,
+    effect: Option<f64>,
+    power: Option<f64>,
+    units_needed: Option<f64>,
+    detectable: Option<f64>,
+    standard_error: Option<f64>,
+    degrees: Option<f64>,
+    level: f64,
+    equivalence_power: Option<f64>,
+    units_for_equivalence: Option<f64>,
+    reason: Option<String>,
+    note: String,
+}
+
+impl TableRow for PowerRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        TableColumn::text("outcome", "the outcome", |row| &row.outcome),
+        TableColumn::text("treatment", "the arm; any where all are alike", |row| &row.treatment),
+        TableColumn::count("units", "data points of the study", "units", |row| row.units),
+        TableColumn::count("samples", "answers to each under an arm", "rows", |row| row.samples),
+        TableColumn::number(
+            "effect",
+            "the effect that is to be found; without `effects` the smallest that is",
+            |row| row.effect,
+        ),
+        TableColumn::number("power", "the probability of finding it", |row| row.power),
+        TableColumn::number(
+            "units_needed",
+            "the data points with which it is found with the wanted probability",
+            |row| row.units_needed,
+        ),
+        TableColumn::number(
+            "detectable_effect",
+            "the smallest effect that this study finds with the wanted probability",
+            |row| row.detectable,
+        ),
+        TableColumn::number("standard_error", "of the effect", |row| row.standard_error),
+        TableColumn::number("df", "degrees of freedom of its t", |row| row.degrees),
+        TableColumn::number("level", "of one test: alpha over the number of tests", |row| {
+            Some(row.level)
+        }),
+        TableColumn::number(
+            "equivalence_power",
+            "the probability of showing that an effect of 0 lies within the margin",
+            |row| row.equivalence_power,
+        ),
+        TableColumn::number(
+            "units_for_equivalence",
+            "the data points with which that has the wanted probability",
+            |row| row.units_for_equivalence,
+        ),
+        TableColumn::text("status", "ok or refused", |row| match row.reason {
+            None => "ok",
+            Some(_) => "refused",
+        }),
+        TableColumn::optional_text("reason", "why there is no number", |row| row.reason.as_deref()),
+        TableColumn::text("note", "the row in words", |row| &row.note),
+    ];
+}
+
+/// The rows of every combination.
+pub(super) fn power_rows(args: &Args, sources: &Sources) -> Vec<PowerRow> {
+    let mut rows = Vec::new();
+    for source in &sources.rows {
+        for units in &args.units {
+            for samples in &args.samples {
+                let effects: Vec<Option<f64>> = match args.effects.as_slice() {
+                    [] => vec![None],
+                    given => given.iter().copied().map(Some).collect(),
+                };
+                for effect in effects {
+                    let size = (*units as usize, *samples as usize);
+                    rows.push(power_row(args, sources.tests, source, size, effect));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn power_row(
+    args: &Args,
+    tests: f64,
+    source: &ComponentsRow,
+    (units, samples): (usize, usize),
+    effect: Option<f64>,
+) -> PowerRow {
+    let level = args.alpha / tests;
+    let mut row = PowerRow {
+        outcome: source.outcome.clone(),
+        treatment: source.treatment.clone(),
+        units,
+        samples,
+        effect,
+        power: None,
+        units_needed: None,
+        detectable: None,
+        standard_error: None,
+        degrees: None,
+        level,
+        equivalence_power: None,
+        units_for_equivalence: None,
+        reason: None,
+        note: String::new(),
+    };
+    let design = StudyDesign {
+        units: units as f64,
+        samples: samples as f64,
+        paired: args.paired,
+        cluster_size: args.cluster_size.map(|size| size as f64),
+    };
+    let found = source.found.clone().and_then(|found| {
+        let detectable = design.detectable(&found.components, level, args.power);
+        detectable.map(|least| (found.components, least)).map_err(|refusal| refusal.to_string())
+    });
+    let (parts, least) = match found {
+        Ok(found) => found,
+        Err(reason) => {
+            row.note = format!("The power for {} is refused, because {reason}.", row.outcome);
+            row.reason = Some(reason);
+            return row;
+        }
+    };
+    let effect = effect.unwrap_or(least);
+    let power = design.power(&parts, effect, level);
+    row.effect = Some(effect);
+    row.power = Some(power);
+    row.detectable = Some(least);
+    row.units_needed = design.units_needed(&parts, effect, level, args.power).ok();
+    row.standard_error = Some(design.standard_error(&parts));
+    row.degrees = Some(design.degrees());
+    if let Some(margin) = args.margin {
+        row.equivalence_power = Some(design.equivalence_power(&parts, 0.0, margin, level));
+        let needed = design.units_for_equivalence(&parts, 0.0, margin, level, args.power);
+        row.units_for_equivalence = needed.ok();
+    }
+    row.note = note(args, tests, &row);
+    row
+}
+
+fn note(args: &Args, tests: f64, row: &PowerRow) -> String {
+    let percent = |share: f64| significant(100.0 * share, 3);
+    let number = |x: Option<f64>| x.map_or_else(String::new, four_digits);
+    let samples = match row.samples {
+        1 => "once".to_owned(),
+        samples => format!("{} times", thousands(samples)),
+    };
+    let arms = if args.paired { "under each arm" } else { "under one of two arms" };
+    let mut text = format!(
+        "{}, answered {samples} {arms}, find an effect of {} on {} with a probability of {} % (t \
+         test at the level {}, {} over {}).",
+        count(row.units, "data point", "data points"),
+        number(row.effect),
+        row.outcome,
+        row.power.map_or_else(String::new, percent),
+        four_digits(row.level),
+        args.alpha,
+        count(tests as usize, "test", "tests"),
+    );
+    let wanted = percent(args.power);
+    text.push_str(&match row.units_needed {
+        Some(needed) => {
+            format!(" {wanted} % take {} data points.", thousands(needed as usize))
+        }
+        None => format!(" {wanted} % take more than a billion data points."),
+    });
+    if !args.effects.is_empty() {
+        let least = number(row.detectable);
+        text.push_str(&format!(" The smallest effect found with {wanted} % is {least}."));
+    }
+    if let (Some(margin), Some(power)) = (args.margin, row.equivalence_power) {
+        text.push_str(&format!(
+            " That an effect of 0 lies within ±{margin} is shown with a probability of {} %",
+            percent(power)
+        ));
+        text.push_str(&match row.units_for_equivalence {
+            Some(needed) => {
+                format!("; {wanted} % take {} data points.", thousands(needed as usize))
+            }
+            None => ".".to_owned(),
+        });
+    }
+    text
+}

@@ -1,0 +1,359 @@
+//! The arguments of `regress`: names and defaults. What is wrong with them is found in `check`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::dose_args::DoseArgs;
+use super::estimators::{EstimandName, Estimator};
+use super::margins::{EquivalenceArgs, FamilyMember};
+use galeras_causal::{Adjustment, Covariance, Refuter};
+use galeras_operator::missing_values::MissingValues;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The column that says which arm a row belongs to.
+    pub(super) treatment: String,
+    /// The arm that others are compared with: its value in the column, as text.
+    pub(super) control: String,
+    /// The arms that are compared with it, in this order; all others if absent.
+    #[serde(default)]
+    pub(super) treatments: Option<Vec<String>>,
+    /// Whether every arm is compared with `control` only, or with every other one too.
+    #[serde(default)]
+    pub(super) contrasts: Contrasts,
+    /// The columns on which an effect is estimated; numbers or true and false.
+    #[schemars(length(min = 1))]
+    pub(super) outcomes: Vec<String>,
+    /// The column that says which rows belong together: a data point that is answered under
+    /// every treatment. With it the analysis is paired.
+    #[serde(default)]
+    pub(super) unit: Option<String>,
+    /// The column of the clusters within which errors may be correlated; the unit if absent.
+    #[serde(default)]
+    pub(super) cluster: Option<String>,
+    /// Covariates that are adjusted for; text as an indicator for each level but the base.
+    #[serde(default)]
+    pub(super) confounders: Vec<String>,
+    /// The base level of a column of text. If absent, that of most of the rows that are used, of
+    /// several such the first by alphabet.
+    #[serde(default)]
+    pub(super) base: BTreeMap<String, String>,
+    /// Columns whose levels (a repository, a file, an author) each have a constant of their own in
+    /// `ols`: fixed effects, of any number of levels.
+    #[serde(default)]
+    pub(super) absorb: Vec<String>,
+    /// The treatment is a number: the outcome along it by a spline, and trend tests, in the ports
+    /// `dose` and `trend`. Arms are then compared only if `treatments` names them.
+    #[serde(default)]
+    pub(super) dose: Option<DoseArgs>,
+    /// Columns with which the effect may change; text by its levels.
+    #[serde(default)]
+    pub(super) modifiers: Vec<String>,
+    /// Columns that change the treatment and touch the outcome in no other way, for `iv`.
+    #[serde(default)]
+    pub(super) instruments: Vec<String>,
+    /// A causal graph in DOT or dagitty syntax over column names; it decides what is adjusted
+    /// for.
+    #[serde(default)]
+    pub(super) graph: Option<String>,
+    /// The estimators; the first is the primary one. With a unit that is `paired`, whether it is
+    /// named or not. If absent and without a unit: `difference` without confounders (with clusters
+    /// `ols`), else `ols` and `aipw`, or `weighting` for an estimand other than `ate`.
+    #[serde(default)]
+    pub(super) estimators: Vec<Estimator>,
+    /// For whom the effect is averaged, where an estimator can tell them apart: all units (ate),
+    /// the treated (att), the controls (atc), or those in the overlap (ato).
+    #[serde(default)]
+    pub(super) estimand: EstimandName,
+    /// The standard errors of regressions; if absent CR2 with clusters or units, else HC3.
+    /// With HC0 or CR0, `weighting` and `aipw` have the plain sandwich of their estimating equations
+    /// in place of the jackknife.
+    #[serde(default)]
+    pub(super) standard_errors: Option<StandardErrors>,
+    /// Ridge penalty of the propensity model as scikit-learn's `C`; without it maximum
+    /// likelihood.
+    #[serde(default)]
+    pub(super) penalty: Option<f64>,
+    /// The range to which propensity scores are clipped for the weights of `weighting`, of
+    /// `balance` and `overlap`. (`aipw`, whose regressions make up for extreme weights, clips to
+    /// 0.01 and 0.99.)
+    #[serde(default = "clip")]
+    #[schemars(length(min = 2, max = 2))]
+    pub(super) clip: Vec<f64>,
+    /// What is done where the arms overlap too little for an estimate by propensity scores:
+    /// `refuse` it, or `trim` the rows to those with a score between 0.1 and 0.9 (Crump and others
+    /// 2009), for every estimator; the estimand then says so.
+    #[serde(default)]
+    pub(super) overlap: OverlapRule,
+    /// The largest share of scores outside of `clip` with which there is an estimate by propensity
+    /// scores. Only those that make weights large count: high ones for att, low ones for atc, none
+    /// for ato.
+    #[serde(default = "max_clipped")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) max_clipped: f64,
+    /// The number of parts into which the ranks of the scores are cut, rounded to the nearest: as
+    /// in DoWhy, that makes one stratum more, and the two at the ends are half as large. If absent
+    /// n / 20, halved until at least half of the strata hold more than ten rows of each arm. The
+    /// other strata are left out, and the note says how many rows are used.
+    #[serde(default)]
+    #[schemars(range(min = 2))]
+    pub(super) strata: Option<usize>,
+    /// The number of folds for `aipw`, whose models are then fitted on other folds than those they
+    /// are used on.
+    #[serde(default)]
+    #[schemars(range(min = 2))]
+    pub(super) folds: Option<u32>,
+    /// Checks that estimate again on changed data.
+    #[serde(default = "refuters")]
+    pub(super) refuters: Vec<RefuterName>,
+    /// How often each refuter changes the data.
+    #[serde(default = "simulations")]
+    #[schemars(range(min = 1, max = 100000))]
+    pub(super) simulations: usize,
+    /// The share of units that the refuter `subset` keeps.
+    #[serde(default = "subset_fraction")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) subset_fraction: f64,
+    /// The seed of every random choice.
+    pub(super) seed: i64,
+    /// Intervals cover with probability `1 - alpha`.
+    #[serde(default = "alpha")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) alpha: f64,
+    /// How p-values are adjusted for the number of tests in a family.
+    #[serde(default)]
+    pub(super) adjust: AdjustmentName,
+    /// What the tests of a family may differ in; there is a family for every combination of what
+    /// is not listed here (and for every estimator).
+    #[serde(default = "FamilyMember::all")]
+    pub(super) adjust_over: Vec<FamilyMember>,
+    /// Columns whose combinations are analysed separately, each with all estimators, refuters and
+    /// checks.
+    #[serde(default)]
+    pub(super) by: Vec<String>,
+    /// How small an effect still counts as none: the primary estimates are tested against this
+    /// margin.
+    #[serde(default)]
+    pub(super) equivalence: Option<EquivalenceArgs>,
+    /// What is done about rows without a value, and about units without a row under an arm:
+    /// `refuse` the estimate, or `drop` the rows and units for every estimator and say how many.
+    #[serde(default)]
+    pub(super) missing: MissingValues,
+    /// The lowest and the highest value that an outcome can have, by its name: for the worst-case
+    /// bounds where outcomes are absent. One of zeros and ones has this range without being named.
+    #[serde(default)]
+    pub(super) ranges: BTreeMap<String, Vec<f64>>,
+}
+
+fn clip() -> Vec<f64> {
+    vec![0.05, 0.95]
+}
+
+fn max_clipped() -> f64 {
+    0.2
+}
+
+fn refuters() -> Vec<RefuterName> {
+    RefuterName::ALL.to_vec()
+}
+
+fn simulations() -> usize {
+    100
+}
+
+fn subset_fraction() -> f64 {
+    0.9
+}
+
+fn alpha() -> f64 {
+    0.05
+}
+
+/// Which arms are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Contrasts {
+    /// Each with control.
+    #[default]
+    Control,
+    /// Each with each.
+    All,
+}
+
+/// What is done where the arms overlap too little.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OverlapRule {
+    /// No estimate by propensity scores.
+    #[default]
+    Refuse,
+    /// All estimates, of the rows in the overlap.
+    Trim,
+}
+
+/// Standard errors of a linear regression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(super) enum StandardErrors {
+    /// Equal variances.
+    #[serde(rename = "classic")]
+    Classic,
+    /// White's, robust against unequal variances.
+    HC0,
+    /// HC0 with a correction for the degrees of freedom.
+    HC1,
+    /// Unbiased under equal variances.
+    HC2,
+    /// Nearly the jackknife.
+    HC3,
+    /// Robust within clusters.
+    CR0,
+    /// CR0 with Stata's correction.
+    CR1,
+    /// Bias-reduced (Bell and McCaffrey), with Satterthwaite's degrees of freedom.
+    CR2,
+    /// Nearly the jackknife over clusters.
+    CR3,
+}
+
+impl From<StandardErrors> for Covariance {
+    fn from(name: StandardErrors) -> Self {
+        match name {
+            StandardErrors::Classic => Self::Classic,
+            StandardErrors::HC0 => Self::Hc0,
+            StandardErrors::HC1 => Self::Hc1,
+            StandardErrors::HC2 => Self::Hc2,
+            StandardErrors::HC3 => Self::Hc3,
+            StandardErrors::CR0 => Self::Cr0,
+            StandardErrors::CR1 => Self::Cr1,
+            StandardErrors::CR2 => Self::Cr2,
+            StandardErrors::CR3 => Self::Cr3,
+        }
+    }
+}
+
+/// A check on changed data.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RefuterName {
+    /// The treatment is permuted, within the unit if there is one, over whole clusters if each lies
+    /// in one arm: the effect should vanish.
+    Placebo,
+    /// A confounder of noise is added: the effect should stay.
+    RandomCommonCause,
+    /// A share of the units is kept: the effect should stay.
+    Subset,
+    /// Clusters, units or rows are drawn with replacement: the effect should stay.
+    Bootstrap,
+}
+
+impl RefuterName {
+    const ALL: [Self; 4] = [Self::Placebo, Self::RandomCommonCause, Self::Subset, Self::Bootstrap];
+}
+
+impl From<RefuterName> for Refuter {
+    fn from(name: RefuterName) -> Self {
+        match name {
+            RefuterName::Placebo => Self::Placebo,
+            RefuterName::RandomCommonCause => Self::RandomCommonCause,
+            RefuterName::Subset => Self::Subset,
+            RefuterName::Bootstrap => Self::Bootstrap,
+        }
+    }
+}
+
+/// How p-values of several tests are adjusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AdjustmentName {
+    /// Holm's step-down method: family-wise error.
+    #[default]
+    Holm,
+    /// Bonferroni's: family-wise error.
+    Bonferroni,
+    /// Simes and Hochberg's step-up method: family-wise error, independent tests.
+    SimesHochberg,
+    /// Hommel's: family-wise error, independent tests.
+    Hommel,
+    /// Benjamini and Hochberg's: false discovery rate.
+    BenjaminiHochberg,
+    /// Benjamini and Yekutieli's: false discovery rate, any dependence.
+    BenjaminiYekutieli,
+}
+
+impl From<AdjustmentName> for Adjustment {
+    fn from(name: AdjustmentName) -> Self {
+        match name {
+            AdjustmentName::Holm => Self::Holm,
+            AdjustmentName::Bonferroni => Self::Bonferroni,
+            AdjustmentName::SimesHochberg => Self::SimesHochberg,
+            AdjustmentName::Hommel => Self::Hommel,
+            AdjustmentName::BenjaminiHochberg => Self::BenjaminiHochberg,
+            AdjustmentName::BenjaminiYekutieli => Self::BenjaminiYekutieli,
+        }
+    }
+}
+
+impl fmt::Display for AdjustmentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Holm => "Holm",
+            Self::Bonferroni => "Bonferroni",
+            Self::SimesHochberg => "Hochberg",
+            Self::Hommel => "Hommel",
+            Self::BenjaminiHochberg => "Benjamini-Hochberg",
+            Self::BenjaminiYekutieli => "Benjamini-Yekutieli",
+        })
+    }
+}
+
+impl Args {
+    /// The estimators, with the default filled in; the primary one is the first.
+    pub(super) fn estimators(&self) -> Vec<Estimator> {
+        let mut chosen = match (self.estimators.as_slice(), &self.unit) {
+            ([], Some(_)) => vec![Estimator::Paired],
+            ([], None) if self.estimand != EstimandName::Ate => vec![Estimator::Weighting],
+            ([], None) if !self.absorb.is_empty() => vec![Estimator::Ols],
+            ([], None) if self.confounders.is_empty() && self.graph.is_none() => {
+                // Welch's interval knows no clusters, that of a regression on the arm does.
+                vec![if self.cluster.is_some() { Estimator::Ols } else { Estimator::Difference }]
+            }
+            ([], None) => vec![Estimator::Ols, Estimator::Aipw],
+            (given, _) => given.to_vec(),
+        };
+        // With a unit the design is paired, and so is its primary analysis.
+        if self.unit.is_some() {
+            chosen.retain(|one| *one != Estimator::Paired);
+            chosen.insert(0, Estimator::Paired);
+        }
+        chosen
+    }
+
+    /// The standard errors of regressions, with the default filled in.
+    pub(super) fn covariance(&self) -> Covariance {
+        match self.standard_errors {
+            Some(given) => given.into(),
+            None if self.unit.is_some() || self.cluster.is_some() => Covariance::Cr2,
+            None => Covariance::Hc3,
+        }
+    }
+
+    /// Every column that is read as numbers or as codes of its levels, each once.
+    pub(super) fn numbers(&self, adjusted: &[String]) -> Vec<String> {
+        let given =
+            [&self.outcomes, &self.confounders, &self.modifiers, &self.instruments, &self.absorb];
+        let mut names: Vec<String> = Vec::new();
+        let dose = self.dose.as_ref().map(|_| &self.treatment);
+        for name in given.into_iter().flatten().chain(adjusted).chain(dose) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+}

@@ -1,0 +1,159 @@
+//! Balance of covariates: the rows of the port `balance`.
+
+use super::args::Args;
+use super::comparison::{Contrast, RowSet};
+use super::data_faults::lost_in_rounding;
+use super::estimate::FittedPropensity;
+use super::frame::{AnalysisFrame, gather};
+use super::levels::covariate_columns;
+use super::shared_columns::{self as columns, RowStatus};
+use galeras_base::prose::four_digits;
+use galeras_causal::{Balance, Estimand, Refusal, balance};
+use galeras_operator::missing_values::MissingValues;
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// Above this, arms are called different in a covariate (Stuart 2010).
+const BALANCED: f64 = 0.1;
+
+/// A covariate in both arms of a contrast. (There are several rows of a contrast and covariate
+/// where outcomes are compared in other rows, or adjusted for other covariates.)
+pub(super) struct BalanceRow {
+    outcomes: String,
+    contrast: Contrast,
+    covariate: String,
+    balance: Option<Balance>,
+    n_treated: usize,
+    n_control: usize,
+    status: RowStatus,
+    note: String,
+}
+
+impl BalanceRow {
+    fn number(&self, value: fn(&Balance) -> f64) -> Option<f64> {
+        self.balance.as_ref().map(value)
+    }
+}
+
+impl TableRow for BalanceRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcomes(|row| &row.outcomes),
+        columns::treatment(|row| &row.contrast.treatment),
+        columns::control(|row| &row.contrast.control),
+        TableColumn::text("covariate", "the confounder or modifier", |row| &row.covariate),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::number("mean_treatment", "mean under the treatment", |row| {
+            row.number(|balance| balance.mean_treated)
+        }),
+        TableColumn::number("mean_control", "mean under control", |row| {
+            row.number(|balance| balance.mean_control)
+        }),
+        TableColumn::number("smd", "standardised mean difference", |row| {
+            row.balance.and_then(|balance| balance.smd_before)
+        }),
+        TableColumn::number("smd_weighted", "the same after the weights of the estimand", |row| {
+            row.balance.and_then(|balance| balance.smd_after)
+        }),
+        TableColumn::number(
+            "variance_ratio",
+            "variance under the treatment by that under control",
+            |row| row.balance.and_then(|balance| balance.variance_ratio),
+        ),
+        TableColumn::number("variance_ratio_weighted", "the same after weights", |row| {
+            row.balance.and_then(|balance| balance.variance_ratio_after)
+        }),
+        TableColumn::number("ks", "Kolmogorov-Smirnov distance of the two distributions", |row| {
+            row.number(|balance| balance.ks)
+        }),
+        TableColumn::number("ks_weighted", "the same after weights", |row| {
+            row.balance.and_then(|balance| balance.ks_after)
+        }),
+        TableColumn::count("n_treatment", "rows under the treatment", "rows", |row| row.n_treated),
+        TableColumn::count("n_control", "rows under control", "rows", |row| row.n_control),
+        columns::note(|row| &row.note),
+    ];
+}
+
+/// The weights of the estimand.
+pub(super) fn weights(args: &Args, score: &[f64], treated: &[bool]) -> Vec<f64> {
+    let estimand = Estimand::from(args.estimand);
+    let weight = |(score, treated): (&f64, &bool)| {
+        estimand.weight(score.clamp(args.clip[0], args.clip[1]), *treated)
+    };
+    score.iter().zip(treated).map(weight).collect()
+}
+
+/// The rows of the port `balance`: every confounder and modifier.
+pub(super) fn balance_rows(
+    args: &Args,
+    frame: &AnalysisFrame,
+    set: &RowSet,
+    score: Option<&FittedPropensity>,
+) -> Vec<BalanceRow> {
+    let weights = match score {
+        Some(Ok(score)) => Some(weights(args, &score.scores, &set.treated)),
+        _ => None,
+    };
+    let mut names: Vec<String> = set.adjusted.clone();
+    names.extend(args.modifiers.iter().filter(|name| !set.adjusted.contains(name)).cloned());
+    // A column of text that cannot be expanded has no balance to speak of.
+    let columns = names.iter().filter_map(|name| {
+        covariate_columns(args, frame, std::slice::from_ref(name), &set.rows).ok()
+    });
+    columns
+        .flat_map(|columns| columns.names.into_iter().zip(columns.values))
+        .map(|(name, mut column)| {
+            let name = &name;
+            let mut treated = set.treated.clone();
+            let mut weights = weights.clone();
+            if args.missing == MissingValues::Drop && column.iter().any(|value| value.is_nan()) {
+                let kept: Vec<u32> = (0..column.len() as u32)
+                    .filter(|row| !column[*row as usize].is_nan())
+                    .collect();
+                (column, treated) = (gather(&column, &kept), gather(&treated, &kept));
+                weights = weights.map(|weights| gather(&weights, &kept));
+            }
+            let n_treated = treated.iter().filter(|treated| **treated).count();
+            let result = match frame.integers.contains(name) {
+                true => lost_in_rounding(frame, name, set.rows.iter().copied(), 0.0),
+                false => None,
+            };
+            let result = match result {
+                Some(reason) => Err(Refusal::Other(reason)),
+                None => balance(&column, &treated, weights.as_deref()),
+            };
+            let note = match &result {
+                Ok(balance) => balance_note(name, balance.smd_before, balance.smd_after),
+                Err(reason) => format!("The balance of `{name}` is not known: {reason}."),
+            };
+            BalanceRow {
+                outcomes: set.outcomes(),
+                contrast: set.contrast.clone(),
+                covariate: name.clone(),
+                status: RowStatus::of(&result),
+                balance: result.ok(),
+                n_treated,
+                n_control: treated.len() - n_treated,
+                note,
+            }
+        })
+        .collect()
+}
+
+fn balance_note(name: &str, before: Option<f64>, after: Option<f64>) -> String {
+    let word = |smd: f64| if smd.abs() > BALANCED { "not balanced" } else { "balanced" };
+    match (before, after) {
+        (None, _) => format!("`{name}` has one value in each arm, and not the same one."),
+        (Some(0.0), _) => format!("`{name}` is balanced: its mean is the same in both arms."),
+        (Some(smd), None) => {
+            format!("`{name}` is {} (SMD {}).", word(smd), four_digits(smd))
+        }
+        (Some(smd), Some(weighted)) => format!(
+            "`{name}` is {} (SMD {}); weighted, it is {} (SMD {}).",
+            word(smd),
+            four_digits(smd),
+            word(weighted),
+            four_digits(weighted)
+        ),
+    }
+}

@@ -1,0 +1,461 @@
+//! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
+//! anything is estimated.
+
+use super::adjustment::AdjustmentPlan;
+use super::args::{Args, Contrasts};
+use super::data_faults::{lost_in_rounding, short_list, split_units};
+use super::frame::{AnalysisFrame, LabelCodes, gather};
+use super::levels::{CovariateColumns, covariate_columns, level_codes};
+use super::usable_rows::UsableRows;
+use galeras_base::prose::{count, thousands};
+use galeras_causal::dense;
+use galeras_operator::far_numbers::{LEAST_RANGE, moved, near_zero};
+use galeras_operator::missing_values::MissingValues;
+
+/// Fewer units than these give no estimate.
+pub(super) const FEWEST_UNITS: usize = 10;
+
+/// More arms than these are compared only if they are named: a column with more values is one of
+/// numbers, or of names.
+const MOST_ARMS: usize = 100;
+
+/// Whether there are too many arms to compare them all.
+fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
+    args.treatments.is_none() && frame.arms.names().len() > MOST_ARMS
+}
+
+/// Two arms that are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contrast {
+    pub(super) treatment: String,
+    pub(super) control: String,
+}
+
+/// The contrasts, in the order in which they are reported: each arm with control, then with the arms
+/// before it.
+pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
+    let mut arms: Vec<String> = match &args.treatments {
+        Some(given) => given.clone(),
+        // Doses are many: they are compared by their curve.
+        None if args.dose.is_some() => return Vec::new(),
+        None => {
+            let mut others = frame.arms.names().to_vec();
+            others.retain(|name| *name != args.control);
+            others.sort();
+            if too_many_arms(args, frame) {
+                others.clear();
+            }
+            others
+        }
+    };
+    if arms.is_empty() {
+        // Nothing to compare: one row says so.
+        arms.push(args.control.clone());
+    }
+    let contrast = |treatment: &String, control: &String| Contrast {
+        treatment: treatment.clone(),
+        control: control.clone(),
+    };
+    let mut all: Vec<Contrast> = arms.iter().map(|arm| contrast(arm, &args.control)).collect();
+    if args.contrasts == Contrasts::All {
+        for (at, arm) in arms.iter().enumerate() {
+            all.extend(arms[..at].iter().map(|before| contrast(arm, before)));
+        }
+    }
+    all
+}
+
+/// An outcome on the rows of a [`RowSet`].
+pub(super) struct Comparison {
+    pub(super) outcome: String,
+    pub(super) values: Vec<f64>,
+    /// The values near zero, if they are far from it.
+    moved: Option<Vec<f64>>,
+    /// Rows without a value that an estimator with covariates needs.
+    pub(super) missing: usize,
+    /// Rows without one that every estimator needs, or that were left out for all.
+    pub(super) missing_always: usize,
+    /// Rows that are absent: one for each unit without any under one of the arms.
+    pub(super) absent: usize,
+    /// Units that were left out because they lack an arm.
+    pub(super) left_out: usize,
+    /// Why nothing is estimated.
+    pub(super) refused: Option<String>,
+}
+
+impl Comparison {
+    /// Values whose differences are those of `values`, and survive sums.
+    pub(super) fn near_zero(&self) -> &[f64] {
+        self.moved.as_deref().unwrap_or(&self.values)
+    }
+}
+
+/// The rows of a contrast that are complete, for the outcomes that have the same ones and are
+/// adjusted for the same covariates.
+pub(super) struct RowSet {
+    pub(super) contrast: Contrast,
+    /// Positions in the frame.
+    pub(super) rows: Vec<u32>,
+    pub(super) treated: Vec<bool>,
+    pub(super) units: Option<Vec<u32>>,
+    /// Clusters as given; a unit is a cluster where there are none.
+    pub(super) clusters: Option<Vec<u32>>,
+    /// The columns that are adjusted for, as named in the arguments or the graph.
+    pub(super) adjusted: Vec<String>,
+    /// The same as a reader is told of them.
+    pub(super) described: Vec<String>,
+    /// The name of each covariate: text has one for each level but the base.
+    pub(super) names: Vec<String>,
+    pub(super) covariates: Vec<Vec<f64>>,
+    /// The levels of each absorbed column.
+    pub(super) absorbed: Vec<Vec<u32>>,
+    pub(super) instrument_names: Vec<String>,
+    pub(super) instruments: Vec<Vec<f64>>,
+    /// Why no estimator may use the covariates: what is wrong with their values.
+    pub(super) covariates_refused: Option<String>,
+    /// Why adjusting for them does not give the effect, by the graph.
+    pub(super) backdoor_refused: Option<String>,
+    /// Why the arms may not be compared without an adjustment.
+    pub(super) unadjusted_refused: Option<String>,
+    /// Modifiers that the treatment changes, by the graph.
+    pub(super) affected: Vec<String>,
+    /// What was left out because the arms do not overlap there.
+    pub(super) trimmed: Option<TrimmedRows>,
+    pub(super) comparisons: Vec<Comparison>,
+}
+
+/// How many rows were trimmed to those in the overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TrimmedRows {
+    /// All rows there were.
+    pub(super) of: usize,
+    /// Rows of the treatment that were left out.
+    pub(super) treated: usize,
+    /// Rows of control that were left out.
+    pub(super) control: usize,
+}
+
+impl RowSet {
+    /// What errors may be correlated within.
+    pub(super) fn correlated(&self) -> Option<&[u32]> {
+        self.clusters.as_deref().or(self.units.as_deref())
+    }
+
+    /// Why there is no estimate that is adjusted for the covariates.
+    pub(super) fn adjusting_refused(&self) -> Option<&String> {
+        self.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
+    }
+
+    /// The outcomes that are compared in these rows, with commas.
+    pub(super) fn outcomes(&self) -> String {
+        let names: Vec<&str> =
+            self.comparisons.iter().map(|comparison| comparison.outcome.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// The same with only these rows, given by their positions here in ascending order.
+    pub(super) fn restricted(self, args: &Args, frame: &AnalysisFrame, kept: &[u32]) -> Self {
+        let columns =
+            |all: &[Vec<f64>]| all.iter().map(|column| gather(column, kept)).collect::<Vec<_>>();
+        let codes = |codes: &Option<Vec<u32>>| {
+            codes.as_ref().map(|codes| dense(kept.iter().map(|row| codes[*row as usize])))
+        };
+        let rows = UsableRows { kept: gather(&self.rows, kept), ..UsableRows::default() };
+        let comparisons = self.comparisons.into_iter().map(|comparison| Comparison {
+            values: gather(&comparison.values, kept),
+            moved: comparison.moved.as_ref().map(|values| gather(values, kept)),
+            refused: comparison
+                .refused
+                .or_else(|| why_refused(args, frame, &self.contrast, &comparison.outcome, &rows)),
+            ..comparison
+        });
+        Self {
+            comparisons: comparisons.collect(),
+            treated: gather(&self.treated, kept),
+            units: codes(&self.units),
+            clusters: codes(&self.clusters),
+            covariates: columns(&self.covariates),
+            instruments: columns(&self.instruments),
+            rows: rows.kept,
+            ..self
+        }
+    }
+
+    /// Rows under the treatment.
+    pub(super) fn n_treated(&self) -> usize {
+        self.treated.iter().filter(|treated| **treated).count()
+    }
+}
+
+/// The rows of a contrast, by outcomes that share them.
+pub(super) fn row_sets(
+    args: &Args,
+    frame: &AnalysisFrame,
+    plans: &[AdjustmentPlan],
+    contrast: &Contrast,
+) -> Vec<RowSet> {
+    let mut sets: Vec<RowSet> = Vec::new();
+    let arms = (frame.arms.code(&contrast.treatment), frame.arms.code(&contrast.control));
+    let in_arm = |row: &u32| {
+        let arm = Some(frame.arms.rows()[*row as usize]);
+        arm == arms.0 || arm == arms.1
+    };
+    let candidates: Vec<u32> = (0..frame.len() as u32).filter(in_arm).collect();
+    for (outcome, plan) in args.outcomes.iter().zip(plans) {
+        let rows = UsableRows::of(args, frame, plan, outcome, &candidates, arms.0);
+        let values = gather(&frame.numbers[outcome], &rows.kept);
+        let comparison = Comparison {
+            moved: near_zero(&values),
+            values,
+            refused: why_refused(args, frame, contrast, outcome, &rows),
+            missing: rows.missing,
+            // Rows whose arm or unit is not known are counted as missing; they may be these.
+            absent: rows.absent.count().saturating_sub(rows.unknown),
+            left_out: rows.left_out,
+            missing_always: match args.missing {
+                MissingValues::Refuse => rows.missing_always,
+                MissingValues::Drop => rows.missing,
+            },
+            outcome: outcome.clone(),
+        };
+        let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
+        let same = |set: &&mut RowSet| {
+            set.rows == rows.kept
+                && set.adjusted == plan.adjusted
+                && set.instrument_names == plan.instruments
+                && set.covariates_refused == covariates_refused
+                && set.backdoor_refused == plan.backdoor_refused
+                && set.unadjusted_refused == plan.unadjusted_refused
+        };
+        match sets.iter_mut().find(same) {
+            Some(set) => set.comparisons.push(comparison),
+            None => {
+                let mut set = row_set(args, frame, plan, contrast, rows, covariates_refused);
+                set.comparisons.push(comparison);
+                sets.push(set);
+            }
+        }
+    }
+    sets
+}
+
+fn row_set(
+    args: &Args,
+    frame: &AnalysisFrame,
+    plan: &AdjustmentPlan,
+    contrast: &Contrast,
+    rows: UsableRows,
+    covariates_refused: Option<String>,
+) -> RowSet {
+    let treatment = frame.arms.code(&contrast.treatment);
+    let is_treated = |row: &u32| Some(frame.arms.rows()[*row as usize]) == treatment;
+    let codes = |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]));
+    // Values that are not used, because they are incomplete, are not copied.
+    let columns = |names: &[String]| match covariates_refused {
+        None => names.iter().map(|name| moved(gather(&frame.numbers[name], &rows.kept))).collect(),
+        Some(_) => Vec::new(),
+    };
+    let adjusted = match covariates_refused {
+        None => covariate_columns(args, frame, &plan.adjusted, &rows.kept).unwrap_or_default(),
+        Some(_) => CovariateColumns {
+            names: plan.adjusted.clone(),
+            described: plan.adjusted.clone(),
+            values: Vec::new(),
+        },
+    };
+    RowSet {
+        contrast: contrast.clone(),
+        treated: rows.kept.iter().map(is_treated).collect(),
+        units: frame.units.as_ref().map(codes),
+        clusters: frame.clusters.as_ref().map(codes),
+        adjusted: plan.adjusted.clone(),
+        described: adjusted.described,
+        names: adjusted.names,
+        covariates: adjusted.values.into_iter().map(moved).collect(),
+        absorbed: args.absorb.iter().map(|name| level_codes(frame, name, &rows.kept)).collect(),
+        instruments: columns(&plan.instruments),
+        instrument_names: plan.instruments.clone(),
+        unadjusted_refused: plan.unadjusted_refused.clone(),
+        affected: plan.affected.clone(),
+        backdoor_refused: plan.backdoor_refused.clone(),
+        covariates_refused,
+        trimmed: None,
+        comparisons: Vec::new(),
+        rows: rows.kept,
+    }
+}
+
+/// Why nothing is estimated from these rows.
+fn why_refused(
+    args: &Args,
+    frame: &AnalysisFrame,
+    contrast: &Contrast,
+    outcome: &str,
+    rows: &UsableRows,
+) -> Option<String> {
+    for arm in [&contrast.control, &contrast.treatment] {
+        if frame.arms.code(arm).is_none() {
+            let known = frame.arms.names();
+            return Some(match known {
+                [] => format!("there is no row with a value of `{}`", args.treatment),
+                _ => {
+                    format!(
+                        "no row has `{arm}` as `{}`: it is {}",
+                        args.treatment,
+                        short_list(known)
+                    )
+                }
+            });
+        }
+    }
+    if too_many_arms(args, frame) {
+        return Some(format!(
+            "`{}` has {} values, and at most {MOST_ARMS} are compared as arms: name some under \
+             `treatments`, or cut the column into a few",
+            args.treatment,
+            thousands(frame.arms.names().len())
+        ));
+    }
+    if contrast.treatment == contrast.control {
+        let message = "has one level only, so that there is nothing to compare";
+        return Some(format!("`{}` {message}", args.treatment));
+    }
+    if args.missing == MissingValues::Refuse && rows.missing_always > 0 {
+        return Some(format!(
+            "{} without a value of `{outcome}`{} (missing: drop leaves such rows out)",
+            count(rows.missing_always, "row is", "rows are"),
+            or_group_columns(args),
+        ));
+    }
+    if args.missing == MissingValues::Refuse
+        && let Some(reason) = rows.absent.reason(&contrast.treatment, &contrast.control)
+    {
+        return Some(reason);
+    }
+    let values = &frame.numbers[outcome];
+    let infinite = rows.kept.iter().filter(|row| values[**row as usize].is_infinite()).count();
+    if infinite > 0 {
+        return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
+    }
+    let lost = lost_in_rounding(frame, outcome, rows.kept.iter().copied(), LEAST_RANGE);
+    if let Some(reason) = lost.or_else(|| split_units(frame, &rows.kept)) {
+        return Some(reason);
+    }
+    let mut arms = [0usize; 2];
+    let treatment = frame.arms.code(&contrast.treatment);
+    for row in &rows.kept {
+        arms[usize::from(Some(frame.arms.rows()[*row as usize]) == treatment)] += 1;
+    }
+    for (n, arm) in arms.into_iter().zip([&contrast.control, &contrast.treatment]) {
+        if n < 2 {
+            let rows = count(n, "row", "rows");
+            return Some(format!("too few rows: {rows} of `{arm}`, at least 2 are needed"));
+        }
+    }
+    let (units, what) = match &frame.units {
+        Some(units) => {
+            let codes = dense(rows.kept.iter().map(|row| units.rows()[*row as usize]));
+            (codes.iter().max().map_or(0, |last| *last as usize + 1), "units")
+        }
+        None => (rows.kept.len(), "rows"),
+    };
+    if units < FEWEST_UNITS {
+        return Some(format!("too few {what}: {units}, at least {FEWEST_UNITS} are needed"));
+    }
+    if let Some(clusters) = &frame.clusters {
+        let cluster = |row: &u32| clusters.rows()[*row as usize];
+        if rows.kept.iter().all(|row| cluster(row) == cluster(&rows.kept[0])) {
+            return Some("too few clusters: 1, at least 2 are needed".into());
+        }
+        for arm in [&contrast.control, &contrast.treatment] {
+            let code = frame.arms.code(arm);
+            let of_arm =
+                rows.kept.iter().filter(|row| Some(frame.arms.rows()[**row as usize]) == code);
+            let mut clusters = of_arm.map(cluster);
+            let first = clusters.next();
+            if clusters.all(|cluster| Some(cluster) == first) {
+                return Some(format!(
+                    "all rows of `{arm}` lie in one cluster, so that its effect cannot be told \
+                     from that of the treatment"
+                ));
+            }
+        }
+    }
+    let first = values[rows.kept[0] as usize];
+    if rows.kept.iter().all(|row| values[*row as usize] == first) {
+        return Some(format!("`{outcome}` is constant: it is {first} in all rows"));
+    }
+    None
+}
+
+/// The group columns of an analysis, as the end of a list.
+fn or_group_columns(args: &Args) -> String {
+    let names = [&args.unit, &args.cluster];
+    let mut names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+    names.push(&args.treatment);
+    names.iter().map(|name| format!(" or `{name}`")).collect()
+}
+
+/// Why no estimator may use the covariates and instruments in these rows.
+pub(super) fn why_covariates_refused(
+    args: &Args,
+    frame: &AnalysisFrame,
+    plan: &AdjustmentPlan,
+    rows: &UsableRows,
+) -> Option<String> {
+    let missing: Vec<String> = rows
+        .missing_covariates
+        .iter()
+        .filter(|(_, missing)| *missing > 0)
+        .map(|(name, missing)| format!("{missing} of `{name}`"))
+        .collect();
+    if args.missing == MissingValues::Refuse && !missing.is_empty() {
+        return Some(format!(
+            "values are missing: {} (missing: drop leaves such rows out)",
+            missing.join(", ")
+        ));
+    }
+    for name in plan.adjusted.iter().chain(&plan.instruments).chain(&plan.mediators) {
+        let column = &frame.numbers[name];
+        let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
+        if infinite > 0 {
+            return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
+        }
+        let kept = rows.kept.iter().copied();
+        let lost = lost_in_rounding(frame, name, kept, LEAST_RANGE);
+        if lost.is_some() {
+            return lost;
+        }
+    }
+    if let Err(reason) = covariate_columns(args, frame, &plan.adjusted, &rows.kept) {
+        return Some(reason);
+    }
+    let units = frame.units.as_ref()?;
+    let units = gather(units.rows(), &rows.kept);
+    plan.adjusted.iter().find_map(|name| {
+        let differing = differing_units(&units, &gather(&frame.numbers[name], &rows.kept));
+        (differing > 0).then(|| {
+            format!(
+                "`{name}` is a bad control: it differs between the rows of {}, so that the \
+                 treatment may have changed it",
+                count(differing, "unit", "units")
+            )
+        })
+    })
+}
+
+/// How many units have rows in which the column differs. Both are of the same rows.
+pub(super) fn differing_units(units: &[u32], column: &[f64]) -> usize {
+    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
+    // The first value of a unit, and whether another one was seen.
+    let mut first: Vec<Option<(f64, bool)>> = vec![None; size];
+    for (unit, value) in units.iter().zip(column) {
+        match &mut first[*unit as usize] {
+            Some((known, differs)) => {
+                *differs |= *known != *value && !(known.is_nan() && value.is_nan());
+            }
+            empty => *empty = Some((*value, false)),
+        }
+    }
+    first.into_iter().flatten().filter(|(_, differs)| *differs).count()
+}

@@ -1,0 +1,163 @@
+//! Sensitivity contours: the rows of the port `contours`, data for a figure of what the estimate
+//! of a regression would be with confounders of growing strength.
+
+use super::args::Args;
+use super::comparison::{Comparison, Contrast, RowSet};
+use super::estimate::FittedPropensity;
+use super::shared_columns::{self as columns, RowStatus};
+use galeras_base::prose::{confidence_level, four_digits, interval};
+use galeras_causal::{Benchmarks, ConfounderStrength, Estimate, Refusal, with_confounder};
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// The grid has the shares 0, 0.02, … of both treatment and outcome.
+const STEPS: usize = 21;
+/// The largest is 0.4, as in sensemakr's figures.
+const LARGEST: f64 = 0.4;
+/// Confounders are shown that are as strong as a covariate this many times.
+const TIMES: [f64; 3] = [1.0, 2.0, 3.0];
+
+/// What the estimate would be with one confounder.
+pub(super) struct ContourRow {
+    outcome: String,
+    contrast: Contrast,
+    kind: &'static str,
+    point: String,
+    strength: Option<ConfounderStrength>,
+    estimate: Option<Estimate>,
+    interval: Option<(f64, f64)>,
+    status: RowStatus,
+    note: String,
+}
+
+impl TableRow for ContourRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        columns::treatment(|row| &row.contrast.treatment),
+        columns::control(|row| &row.contrast.control),
+        TableColumn::text("kind", "grid, or benchmark: as strong as a covariate", |row| row.kind),
+        TableColumn::text(
+            "point",
+            "the two shares; for a benchmark how many times which covariate",
+            |row| &row.point,
+        ),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::number(
+            "treatment_r2",
+            "the share that the confounder explains of what is left of the treatment",
+            |row| row.strength.map(|strength| strength.treatment_r2),
+        ),
+        TableColumn::number(
+            "outcome_r2",
+            "the share that it explains of what is left of the outcome",
+            |row| row.strength.map(|strength| strength.outcome_r2),
+        ),
+        TableColumn::number("estimate", "the effect with such a confounder", |row| {
+            row.estimate.map(|estimate| estimate.value)
+        }),
+        TableColumn::number("standard_error", "its classic standard error", |row| {
+            row.estimate.map(|estimate| estimate.standard_error)
+        }),
+        TableColumn::number("ci_low", "lower end of its confidence interval", |row| {
+            row.interval.map(|(low, _)| low)
+        }),
+        TableColumn::number("ci_high", "upper end", |row| row.interval.map(|(_, high)| high)),
+        TableColumn::number("t", "the estimate divided by its standard error", |row| {
+            row.estimate.map(|estimate| estimate.statistic()).filter(|t| t.is_finite())
+        }),
+        columns::note(|row| &row.note),
+    ];
+}
+
+/// The rows of the port `contours` of one comparison: none without covariates, one that says why
+/// where there is no adjusted regression.
+pub(super) fn contour_rows(
+    args: &Args,
+    set: &RowSet,
+    comparison: &Comparison,
+    score: Option<&FittedPropensity>,
+) -> Vec<ContourRow> {
+    if set.names.is_empty() {
+        return Vec::new();
+    }
+    let row = |kind, point: String, strength, found: Result<Estimate, String>, note: String| {
+        let status = RowStatus::of(&found);
+        let estimate = found.ok();
+        ContourRow {
+            outcome: comparison.outcome.clone(),
+            contrast: set.contrast.clone(),
+            kind,
+            point,
+            strength,
+            estimate,
+            interval: estimate.map(|estimate| estimate.interval(args.alpha)),
+            status,
+            note,
+        }
+    };
+    let benchmarks = match regression(set, comparison, score) {
+        Ok(benchmarks) => benchmarks,
+        Err(reason) => {
+            let note = format!("No contours: {reason}.");
+            return vec![row("grid", String::new(), None, Err(reason), note)];
+        }
+    };
+    let words = |refusal: Refusal| columns::named(&refusal, &set.names);
+    let sentence = |of: &str, found: &Result<Estimate, String>| match found {
+        Ok(estimate) => format!(
+            "With a confounder {of}, the effect on {} in a linear regression would be {} ({} % CI \
+             {}).",
+            comparison.outcome,
+            four_digits(estimate.value),
+            confidence_level(args.alpha),
+            interval(estimate.interval(args.alpha))
+        ),
+        Err(reason) => format!("With a confounder {of}: {reason}."),
+    };
+    let mut rows = Vec::new();
+    let share = |at: usize| LARGEST * at as f64 / (STEPS - 1) as f64;
+    for (treatment_r2, outcome_r2) in
+        (0..STEPS).flat_map(|x| (0..STEPS).map(move |y| (share(x), share(y))))
+    {
+        let strength = ConfounderStrength { treatment_r2, outcome_r2 };
+        let found = with_confounder(&benchmarks.estimate, strength).map_err(words);
+        let of = format!(
+            "that explains {:.0} % of what is left of the treatment and {:.0} % of the outcome",
+            100.0 * treatment_r2,
+            100.0 * outcome_r2
+        );
+        let point = format!("{treatment_r2:.2}, {outcome_r2:.2}");
+        let note = sentence(&of, &found);
+        rows.push(row("grid", point, Some(strength), found, note));
+    }
+    for (at, name) in set.names.iter().enumerate() {
+        for times in TIMES {
+            let strength = benchmarks.bound(at, times);
+            let found = match strength {
+                Some(strength) => with_confounder(&benchmarks.estimate, strength).map_err(words),
+                None => Err("it would explain more of the treatment than there is".into()),
+            };
+            let of = format!("at most {times} times as strong as `{name}`");
+            let note = sentence(&of, &found);
+            rows.push(row("benchmark", format!("{times}x {name}"), strength, found, note));
+        }
+    }
+    rows
+}
+
+/// The linear regression with the covariates, or why it may not be used.
+fn regression(
+    set: &RowSet,
+    comparison: &Comparison,
+    score: Option<&FittedPropensity>,
+) -> Result<Benchmarks, String> {
+    if let Some(reason) = comparison.refused.as_ref().or(set.adjusting_refused()) {
+        return Err(reason.clone());
+    }
+    if let Some(Err(reason @ Refusal::Separated)) = score {
+        return Err(reason.to_string());
+    }
+    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
+    Benchmarks::new(&set.treated, comparison.near_zero(), &covariates)
+        .map_err(|refusal| columns::named(&refusal, &set.names))
+}

@@ -1,0 +1,349 @@
+//! Equivalence and non-inferiority of the primary estimates: the rows of the port `equivalence`.
+
+use super::args::Args;
+use super::comparison::Contrast;
+use super::effect_sizes::EffectSizes;
+use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimators::Estimator;
+use super::margins::{EquivalenceArgs, EquivalenceTest, MarginUnits};
+use super::shared_columns::{self as columns, RowStatus};
+use galeras_base::prose::{confidence_level, four_digits, interval, p_equals};
+use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// What follows from the tests of no difference and of equivalence, at the level alpha, both with
+/// adjusted p-values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// There is an effect.
+    Different,
+    /// There is an effect, and it lies within the margin.
+    Trivial,
+    /// The effect lies within the margin.
+    Equivalent,
+    /// Better than control.
+    Superior,
+    /// Not worse than control by the margin.
+    Noninferior,
+    /// Worse than control, and perhaps by the margin.
+    Inferior,
+    /// None of them is shown.
+    Inconclusive,
+}
+
+impl Verdict {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Different => "different",
+            Self::Trivial => "trivial",
+            Self::Equivalent => "equivalent",
+            Self::Superior => "superior",
+            Self::Noninferior => "noninferior",
+            Self::Inferior => "inferior",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// The tests of one estimate against its margin.
+struct MarginTests {
+    margin: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    p_low: Option<f64>,
+    p_high: Option<f64>,
+}
+
+/// What is known of one estimate before its p-value is adjusted.
+pub(super) struct MarginEntry {
+    pub(super) outcome: String,
+    pub(super) contrast: Contrast,
+    test: &'static str,
+    units: MarginUnits,
+    tests: Option<MarginTests>,
+    estimate: Option<f64>,
+    interval: Option<(f64, f64)>,
+    pub(super) excluded: Option<f64>,
+    status: RowStatus,
+    /// Whether less of the outcome is better; none unless that is asked for.
+    lower_is_better: Option<bool>,
+    pub(super) p_adjusted: Option<f64>,
+}
+
+impl MarginEntry {
+    /// The p-value of the test against the margin.
+    pub(super) fn p_value(&self) -> Option<f64> {
+        let tests = self.tests.as_ref()?;
+        match (tests.p_low, tests.p_high) {
+            (Some(low), Some(high)) => Some(low.max(high)),
+            (low, high) => low.or(high),
+        }
+    }
+
+    /// The margin that the estimate was tested against, in words: ±0.02, or 0.02.
+    pub(super) fn margin_in_words(&self) -> Option<String> {
+        let tests = self.tests.as_ref()?;
+        let sign = if self.lower_is_better.is_none() { "±" } else { "" };
+        let units = match self.units {
+            MarginUnits::Raw => "",
+            MarginUnits::Sd => " standard deviations",
+            MarginUnits::SdDifference => " standard deviations of the differences",
+        };
+        Some(format!("{sign}{}{units}", plain(tests.margin)))
+    }
+
+    /// Whether this was a test of non-inferiority.
+    pub(super) fn is_one_sided(&self) -> bool {
+        self.lower_is_better.is_some()
+    }
+
+    /// The verdict on an estimate whose adjusted p-value of no effect is `p_effect`.
+    pub(super) fn verdict(&self, args: &Args, entry: &EstimateEntry) -> Option<Verdict> {
+        let effect = entry.estimate()?.value;
+        let is_effect = entry.p_adjusted? <= args.alpha;
+        let within = self.p_adjusted.is_some_and(|p| p <= args.alpha);
+        Some(match (self.lower_is_better, is_effect, within) {
+            (None, true, true) => Verdict::Trivial,
+            (None, false, true) => Verdict::Equivalent,
+            (None, true, false) => Verdict::Different,
+            (Some(lower), true, _) if (effect < 0.0) == lower => Verdict::Superior,
+            (Some(_), _, true) => Verdict::Noninferior,
+            (Some(_), true, false) => Verdict::Inferior,
+            (_, false, false) => Verdict::Inconclusive,
+        })
+    }
+}
+
+/// A margin as its author wrote it.
+fn plain(margin: f64) -> String {
+    if (1e-4..1e9).contains(&margin) { format!("{margin}") } else { format!("{margin:e}") }
+}
+
+/// An estimate on the scale of the margin.
+enum OnScale {
+    Raw(Estimate),
+    Standardised(Standardised),
+}
+
+impl OneSided for OnScale {
+    fn interval(&self, alpha: f64) -> (f64, f64) {
+        match self {
+            Self::Raw(estimate) => OneSided::interval(estimate, alpha),
+            Self::Standardised(effect) => effect.interval(alpha),
+        }
+    }
+
+    fn p_above(&self, bound: f64) -> f64 {
+        match self {
+            Self::Raw(estimate) => estimate.p_above(bound),
+            Self::Standardised(effect) => effect.p_above(bound),
+        }
+    }
+
+    fn p_below(&self, bound: f64) -> f64 {
+        match self {
+            Self::Raw(estimate) => estimate.p_below(bound),
+            Self::Standardised(effect) => effect.p_below(bound),
+        }
+    }
+}
+
+fn on_scale(
+    entry: &EstimateEntry,
+    sizes: &EffectSizes,
+    units: MarginUnits,
+) -> Result<OnScale, String> {
+    let effect = match &entry.answer {
+        EstimatorAnswer::Estimated(effect) => effect,
+        EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason) => {
+            return Err(reason.clone());
+        }
+    };
+    if units == MarginUnits::Raw {
+        // A logarithm, or an interval that no standard error makes, is not on the scale of a margin.
+        if effect.measure.is_ratio() || effect.inverted.is_some() {
+            return Err(format!(
+                "a margin is one of a difference with a standard error, and `{}` gives another \
+                 measure",
+                entry.estimator.name()
+            ));
+        }
+        return Ok(OnScale::Raw(effect.estimate));
+    }
+    // A standardised effect is one of the arms as they are.
+    let plain = matches!(entry.estimator, Estimator::Paired | Estimator::Difference)
+        || (entry.estimator == Estimator::Ols && entry.adjusted_for.is_empty());
+    if !plain {
+        return Err(format!(
+            "a margin in standard deviations is for `paired` and `difference`, and `{}` adjusts \
+             (units: raw is for all)",
+            entry.estimator.name()
+        ));
+    }
+    let found = match units {
+        MarginUnits::SdDifference => sizes
+            .standardised_pairs
+            .clone()
+            .unwrap_or_else(|| Err("there are no units".to_owned()))?,
+        _ => sizes.standardised.clone()?,
+    };
+    Ok(OnScale::Standardised(found))
+}
+
+/// Tests a primary estimate against the margin of its outcome.
+pub(super) fn margin_entry(args: &Args, entry: &EstimateEntry, sizes: &EffectSizes) -> MarginEntry {
+    let wanted = args.equivalence.as_ref();
+    let units = wanted.map_or(MarginUnits::Raw, |wanted| wanted.units);
+    let scale = on_scale(entry, sizes, units);
+    let tests = match (wanted, &scale) {
+        (Some(wanted), Ok(scale)) => margin_tests(wanted, &entry.outcome, scale),
+        _ => None,
+    };
+    let one_sided = wanted.filter(|wanted| wanted.test == EquivalenceTest::Noninferiority);
+    let level = args.alpha < 0.5;
+    let scaled = scale.as_ref().ok().filter(|_| level);
+    MarginEntry {
+        outcome: entry.outcome.clone(),
+        contrast: entry.contrast.clone(),
+        test: match (wanted, &tests) {
+            (Some(wanted), Some(_)) => wanted.test.name(),
+            _ => "none",
+        },
+        units,
+        tests,
+        estimate: scale.as_ref().ok().map(|scale| match scale {
+            OnScale::Raw(estimate) => estimate.value,
+            OnScale::Standardised(effect) => effect.value,
+        }),
+        interval: scaled.map(|scale| scale.interval(2.0 * args.alpha)),
+        excluded: scaled.map(|scale| excluded_beyond(scale, args.alpha)),
+        status: RowStatus::of(&scale),
+        lower_is_better: one_sided.map(|wanted| wanted.lower_is_better.contains(&entry.outcome)),
+        p_adjusted: None,
+    }
+}
+
+fn margin_tests(wanted: &EquivalenceArgs, outcome: &str, scale: &OnScale) -> Option<MarginTests> {
+    let margin = wanted.margin_of(outcome)?;
+    let lower = wanted.lower_is_better.iter().any(|name| name == outcome);
+    let one = |low, high, p_low, p_high| Some(MarginTests { margin, low, high, p_low, p_high });
+    match (wanted.test, lower) {
+        (EquivalenceTest::Equivalence, _) => {
+            let tests = equivalence(scale, -margin, margin).ok()?;
+            one(Some(-margin), Some(margin), Some(tests.p_low), Some(tests.p_high))
+        }
+        (EquivalenceTest::Noninferiority, false) => {
+            one(Some(-margin), None, Some(scale.p_above(-margin)), None)
+        }
+        (EquivalenceTest::Noninferiority, true) => {
+            one(None, Some(margin), None, Some(scale.p_below(margin)))
+        }
+    }
+}
+
+/// A row of the port `equivalence`.
+pub(super) struct EquivalenceRow {
+    entry: MarginEntry,
+    verdict: Option<Verdict>,
+    note: String,
+}
+
+impl TableRow for EquivalenceRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.entry.outcome),
+        columns::treatment(|row| &row.entry.contrast.treatment),
+        columns::control(|row| &row.entry.contrast.control),
+        TableColumn::text("test", "equivalence, noninferiority, or none without a margin", |row| {
+            row.entry.test
+        }),
+        TableColumn::text("units", "of the numbers: raw, sd or sd_difference", |row| {
+            row.entry.units.name()
+        }),
+        TableColumn::number("margin", "the effect that still counts as none", |row| {
+            row.entry.tests.as_ref().map(|tests| tests.margin)
+        }),
+        TableColumn::number("estimate", "the effect, in these units", |row| row.entry.estimate),
+        TableColumn::number(
+            "ci_low",
+            "lower end of its interval of 1 - 2 alpha, which belongs to one-sided tests",
+            |row| row.entry.interval.map(|(low, _)| low),
+        ),
+        TableColumn::number("ci_high", "upper end", |row| row.entry.interval.map(|(_, high)| high)),
+        TableColumn::number("low", "the lower bound that is tested", |row| {
+            row.entry.tests.as_ref()?.low
+        }),
+        TableColumn::number("high", "the upper bound that is tested", |row| {
+            row.entry.tests.as_ref()?.high
+        }),
+        TableColumn::number("p_low", "p-value of an effect at the lower bound or below", |row| {
+            row.entry.tests.as_ref()?.p_low
+        }),
+        TableColumn::number("p_high", "p-value of an effect at the upper bound or above", |row| {
+            row.entry.tests.as_ref()?.p_high
+        }),
+        TableColumn::number("p_value", "the larger one of them", |row| row.entry.p_value()),
+        TableColumn::number("p_adjusted", "adjusted over the family (`adjust_over`)", |row| {
+            row.entry.p_adjusted
+        }),
+        TableColumn::number(
+            "excluded",
+            "effects beyond this, to either side, are excluded at the level alpha",
+            |row| row.entry.excluded,
+        ),
+        TableColumn::optional_text(
+            "verdict",
+            "with adjusted p-values: different, trivial, equivalent, superior, noninferior, \
+             inferior or inconclusive",
+            |row| row.verdict.map(Verdict::name),
+        ),
+        columns::status(|row| row.entry.status.name()),
+        columns::reason(|row| row.entry.status.reason()),
+        columns::note(|row| &row.note),
+    ];
+}
+
+impl EquivalenceRow {
+    /// The row of an estimate, whose p-values are adjusted by now.
+    pub(super) fn new(args: &Args, margin: MarginEntry, entry: &EstimateEntry) -> Self {
+        let verdict = margin.verdict(args, entry);
+        Self { verdict, note: note(args, &margin), entry: margin }
+    }
+}
+
+fn note(args: &Args, entry: &MarginEntry) -> String {
+    let Contrast { treatment, control } = &entry.contrast;
+    let what = format!("{treatment} against {control} on {}", entry.outcome);
+    if let Some(reason) = entry.status.reason() {
+        return format!("Equivalence of {what}: refused, because {reason}.");
+    }
+    let (Some(estimate), Some(ends)) = (entry.estimate, entry.interval) else {
+        return format!("Equivalence of {what}: no interval, because alpha is not below 0.5.");
+    };
+    let effect = format!(
+        "{} ({} % CI {})",
+        four_digits(estimate),
+        confidence_level(2.0 * args.alpha),
+        interval(ends)
+    );
+    let excluded = match entry.excluded {
+        Some(excluded) => format!(
+            " Effects beyond ±{} are excluded at the {} level.",
+            four_digits(excluded),
+            args.alpha
+        ),
+        None => String::new(),
+    };
+    let (Some(p), Some(margin)) = (entry.p_value(), entry.margin_in_words()) else {
+        return format!("{what}: {effect}.{excluded}");
+    };
+    let adjusted = match entry.p_adjusted {
+        Some(adjusted) => format!(", {}-adjusted p {}", args.adjust, p_equals(adjusted)),
+        None => String::new(),
+    };
+    let test = if entry.is_one_sided() {
+        format!("Non-inferiority of {what} by a margin of {margin} (one one-sided test)")
+    } else {
+        format!("Equivalence of {what} within {margin} (two one-sided tests)")
+    };
+    format!("{test}: {effect}, p {}{adjusted}.{excluded}", p_equals(p))
+}

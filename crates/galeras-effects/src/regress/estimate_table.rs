@@ -1,0 +1,393 @@
+//! What the estimators answer: the rows of the ports `out` and `summary`, and in sentences.
+
+use super::args::Args;
+use super::comparison::Contrast;
+use super::estimate::EffectEstimate;
+use super::estimators::Estimator;
+use super::measure::Measure;
+use super::refutations::Refutation;
+use super::shared_columns::{self as columns, RowStatus};
+use galeras_base::prose::{
+    confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p, p_equals,
+    thousands,
+};
+use galeras_causal::Estimate;
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// What came of an estimator.
+pub(super) enum EstimatorAnswer {
+    Estimated(EffectEstimate),
+    Refused(String),
+    NotApplicable(String),
+}
+
+impl EstimatorAnswer {
+    fn status(&self) -> RowStatus {
+        match self {
+            Self::Estimated(_) => RowStatus::Ok,
+            Self::Refused(reason) => RowStatus::Refused(reason.clone()),
+            Self::NotApplicable(reason) => RowStatus::NotApplicable(reason.clone()),
+        }
+    }
+}
+
+/// An estimator's answer for one outcome and contrast.
+pub(super) struct EstimateEntry {
+    pub(super) outcome: String,
+    pub(super) contrast: Contrast,
+    pub(super) estimator: Estimator,
+    pub(super) primary: bool,
+    pub(super) n: usize,
+    pub(super) n_treated: usize,
+    pub(super) n_pairs: Option<usize>,
+    pub(super) n_clusters: Option<usize>,
+    pub(super) n_missing: usize,
+    /// Rows that are absent: one for each unit and arm without any.
+    pub(super) n_absent: usize,
+    pub(super) adjusted_for: Vec<String>,
+    pub(super) answer: EstimatorAnswer,
+    pub(super) p_adjusted: Option<f64>,
+    /// In the order of the refuters; none without an estimate.
+    pub(super) refutations: Vec<Refutation>,
+}
+
+impl EstimateEntry {
+    /// The effect, if there is an estimate.
+    pub(super) fn effect(&self) -> Option<&EffectEstimate> {
+        match &self.answer {
+            EstimatorAnswer::Estimated(effect) => Some(effect),
+            _ => None,
+        }
+    }
+
+    pub(super) fn estimate(&self) -> Option<Estimate> {
+        self.effect().map(|effect| effect.estimate)
+    }
+
+    /// The p-value, if there is an estimate.
+    pub(super) fn p_value(&self) -> Option<f64> {
+        self.effect().map(EffectEstimate::p_value)
+    }
+}
+
+/// Warnings about the primary estimates that were refused.
+pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
+    let primary = entries.iter().filter(|entry| entry.primary);
+    primary
+        .filter_map(|entry| match &entry.answer {
+            EstimatorAnswer::Refused(reason) => {
+                let Contrast { treatment, control } = &entry.contrast;
+                Some(format!(
+                    "no effect of `{treatment}` against `{control}` on `{}`: {reason}",
+                    entry.outcome
+                ))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// An estimate for an outcome, a contrast and an estimator.
+pub(super) struct EstimateRow {
+    entry: EstimateEntry,
+    estimand: &'static str,
+    measure: Measure,
+    interval: Option<(f64, f64)>,
+    status: RowStatus,
+    /// None without an estimate.
+    adjusted_for: Option<String>,
+    note: String,
+}
+
+impl TableRow for EstimateRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.entry.outcome),
+        columns::treatment(|row| &row.entry.contrast.treatment),
+        columns::control(|row| &row.entry.contrast.control),
+        TableColumn::text("estimator", "how the effect is estimated", |row| {
+            row.entry.estimator.name()
+        }),
+        TableColumn::text(
+            "measure",
+            "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio",
+            |row| row.measure.name(),
+        ),
+        TableColumn::number(
+            "estimate",
+            "the effect: treatment minus control, or treatment over control for a ratio",
+            |row| row.entry.effect().map(EffectEstimate::value),
+        ),
+        TableColumn::number(
+            "null_value",
+            "the value of no effect, which the p-value is about: 0, or 1 for a ratio",
+            |row| Some(row.measure.null()),
+        ),
+        TableColumn::number("ci_low", "lower end of the confidence interval", |row| {
+            row.interval.map(|(low, _)| low)
+        }),
+        TableColumn::number("ci_high", "upper end of the confidence interval", |row| {
+            row.interval.map(|(_, high)| high)
+        }),
+        TableColumn::number("p_value", "two-sided p-value of no effect", |row| row.entry.p_value()),
+        TableColumn::number(
+            "p_adjusted",
+            "adjusted over the contrasts, outcomes and groups of the estimator (`adjust_over`)",
+            |row| row.entry.p_adjusted,
+        ),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::text(
+            "estimand",
+            "for whom it is averaged: ate, att, atc, ato, late; _trimmed: those in the overlap",
+            |row| row.estimand,
+        ),
+        TableColumn::flag("primary", "whether this is the primary estimator", |row| {
+            row.entry.primary
+        }),
+        TableColumn::number(
+            "standard_error",
+            "the standard error of the estimate; of its logarithm for a ratio",
+            |row| row.entry.effect().and_then(EffectEstimate::standard_error),
+        ),
+        TableColumn::optional_text("se_kind", "how the standard error is computed", |row| {
+            row.entry.effect().map(|effect| effect.se_kind.as_str())
+        }),
+        TableColumn::number(
+            "statistic",
+            "the estimate (of a ratio its logarithm) divided by its standard error, or that of the \
+             test; null for an exact test",
+            |row| row.entry.effect().and_then(EffectEstimate::statistic),
+        ),
+        TableColumn::number(
+            "df",
+            "degrees of freedom of Student's t; null for the normal distribution",
+            |row| row.entry.estimate().map(|e| e.degrees).filter(|df| df.is_finite()),
+        ),
+        TableColumn::count(
+            "n",
+            "complete rows of both arms; the note says which of them were not used",
+            "rows",
+            |row| row.entry.n,
+        ),
+        TableColumn::count("n_treatment", "of them under the treatment", "rows", |row| {
+            row.entry.n_treated
+        }),
+        TableColumn::count("n_control", "of them under control", "rows", |row| {
+            row.entry.n - row.entry.n_treated
+        }),
+        TableColumn::optional_count(
+            "n_pairs",
+            "units with rows under both; null without units",
+            Some("units"),
+            |row| row.entry.n_pairs,
+        ),
+        TableColumn::optional_count(
+            "n_clusters",
+            "clusters; null without clusters",
+            Some("clusters"),
+            |row| row.entry.n_clusters,
+        ),
+        TableColumn::count(
+            "n_missing",
+            "rows without a value that is needed, and one for each unit and arm without any row",
+            "rows",
+            |row| row.entry.n_missing + row.entry.n_absent,
+        ),
+        TableColumn::optional_text(
+            "adjusted_for",
+            "the covariates that were adjusted for, with commas",
+            |row| row.adjusted_for.as_deref(),
+        ),
+        columns::note(|row| &row.note),
+    ];
+}
+
+impl EstimateRow {
+    pub(super) fn new(args: &Args, entry: EstimateEntry) -> Self {
+        let effect = entry.effect();
+        let estimand = match (effect, entry.estimator) {
+            (Some(effect), _) => effect.estimand,
+            (None, Estimator::Iv) => "late",
+            (None, Estimator::Paired) => "ate",
+            (None, estimator) if estimator.estimates(args.estimand) => args.estimand.name(),
+            (None, _) => "ate",
+        };
+        Self {
+            estimand,
+            measure: effect.map_or(entry.estimator.measure(), |effect| effect.measure),
+            interval: effect.map(|effect| effect.interval(args.alpha)),
+            status: entry.answer.status(),
+            adjusted_for: effect.map(|_| entry.adjusted_for.join(", ")),
+            note: note(args, &entry),
+            entry,
+        }
+    }
+}
+
+/// The method of an estimator, as the beginning of a sentence.
+fn method(estimator: Estimator) -> &'static str {
+    match estimator {
+        Estimator::Paired => "Mean paired difference",
+        Estimator::Difference => "Difference in means",
+        Estimator::Ols => "Linear regression",
+        Estimator::Lin => "Linear regression with interactions (Lin 2013)",
+        Estimator::Matching => "Nearest-neighbour matching on the propensity score",
+        Estimator::Stratification => "Stratification by the propensity score",
+        Estimator::Weighting => "Inverse propensity weighting (Hájek)",
+        Estimator::Aipw => "Augmented inverse propensity weighting",
+        Estimator::Iv => "Two-stage least squares",
+        Estimator::RiskDifference => "Risk difference",
+        Estimator::RiskRatio => "Risk ratio",
+        Estimator::OddsRatio => "Odds ratio",
+        Estimator::Logistic => "Logistic regression",
+        Estimator::LogisticDifference => "Average marginal effect of a logistic regression",
+        Estimator::LogisticRatio => "Standardised risk ratio of a logistic regression",
+        Estimator::Poisson => "Poisson regression",
+        Estimator::NegativeBinomial => "Negative binomial regression",
+        Estimator::ProportionalOdds => "Proportional odds",
+        Estimator::Wilcoxon => "Hodges and Lehmann's shift with Wilcoxon's test",
+        Estimator::Mcnemar => "McNemar's exact test",
+        Estimator::McnemarMidP => "McNemar's mid-p test",
+        Estimator::Frontdoor => "Front-door adjustment",
+    }
+}
+
+/// An answer in words.
+fn note(args: &Args, entry: &EstimateEntry) -> String {
+    let Contrast { treatment, control } = &entry.contrast;
+    let method = method(entry.estimator);
+    let what = format!("{method}, effect of {treatment} against {control} on {}", entry.outcome);
+    let effect = match &entry.answer {
+        EstimatorAnswer::Estimated(effect) => effect,
+        EstimatorAnswer::Refused(reason) => return format!("{what}: refused, because {reason}."),
+        EstimatorAnswer::NotApplicable(reason) => {
+            return format!("{what}: not applicable, {reason}.");
+        }
+    };
+    let size = match effect.pairs {
+        Some(pairs) => format!("{} pairs", thousands(pairs)),
+        None => format!("{} rows", thousands(entry.n)),
+    };
+    let adjusted = match entry.adjusted_for.as_slice() {
+        [] => String::new(),
+        names => format!(", adjusted for {}", name_list(names)),
+    };
+    let test = match effect.statistic().map(four_digits) {
+        None => String::new(),
+        Some(statistic) if effect.estimate.degrees.is_finite() => {
+            format!("t({}) = {statistic}, ", degrees_of_freedom(effect.estimate.degrees))
+        }
+        Some(statistic) => format!("z = {statistic}, "),
+    };
+    // The standard error of a ratio is that of its logarithm.
+    let log = if effect.measure.is_ratio() { " of the logarithm" } else { "" };
+    let error = match effect.standard_error() {
+        Some(error) => format!("{} SE{log} {}, ", effect.se_kind, four_digits(error)),
+        None => format!("{}, ", effect.se_kind),
+    };
+    let measure = match effect.measure {
+        Measure::Difference => String::new(),
+        measure => format!("{} ", measure.words()),
+    };
+    let adjusted_p = match entry.p_adjusted {
+        Some(adjusted) => format!(", {}-adjusted p {}", args.adjust, p_equals(adjusted)),
+        None => String::new(),
+    };
+    let mut text = format!(
+        "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{} % CI {}; {test}p \
+         {}{adjusted_p}).",
+        effect.estimand.to_uppercase(),
+        four_digits(effect.value()),
+        confidence_level(args.alpha),
+        interval(effect.interval(args.alpha)),
+        p_equals(effect.p_value()),
+    );
+    for remark in &effect.remarks {
+        text.push(' ');
+        text.push_str(remark);
+    }
+    if entry.n_missing > 0 {
+        let (one, many) =
+            ("row without a value that is needed is", "rows without a value that is needed are");
+        text.push_str(&format!(" {} left out.", count(entry.n_missing, one, many)));
+    }
+    text
+}
+
+/// A primary estimate, in so few columns that they fit a terminal.
+pub(super) struct SummaryRow {
+    outcome: String,
+    treatment: String,
+    control: String,
+    measure: Measure,
+    estimate: Option<f64>,
+    interval: Option<(f64, f64)>,
+    p_adjusted: String,
+    n: usize,
+    status: &'static str,
+}
+
+impl TableRow for SummaryRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        columns::treatment(|row| &row.treatment),
+        TableColumn::number("estimate", "the effect, to four digits", |row| row.estimate),
+        TableColumn::number(
+            "ci_low",
+            "lower end of the confidence interval, to four digits",
+            |row| row.interval.map(|(low, _)| low),
+        ),
+        TableColumn::number(
+            "ci_high",
+            "upper end of the confidence interval, to four digits",
+            |row| row.interval.map(|(_, high)| high),
+        ),
+        TableColumn::text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
+        TableColumn::count(
+            "n",
+            "complete rows of both arms; pairs where these are compared",
+            "rows",
+            |row| row.n,
+        ),
+        columns::status(|row| row.status),
+        columns::control(|row| &row.control),
+        TableColumn::text(
+            "measure",
+            "what the estimate is: a ratio is 1 without an effect, a difference 0",
+            |row| row.measure.name(),
+        ),
+    ];
+}
+
+impl SummaryRow {
+    pub(super) fn new(args: &Args, entry: &EstimateEntry) -> Self {
+        let four_digits = |x: f64| format!("{x:.3e}").parse::<f64>().unwrap_or(x);
+        let effect = entry.effect();
+        let interval = effect.map(|effect| effect.interval(args.alpha));
+        let n = match (entry.effect(), entry.n_pairs) {
+            (Some(EffectEstimate { pairs: Some(pairs), .. }), _) => *pairs,
+            (_, Some(pairs)) if entry.estimator == Estimator::Paired => pairs,
+            _ => entry.n,
+        };
+        Self {
+            outcome: entry.outcome.clone(),
+            treatment: contrast_label(args, &entry.contrast),
+            control: entry.contrast.control.clone(),
+            measure: effect.map_or(entry.estimator.measure(), |effect| effect.measure),
+            estimate: effect.map(|effect| four_digits(effect.value())),
+            interval: interval.map(|(low, high)| (four_digits(low), four_digits(high))),
+            p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
+            n,
+            status: entry.answer.status().name(),
+        }
+    }
+}
+
+/// A contrast in a word: the treatment, and with what it is compared unless that is control.
+fn contrast_label(args: &Args, contrast: &Contrast) -> String {
+    if contrast.control == args.control {
+        contrast.treatment.clone()
+    } else {
+        format!("{} - {}", contrast.treatment, contrast.control)
+    }
+}

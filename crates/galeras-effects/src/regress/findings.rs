@@ -1,0 +1,227 @@
+//! The primary estimates for a paper: the rows of the port `findings`, each with a sentence.
+
+use super::args::Args;
+use super::comparison::Contrast;
+use super::effect_sizes::EffectSizes;
+use super::equivalence::MarginEntry;
+use super::estimate::EffectEstimate;
+use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimators::Estimator;
+use super::shared_columns as columns;
+use galeras_base::prose::{
+    confidence_level, four_digits, interval, name_list, p, p_equals, significant, thousands,
+};
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// A row of the port `findings`: numbers of four digits.
+pub(super) struct FindingRow {
+    outcome: String,
+    contrast: Contrast,
+    estimate: Option<f64>,
+    interval: Option<(f64, f64)>,
+    p_adjusted: String,
+    a12: Option<f64>,
+    a12_interval: Option<(f64, f64)>,
+    verdict: Option<&'static str>,
+    excluded: Option<f64>,
+    p_margin: Option<f64>,
+    n: usize,
+    status: &'static str,
+    sentence: String,
+}
+
+impl TableRow for FindingRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        columns::treatment(|row| &row.contrast.treatment),
+        TableColumn::number("estimate", "the effect, to four digits", |row| row.estimate),
+        TableColumn::number("ci_low", "lower end of its confidence interval", |row| {
+            row.interval.map(|(low, _)| low)
+        }),
+        TableColumn::number("ci_high", "upper end", |row| row.interval.map(|(_, high)| high)),
+        TableColumn::text("p_adj", "the adjusted p-value, to two digits", |row| &row.p_adjusted),
+        TableColumn::number("a12", "Vargha and Delaney's A12, to three digits", |row| row.a12),
+        TableColumn::optional_text(
+            "verdict",
+            "with adjusted p-values: different, trivial, equivalent, superior, noninferior, \
+             inferior or inconclusive",
+            |row| row.verdict,
+        ),
+        columns::status(|row| row.status),
+        TableColumn::count("n", "pairs where these are compared, else rows", "rows", |row| row.n),
+        columns::control(|row| &row.contrast.control),
+        TableColumn::number("a12_low", "lower end of the interval of A12", |row| {
+            row.a12_interval.map(|(low, _)| low)
+        }),
+        TableColumn::number("a12_high", "upper end", |row| row.a12_interval.map(|(_, high)| high)),
+        TableColumn::number(
+            "p_margin",
+            "adjusted p-value of the test against the margin; null without one",
+            |row| row.p_margin,
+        ),
+        TableColumn::number(
+            "excluded",
+            "effects beyond this, to either side, are excluded at the level alpha",
+            |row| row.excluded,
+        ),
+        TableColumn::text("sentence", "the finding, for a paper", |row| &row.sentence),
+    ];
+}
+
+/// A number to so many significant digits.
+fn rounded(x: f64, digits: usize) -> f64 {
+    format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
+}
+
+impl FindingRow {
+    /// The row of a primary estimate, whose p-values are adjusted by now.
+    pub(super) fn new(
+        args: &Args,
+        entry: &EstimateEntry,
+        sizes: &EffectSizes,
+        margin: &MarginEntry,
+    ) -> Self {
+        let four = |(low, high)| (rounded(low, 4), rounded(high, 4));
+        let effect = entry.effect();
+        let a12 = effect.and(sizes.dominance.as_ref().ok());
+        Self {
+            outcome: entry.outcome.clone(),
+            contrast: entry.contrast.clone(),
+            estimate: effect.map(|effect| rounded(effect.value(), 4)),
+            interval: effect.map(|effect| four(effect.interval(args.alpha))),
+            p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
+            a12: a12.map(|found| rounded(found.a12(), 3)),
+            a12_interval: a12.map(|found| {
+                let (low, high) = found.a12_interval(args.alpha);
+                (rounded(low, 3), rounded(high, 3))
+            }),
+            verdict: margin.verdict(args, entry).map(|verdict| verdict.name()),
+            excluded: margin.excluded.map(|excluded| rounded(excluded, 4)),
+            p_margin: margin.p_adjusted,
+            n: size(entry).0,
+            status: match entry.answer {
+                EstimatorAnswer::Estimated(_) => "ok",
+                EstimatorAnswer::Refused(_) => "refused",
+                EstimatorAnswer::NotApplicable(_) => "not_applicable",
+            },
+            sentence: sentence(args, entry, sizes, margin),
+        }
+    }
+}
+
+/// How many things were compared, and what they are.
+fn size(entry: &EstimateEntry) -> (usize, &'static str) {
+    match (entry.effect().and_then(|effect| effect.pairs), entry.n_pairs) {
+        (Some(pairs), _) => (pairs, "data points"),
+        (None, Some(pairs)) if entry.estimator == Estimator::Paired => (pairs, "data points"),
+        _ => (entry.n, "rows"),
+    }
+}
+
+/// The finding in a sentence.
+fn sentence(
+    args: &Args,
+    entry: &EstimateEntry,
+    sizes: &EffectSizes,
+    margin: &MarginEntry,
+) -> String {
+    let Contrast { treatment, control } = &entry.contrast;
+    let outcome = &entry.outcome;
+    let estimated = match &entry.answer {
+        EstimatorAnswer::Estimated(effect) => effect,
+        EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason) => {
+            return format!(
+                "The effect of {treatment} on {outcome} against {control} is not estimated: \
+                 {reason}."
+            );
+        }
+    };
+    let effect = direction(args, entry, estimated);
+    let mut numbers = vec![format!(
+        "{} % CI {}",
+        confidence_level(args.alpha),
+        interval(estimated.interval(args.alpha))
+    )];
+    numbers.push(match entry.p_adjusted {
+        Some(adjusted) => format!("adjusted p {}", p_equals(adjusted)),
+        None => format!("p {}", p_equals(estimated.p_value())),
+    });
+    if let Ok(found) = &sizes.dominance {
+        let (low, high) = found.a12_interval(args.alpha);
+        let digits = |x: f64| format!("{x:.2}");
+        numbers.push(format!(
+            "A12 = {}, {} to {}{}",
+            digits(found.a12()),
+            digits(low),
+            digits(high),
+            if sizes.unadjusted_for.is_empty() { "" } else { ", not adjusted" }
+        ));
+    }
+    let adjusted = match entry.adjusted_for.as_slice() {
+        [] => String::new(),
+        names => format!(", adjusted for {}", name_list(names)),
+    };
+    let (n, what) = size(entry);
+    format!(
+        "{effect} ({}), n = {} {what}{adjusted}{}.",
+        numbers.join("; "),
+        thousands(n),
+        margin_clause(args, margin)
+    )
+}
+
+/// What the treatment did, as the beginning of the sentence.
+fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> String {
+    let Contrast { treatment, control } = &entry.contrast;
+    // The control arm that all are compared with goes without saying.
+    let against = match *control == args.control {
+        true => String::new(),
+        false => format!(" against {control}"),
+    };
+    let outcome = &entry.outcome;
+    let shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
+    let (value, measure) = (effect.value(), effect.measure);
+    let verb = if value > measure.null() { "raised" } else { "lowered" };
+    match (shown, measure.is_ratio()) {
+        (true, false) => {
+            format!("{treatment} {verb} {outcome} by {}{against}", four_digits(value.abs()))
+        }
+        (true, true) => {
+            let words = measure.words();
+            format!("{treatment} {verb} {outcome} by a {words} of {}{against}", four_digits(value))
+        }
+        (false, ratio) => {
+            let words = if ratio { format!("{} ", measure.words()) } else { String::new() };
+            format!(
+                "No effect of {treatment}{against} on {outcome} was shown: {words}{}",
+                four_digits(value)
+            )
+        }
+    }
+}
+
+/// What the tests against the margin say, as the end of the sentence.
+fn margin_clause(args: &Args, margin: &MarginEntry) -> String {
+    let adjusted = margin.p_adjusted;
+    let (Some(words), Some(p)) = (margin.margin_in_words(), adjusted) else {
+        return match margin.excluded {
+            Some(excluded) => {
+                format!("; an effect beyond ±{} is excluded", significant(excluded, 2))
+            }
+            None => String::new(),
+        };
+    };
+    let p_value = p_equals(p);
+    match (margin.is_one_sided(), p <= args.alpha) {
+        (false, true) => format!("; an effect beyond {words} is excluded (adjusted p {p_value})"),
+        (false, false) => {
+            format!("; an effect beyond {words} is not excluded (adjusted p {p_value})")
+        }
+        (true, true) => {
+            format!("; that it is worse by {words} or more is excluded (adjusted p {p_value})")
+        }
+        (true, false) => {
+            format!("; that it is worse by {words} or more is not excluded (adjusted p {p_value})")
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! What follows from the causal graph, as the rows of the port `graph`: identification, sets that
+//! may be adjusted for, instruments, and the implied independencies with a test of each.
+
+use super::data_faults::lost_in_rounding;
+use galeras_operator::far_numbers::{LEAST_RANGE, near_zero};
+use std::borrow::Cow;
+
+use super::adjustment::AdjustmentPlan;
+use super::args::Args;
+use super::frame::{AnalysisFrame, NONE, gather};
+use super::shared_columns::{self as columns, RowStatus};
+use galeras_base::prose::{count, four_digits, name_list, p_equals, thousands};
+use galeras_causal::{
+    CausalGraph, ColumnRef, Identification, QueryError, adjust, dense, identify, partial,
+};
+use galeras_operator::missing_values::MissingValues;
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// More rows of one kind than a table of a graph should have.
+const MOST_SETS: usize = 1000;
+
+/// Something that follows from the graph.
+pub(super) struct GraphRow {
+    /// Empty where it is about no outcome.
+    outcome: String,
+    kind: &'static str,
+    variables: String,
+    given: String,
+    status: RowStatus,
+    coefficient: Option<f64>,
+    p_value: Option<f64>,
+    /// Adjusted over all implied independencies that were tested.
+    p_adjusted: Option<f64>,
+    note: String,
+}
+
+impl TableRow for GraphRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        TableColumn::text(
+            "kind",
+            "adjustment_set (the one used), minimal_adjustment_set, optimal_adjustment_set, \
+             frontdoor_set, instrument, identification or independence",
+            |row| row.kind,
+        ),
+        TableColumn::text(
+            "variables",
+            "the set, the instrument, or the two that are independent; with commas",
+            |row| &row.variables,
+        ),
+        TableColumn::text("given", "what is conditioned on, with commas", |row| &row.given),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::number("coefficient", "partial correlation, for an independence", |row| {
+            row.coefficient
+        }),
+        TableColumn::number("p_value", "two-sided p-value of no partial correlation", |row| {
+            row.p_value
+        }),
+        TableColumn::number("p_adjusted", "adjusted over all independencies tested", |row| {
+            row.p_adjusted
+        }),
+        columns::note(|row| &row.note),
+    ];
+}
+
+impl GraphRow {
+    /// A row without a test.
+    fn new(
+        outcome: &str,
+        kind: &'static str,
+        variables: &[String],
+        given: &[String],
+        note: String,
+    ) -> Self {
+        Self {
+            outcome: outcome.into(),
+            kind,
+            variables: variables.join(", "),
+            given: given.join(", "),
+            status: RowStatus::Ok,
+            coefficient: None,
+            p_value: None,
+            p_adjusted: None,
+            note,
+        }
+    }
+
+    /// The row, refused if there is a reason.
+    fn refused(mut self, reason: Option<String>) -> Self {
+        self.status = reason.map_or(RowStatus::Ok, RowStatus::Refused);
+        self
+    }
+}
+
+/// The rows of the port, and what was cut off from them.
+pub(super) fn graph_rows(
+    args: &Args,
+    graph: &CausalGraph,
+    plans: &[AdjustmentPlan],
+    frame: &AnalysisFrame,
+) -> Result<(Vec<GraphRow>, Vec<String>), QueryError> {
+    let (mut rows, mut cut) = (Vec::new(), Vec::new());
+    for (outcome, plan) in args.outcomes.iter().zip(plans) {
+        set_rows(args, graph, outcome, plan, &mut rows, &mut cut)?;
+    }
+    let implied = graph.implied_independencies();
+    note_cut(&mut cut, "implied independencies", implied.list.len(), implied.complete);
+    for independence in implied.list.iter().take(MOST_SETS) {
+        for given in &independence.given {
+            rows.push(independence_row(args, frame, &independence.a, &independence.b, given));
+        }
+    }
+    adjust_independencies(args, &mut rows);
+    Ok((rows, cut))
+}
+
+/// Adjusts the p-values of the implied independencies: a graph that holds, and implies many,
+/// contradicts some of the data by chance.
+fn adjust_independencies(args: &Args, rows: &mut [GraphRow]) {
+    let known: Vec<f64> = rows.iter().filter_map(|row| row.p_value).collect();
+    let adjusted = adjust(&known, args.adjust.into());
+    let tested = rows.iter_mut().filter(|row| row.p_value.is_some());
+    for (row, p) in tested.zip(adjusted) {
+        row.p_adjusted = Some(p);
+        let tests = thousands(known.len());
+        row.note.push_str(&format!(
+            " Adjusted for {tests} tests ({}): p {}.",
+            args.adjust,
+            p_equals(p)
+        ));
+    }
+}
+
+/// Notes that a list is not shown as a whole, or was not found as a whole.
+fn note_cut(cut: &mut Vec<String>, what: &str, total: usize, complete: bool) {
+    if total > MOST_SETS {
+        cut.push(format!("the port `graph` shows {MOST_SETS} of {} {what}", thousands(total)));
+    } else if !complete {
+        cut.push(format!("the graph is too large to find all {what}"));
+    }
+}
+
+/// The rows about one outcome.
+fn set_rows(
+    args: &Args,
+    graph: &CausalGraph,
+    outcome: &str,
+    plan: &AdjustmentPlan,
+    rows: &mut Vec<GraphRow>,
+    cut: &mut Vec<String>,
+) -> Result<(), QueryError> {
+    let treatment = args.treatment.as_str();
+    let answer = identify(graph, treatment, outcome)?;
+    let effect = format!("the effect of `{treatment}` on `{outcome}`");
+    let notes: String = answer.notes.iter().map(|note| format!(" Note that {note}.")).collect();
+    let (way, refused) = match &answer.by {
+        Identification::Backdoor { .. } => ("backdoor", None),
+        Identification::Frontdoor { .. } => ("frontdoor", None),
+        Identification::Instrument { .. } => ("instrument", None),
+        Identification::NotIdentified { reason } => ("none", Some(reason.clone())),
+    };
+    let note = match &refused {
+        None => format!("By the graph, {effect} is identified ({way}).{notes}"),
+        Some(reason) => format!("By the graph, {effect} is not identified: {reason}.{notes}"),
+    };
+    rows.push(
+        GraphRow::new(outcome, "identification", &[way.to_string()], &[], note).refused(refused),
+    );
+    let note = match &plan.backdoor_refused {
+        None if plan.adjusted.is_empty() => format!("For {effect} nothing is adjusted for."),
+        None => format!("For {effect}, the adjustment is for {}.", name_list(&plan.adjusted)),
+        Some(reason) => format!("For {effect} no set is used: {reason}."),
+    };
+    let refused = plan.backdoor_refused.clone();
+    rows.push(GraphRow::new(outcome, "adjustment_set", &plan.adjusted, &[], note).refused(refused));
+    let minimal = graph.minimal_backdoor(treatment, outcome)?;
+    note_cut(cut, "minimal adjustment sets", minimal.sets.len(), minimal.complete);
+    for set in minimal.sets.iter().take(MOST_SETS) {
+        let note = match set.as_slice() {
+            [] => "Nothing has to be adjusted for.".into(),
+            [_] => format!("Adjusting for {} is enough.", name_list(set)),
+            _ => format!("Adjusting for {} is enough, and for no part of it.", name_list(set)),
+        };
+        rows.push(GraphRow::new(outcome, "minimal_adjustment_set", set, &[], note));
+    }
+    if let Some(set) = graph.optimal_adjustment(treatment, outcome)? {
+        let note = match set.as_slice() {
+            [] => "Adjusting for nothing gives the smallest variance.".into(),
+            _ => format!("Adjusting for {} gives the smallest variance.", name_list(&set)),
+        };
+        rows.push(GraphRow::new(outcome, "optimal_adjustment_set", &set, &[], note));
+    }
+    let doors = graph.minimal_frontdoor(treatment, outcome)?;
+    note_cut(cut, "front doors", doors.sets.len(), doors.complete);
+    for set in doors.sets.iter().take(MOST_SETS) {
+        let note = format!("The whole effect goes through {}, unconfounded.", name_list(set));
+        rows.push(GraphRow::new(outcome, "frontdoor_set", set, &[], note));
+    }
+    let instruments = graph.instruments(treatment, outcome)?;
+    note_cut(cut, "instruments", instruments.list.len(), instruments.complete);
+    for one in instruments.list.iter().take(MOST_SETS) {
+        let name = std::slice::from_ref(&one.name);
+        let note = format!("`{}` is an instrument given {}.", one.name, name_list(&one.given));
+        rows.push(GraphRow::new(outcome, "instrument", name, &one.given, note));
+    }
+    Ok(())
+}
+
+/// A column to test implications of the graph with: the treatment of two arms is 0 or 1.
+/// If the column cannot be tested, the error is why not.
+fn tested_column<'a>(
+    args: &Args,
+    frame: &'a AnalysisFrame,
+    name: &str,
+) -> Result<Cow<'a, [f64]>, RowStatus> {
+    let not_applicable = |reason: &str| Err(RowStatus::NotApplicable(reason.to_string()));
+    if name == args.treatment {
+        if frame.arms.names().len() != 2 {
+            return not_applicable("the treatment has no order, so that it has no correlation");
+        }
+        if frame.units.is_some() {
+            return not_applicable("the treatment differs within units, not between them");
+        }
+        let treated = |arm: &u32| match frame.arms.names().get(*arm as usize) {
+            None => f64::NAN,
+            Some(arm) => f64::from(u8::from(*arm != args.control)),
+        };
+        return Ok(frame.arms.rows().iter().map(treated).collect());
+    }
+    let column = frame.numbers.get(name);
+    let refused = |reason| Err(RowStatus::Refused(reason));
+    let Some(column) = column else {
+        return refused(format!("`{name}` is not a column of numbers"));
+    };
+    let missing = column.iter().filter(|value| value.is_nan()).count();
+    if missing > 0 && args.missing == MissingValues::Refuse {
+        let rows = count(missing, "row has", "rows have");
+        return refused(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
+    }
+    match column.iter().filter(|value| value.is_infinite()).count() {
+        0 => match lost_in_rounding(frame, name, 0..column.len() as u32, LEAST_RANGE) {
+            Some(reason) => refused(reason),
+            None => Ok(near_zero(column).map_or(column.into(), Cow::Owned)),
+        },
+        n => refused(format!("`{name}` is infinite in {}", count(n, "row", "rows"))),
+    }
+}
+
+/// The values of a column in some rows, which have these groups: the mean of each group, as its
+/// rows depend on each other.
+fn means(column: &[f64], rows: &[u32], groups: &[u32]) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0u32); groups.iter().max().map_or(0, |last| *last as usize + 1)];
+    for (group, row) in groups.iter().zip(rows) {
+        let (sum, n) = &mut sums[*group as usize];
+        *sum += column[*row as usize];
+        *n += 1;
+    }
+    sums.into_iter().map(|(sum, n)| sum / f64::from(n)).collect()
+}
+
+/// A testable implication, tested by a partial correlation where all its variables are numbers.
+fn independence_row(
+    args: &Args,
+    frame: &AnalysisFrame,
+    a: &str,
+    b: &str,
+    given: &[String],
+) -> GraphRow {
+    let pair = [a.to_string(), b.to_string()];
+    let mut row = GraphRow::new("", "independence", &pair, given, String::new());
+    let condition =
+        if given.is_empty() { String::new() } else { format!(" given {}", name_list(given)) };
+    let claim = format!("By the graph, `{a}` and `{b}` are independent{condition}");
+    let names = || [a, b].into_iter().chain(given.iter().map(String::as_str));
+    let columns: Result<Vec<Cow<'_, [f64]>>, RowStatus> =
+        names().map(|name| tested_column(args, frame, name)).collect();
+    let groups = frame.clusters.as_ref().or(frame.units.as_ref());
+    let mut left_out = 0;
+    let tested = match columns {
+        Err(untested) => Err(untested),
+        Ok(columns) => {
+            let grouped = |row: usize| groups.is_none_or(|groups| groups.rows()[row] != NONE);
+            let rows: Vec<u32> = (0..frame.len() as u32)
+                .filter(|row| grouped(*row as usize))
+                .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
+                .collect();
+            left_out = frame.len() - rows.len();
+            let codes = groups.map(|groups| dense(gather(groups.rows(), &rows).into_iter()));
+            let kept: Vec<Vec<f64>> = columns
+                .iter()
+                .map(|column| match &codes {
+                    None => gather(column, &rows),
+                    Some(codes) => means(column, &rows, codes),
+                })
+                .collect();
+            let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
+            partial(slices[0], slices[1], &slices[2..], args.alpha)
+                .map_err(|refusal| {
+                    refusal.describe(|column| match column {
+                        ColumnRef::X => Some(a),
+                        ColumnRef::Y => Some(b),
+                        ColumnRef::Covariate(position) => given.get(position).map(String::as_str),
+                        _ => None,
+                    })
+                })
+                .map_err(RowStatus::Refused)
+        }
+    };
+    match tested {
+        Ok(correlation) => {
+            row.coefficient = Some(correlation.coefficient);
+            row.p_value = Some(correlation.p_value);
+            let what = match (&args.cluster, &args.unit) {
+                (Some(_), _) => "clusters (by their means)",
+                (None, Some(_)) => "units (by their means)",
+                (None, None) => "rows",
+            };
+            let incomplete = match left_out {
+                0 => String::new(),
+                n => format!(" {} left out.", count(n, "incomplete row is", "incomplete rows are")),
+            };
+            row.note = format!(
+                "{claim}. In {} {what} their partial correlation is {} (p {}).{incomplete}",
+                thousands(correlation.n),
+                four_digits(correlation.coefficient),
+                p_equals(correlation.p_value)
+            );
+        }
+        Err(untested) => {
+            let reason = untested.reason().unwrap_or_default();
+            row.note = format!("{claim}. Not tested: {reason}.");
+            row.status = untested;
+        }
+    }
+    row
+}

@@ -1,0 +1,142 @@
+//! Friedman's test of all arms at once: its rows of the port `sensitivity`.
+
+use super::args::Args;
+use super::comparison::{Contrast, FEWEST_UNITS};
+use super::data_faults::lost_in_rounding;
+use super::frame::{AnalysisFrame, NONE};
+use super::sensitivity::{CLUSTERED, SensitivityRow};
+use galeras_base::prose::{count, four_digits, p_equals};
+use galeras_causal::{Refusal, friedman};
+use galeras_operator::far_numbers::{LEAST_RANGE, moved};
+use galeras_operator::missing_values::MissingValues;
+
+/// Friedman's test of whether any of three and more arms differs, over complete units.
+pub(super) fn omnibus(
+    args: &Args,
+    frame: &AnalysisFrame,
+    contrasts: &[Contrast],
+) -> Vec<SensitivityRow> {
+    let Some(units) = &frame.units else { return Vec::new() };
+    let mut arms = vec![args.control.as_str()];
+    let others = contrasts.iter().filter(|contrast| contrast.control == args.control);
+    arms.extend(others.map(|contrast| contrast.treatment.as_str()));
+    let codes: Option<Vec<u32>> = arms.iter().map(|arm| frame.arms.code(arm)).collect();
+    let Some(codes) = codes.filter(|codes| codes.len() > 2) else { return Vec::new() };
+    // The rows are about all arms.
+    let contrast = Contrast { treatment: arms[1..].join(", "), control: args.control.clone() };
+    let mut rows = Vec::new();
+    for outcome in &args.outcomes {
+        let columns = complete_units(frame, units.rows(), units.names().len(), &codes, outcome);
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let n = count(columns[0].len(), "unit", "units");
+        let test = match why_unusable(args, frame, units.rows(), &codes, outcome) {
+            Some(reason) => Err(reason),
+            None if args.cluster.is_some() => Err(CLUSTERED.into()),
+            None if columns[0].len() < FEWEST_UNITS => {
+                let (what, found) = ("units with rows under all arms", columns[0].len());
+                Err(Refusal::TooFew { what, found, needed: FEWEST_UNITS }.to_string())
+            }
+            None => friedman(&slices).map_err(|refusal| refusal.to_string()),
+        };
+        let mut add = |measure: &str, value: Result<f64, String>, note: String| {
+            let contrast = contrast.clone();
+            rows.push(SensitivityRow::new(outcome, contrast, "omnibus", measure, value, note));
+        };
+        match test {
+            Ok(test) => {
+                let p = p_equals(test.p_value);
+                let statistic = four_digits(test.statistic);
+                add(
+                    "friedman_chi2",
+                    Ok(test.statistic),
+                    format!(
+                        "Friedman's test of any difference between {} arms over {n}: chi-squared \
+                         {statistic}, p {p}.",
+                        arms.len()
+                    ),
+                );
+                add("friedman_p", Ok(test.p_value), format!("Its p-value: p {p}."));
+            }
+            Err(reason) => add("friedman_chi2", Err(reason), String::new()),
+        }
+    }
+    rows
+}
+
+/// Why the values of an outcome under these arms cannot be compared.
+fn why_unusable(
+    args: &Args,
+    frame: &AnalysisFrame,
+    units: &[u32],
+    arms: &[u32],
+    outcome: &str,
+) -> Option<String> {
+    let (mut missing, mut infinite) = (0, 0);
+    for ((value, arm), unit) in frame.numbers[outcome].iter().zip(frame.arms.rows()).zip(units) {
+        let compared = *arm == NONE || arms.contains(arm);
+        missing += usize::from(compared && (value.is_nan() || *unit == NONE || *arm == NONE));
+        infinite += usize::from(compared && value.is_infinite());
+    }
+    if missing > 0 && args.missing == MissingValues::Refuse {
+        let rows = count(missing, "row is", "rows are");
+        return Some(format!(
+            "{rows} without a value that is needed (missing: drop leaves such rows out)"
+        ));
+    }
+    let incomplete = lacking_units(frame, units, arms);
+    if incomplete > 0 && args.missing == MissingValues::Refuse {
+        let units = count(incomplete, "unit lacks", "units lack");
+        return Some(format!("{units} a row under an arm (missing: drop leaves such units out)"));
+    }
+    if infinite > 0 {
+        return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
+    }
+    let codes = frame.arms.rows();
+    let compared = (0..codes.len() as u32).filter(|row| arms.contains(&codes[*row as usize]));
+    lost_in_rounding(frame, outcome, compared, LEAST_RANGE)
+}
+
+/// How many units have rows under some of the arms and not under others; none are absent where no
+/// unit has all.
+fn lacking_units(frame: &AnalysisFrame, units: &[u32], arms: &[u32]) -> usize {
+    let mut found = vec![0u64; frame.units.as_ref().map_or(0, |units| units.names().len())];
+    let mut counts = vec![vec![false; arms.len()]; found.len()];
+    for (unit, arm) in units.iter().zip(frame.arms.rows()) {
+        if let Some(place) = arms.iter().position(|code| code == arm).filter(|_| *unit != NONE) {
+            counts[*unit as usize][place] = true;
+            found[*unit as usize] += 1;
+        }
+    }
+    let complete = counts.iter().filter(|has| has.iter().all(|here| *here)).count();
+    let seen = found.iter().filter(|rows| **rows > 0).count();
+    if complete == 0 { 0 } else { seen - complete }
+}
+
+/// The means of an outcome under each arm, for the units that have rows under all.
+fn complete_units(
+    frame: &AnalysisFrame,
+    units: &[u32],
+    n_units: usize,
+    arms: &[u32],
+    outcome: &str,
+) -> Vec<Vec<f64>> {
+    let values = moved(frame.numbers[outcome].clone());
+    let mut sums = vec![(0.0, 0u32); n_units * arms.len()];
+    for (row, unit) in units.iter().enumerate() {
+        let arm = arms.iter().position(|code| *code == frame.arms.rows()[row]);
+        if let Some(arm) = arm.filter(|_| *unit != NONE && values[row].is_finite()) {
+            let (sum, n) = &mut sums[*unit as usize * arms.len() + arm];
+            *sum += values[row];
+            *n += 1;
+        }
+    }
+    let mut columns = vec![Vec::new(); arms.len()];
+    for unit in sums.chunks_exact(arms.len()) {
+        if unit.iter().all(|(_, n)| *n > 0) {
+            for (column, (sum, n)) in columns.iter_mut().zip(unit) {
+                column.push(sum / f64::from(*n));
+            }
+        }
+    }
+    columns
+}

@@ -1,0 +1,248 @@
+//! Overlap of the propensity scores of both arms: the row of the port `overlap`.
+
+use super::args::Args;
+use super::balance::weights;
+use super::comparison::{Contrast, RowSet};
+use super::estimate::FittedPropensity;
+use super::estimators::EstimandName;
+use super::shared_columns::{self as columns, RowStatus};
+use galeras_base::prose::{count, four_digits, interval, thousands};
+use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
+use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// An arm whose weights leave a smaller share of its rows than this overlaps too little.
+const FEWEST_EFFECTIVE: f64 = 0.1;
+
+/// The propensity scores of a contrast.
+pub(super) struct OverlapRow {
+    outcomes: String,
+    contrast: Contrast,
+    overlap: Option<Overlap>,
+    /// Rows outside of Crump's range.
+    outside_crump: Option<usize>,
+    status: RowStatus,
+    note: String,
+}
+
+impl OverlapRow {
+    fn number(&self, value: fn(&Overlap) -> f64) -> Option<f64> {
+        self.overlap.as_ref().map(value)
+    }
+
+    fn count(&self, value: fn(&Overlap) -> usize) -> Option<usize> {
+        self.overlap.as_ref().map(value)
+    }
+}
+
+impl TableRow for OverlapRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcomes(|row| &row.outcomes),
+        columns::treatment(|row| &row.contrast.treatment),
+        columns::control(|row| &row.contrast.control),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::optional_count(
+            "distinct_scores",
+            "different propensity scores; 1 if they tell nobody apart",
+            None,
+            |row| row.count(|overlap| overlap.distinct),
+        ),
+        TableColumn::number("min_treatment", "smallest score under the treatment", |row| {
+            row.number(|overlap| overlap.min_treated)
+        }),
+        TableColumn::number("max_treatment", "largest score under the treatment", |row| {
+            row.number(|overlap| overlap.max_treated)
+        }),
+        TableColumn::number("min_control", "smallest score under control", |row| {
+            row.number(|overlap| overlap.min_control)
+        }),
+        TableColumn::number("max_control", "largest score under control", |row| {
+            row.number(|overlap| overlap.max_control)
+        }),
+        TableColumn::number("q01", "1 % quantile of all scores", |row| {
+            row.number(|overlap| overlap.quantiles[0])
+        }),
+        TableColumn::number("q25", "first quartile of all scores", |row| {
+            row.number(|overlap| overlap.quantiles[1])
+        }),
+        TableColumn::number("median", "median of all scores", |row| {
+            row.number(|overlap| overlap.quantiles[2])
+        }),
+        TableColumn::number("q75", "third quartile of all scores", |row| {
+            row.number(|overlap| overlap.quantiles[3])
+        }),
+        TableColumn::number("q99", "99 % quantile of all scores", |row| {
+            row.number(|overlap| overlap.quantiles[4])
+        }),
+        TableColumn::optional_count(
+            "outside",
+            "rows outside of the scores that both arms have",
+            None,
+            |row| row.count(|overlap| overlap.outside),
+        ),
+        TableColumn::optional_count(
+            "clipped",
+            "rows whose score is outside of `clip`",
+            None,
+            |row| row.count(|overlap| overlap.below_clip + overlap.above_clip),
+        ),
+        TableColumn::optional_count(
+            "outside_crump",
+            "rows whose score is below 0.1 or above 0.9, which `overlap: trim` leaves out",
+            None,
+            |row| row.outside_crump,
+        ),
+        TableColumn::number(
+            "auc",
+            "how well scores tell the arms apart: 0.5 not at all, 1 without error",
+            |row| row.number(|overlap| overlap.auc),
+        ),
+        TableColumn::number(
+            "effective_treatment",
+            "effective sample size under the treatment, weighted",
+            |row| row.number(|overlap| overlap.effective_treated),
+        ),
+        TableColumn::number(
+            "effective_control",
+            "effective sample size under control, weighted",
+            |row| row.number(|overlap| overlap.effective_control),
+        ),
+        columns::note(|row| &row.note),
+    ];
+}
+
+/// The scores as estimators by propensity may use them: refused where the arms overlap too little.
+/// That is where more of them are extreme than `max_clipped` allows, or where the weights leave an
+/// arm less than a tenth of its rows. (Crump and others 2009, Biometrika 96:187, on the range;
+/// Kish's effective size.)
+pub(super) fn usable_scores(
+    args: &Args,
+    set: &RowSet,
+    score: Option<FittedPropensity>,
+) -> Option<FittedPropensity> {
+    let score = match score? {
+        Ok(score) if score.constant().is_none() => score,
+        other => return Some(other),
+    };
+    let weights = weights(args, &score.scores, &set.treated);
+    let clip = (args.clip[0], args.clip[1]);
+    Some(match overlap(&score.scores, &set.treated, Some(&weights), clip) {
+        Ok(overlap) => match shortage(args, set, &overlap) {
+            Some(how) => Err(Refusal::NoOverlap(how)),
+            None => Ok(score),
+        },
+        // What is wrong with the scores, estimators say themselves.
+        Err(_) => Ok(score),
+    })
+}
+
+/// How the arms overlap too little, if they do.
+fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
+    let help = "overlap: trim estimates the effect on the rows in which both arms are found";
+    let n = set.rows.len();
+    let (low, high) = (args.clip[0], args.clip[1]);
+    // Scores near 0 make the weights of the treated large, those near 1 the weights of control.
+    let (extreme, range) = match args.estimand {
+        EstimandName::Ate => {
+            (overlap.below_clip + overlap.above_clip, format!("outside of {low} to {high}"))
+        }
+        EstimandName::Att => (overlap.above_clip, format!("above {high}")),
+        EstimandName::Atc => (overlap.below_clip, format!("below {low}")),
+        EstimandName::Ato => (0, String::new()),
+    };
+    let share = extreme as f64 / n.max(1) as f64;
+    if share > args.max_clipped {
+        return Some(format!(
+            "{} of {} have a propensity score {range} (`clip`), {} % and more than the {} % that \
+             `max_clipped` allows ({help})",
+            thousands(extreme),
+            count(n, "row", "rows"),
+            four_digits(100.0 * share),
+            four_digits(100.0 * args.max_clipped),
+        ));
+    }
+    let treated = set.n_treated();
+    for (effective, rows, arm) in [
+        (overlap.effective_treated, treated, &set.contrast.treatment),
+        (overlap.effective_control, n - treated, &set.contrast.control),
+    ] {
+        // An arm that stands in for the other one, and is larger, need not be used as a whole.
+        let needed = match args.estimand {
+            EstimandName::Att | EstimandName::Atc => rows.min(n - rows),
+            EstimandName::Ate | EstimandName::Ato => rows,
+        };
+        if effective < FEWEST_EFFECTIVE * needed as f64 {
+            return Some(format!(
+                "the weights leave {} of `{arm}` an effective sample size of {}, less than a tenth \
+                 of {} ({help})",
+                count(rows, "row", "rows"),
+                four_digits(effective),
+                thousands(needed),
+            ));
+        }
+    }
+    None
+}
+
+/// The row of the port `overlap`; none without covariates.
+pub(super) fn overlap_row(
+    args: &Args,
+    set: &RowSet,
+    score: Option<&FittedPropensity>,
+) -> Option<OverlapRow> {
+    let clip = (args.clip[0], args.clip[1]);
+    let refused = |reason: &str| Refusal::Other(reason.to_string());
+    let result = match (score, set.adjusting_refused()) {
+        (_, Some(reason)) => Err(refused(reason)),
+        (Some(Ok(score)), _) => {
+            let weights = weights(args, &score.scores, &set.treated);
+            overlap(&score.scores, &set.treated, Some(&weights), clip)
+        }
+        (Some(Err(reason)), _) => Err(reason.clone()),
+        (None, _) => return None,
+    };
+    let constant = score.and_then(|score| score.as_ref().ok()?.constant());
+    let note = match (&result, constant) {
+        (Err(reason), _) => format!("There are no propensity scores: {reason}."),
+        (Ok(_), Some(score)) => format!(
+            "Every propensity score is {score:.4}: the confounders are distributed alike in both \
+             arms, there is nothing to adjust for."
+        ),
+        (Ok(overlap), None) => {
+            let n = set.rows.len();
+            let percent = 100.0 * overlap.outside as f64 / n.max(1) as f64;
+            let short = match shortage(args, set, overlap) {
+                Some(how) => format!(" That is too little overlap: {how}."),
+                None => String::new(),
+            };
+            let fitted = match &set.trimmed {
+                Some(_) => " Scores are fitted again on the trimmed rows.",
+                None => "",
+            };
+            format!(
+                "Propensity scores are {} under the treatment and {} under control; {} outside of \
+                 what both have ({} %); AUC {}.{fitted}{short}",
+                interval((overlap.min_treated, overlap.max_treated)),
+                interval((overlap.min_control, overlap.max_control)),
+                count(overlap.outside, "row is", "rows are"),
+                four_digits(percent),
+                four_digits(overlap.auc),
+            )
+        }
+    };
+    let status = RowStatus::of(&result);
+    let mut overlap = result.ok();
+    if let (Some(overlap), Some(_)) = (&mut overlap, constant) {
+        // Scores that differ in their last digit only are one.
+        overlap.distinct = 1;
+        overlap.outside = 0;
+    }
+    let outside_crump = match score {
+        Some(Ok(score)) if overlap.is_some() => {
+            Some(score.scores.len() - in_overlap(&score.scores, CRUMP).len())
+        }
+        _ => None,
+    };
+    let (outcomes, contrast) = (set.outcomes(), set.contrast.clone());
+    Some(OverlapRow { outcomes, contrast, overlap, outside_crump, status, note })
+}

@@ -1,0 +1,193 @@
+//! The ports of `regress`: the rows of each, and the keys of its table.
+
+use arrow::array::RecordBatch;
+use datafusion::prelude::SessionContext;
+
+use super::balance::BalanceRow;
+use super::contours::ContourRow;
+use super::dose::{DoseRow, TrendRow};
+use super::effect_sizes::EffectSizeRow;
+use super::equivalence::EquivalenceRow;
+use super::estimate_table::{EstimateRow, SummaryRow};
+use super::findings::FindingRow;
+use super::identify::GraphRow;
+use super::modifiers::ModifierRow;
+use super::overlap::OverlapRow;
+use super::propensity_bins::PropensityBinRow;
+use super::refutation_table::RefutationRow;
+use super::registration::{RegisteredEstimates, is_column, with_registration};
+use super::sensitivity::SensitivityRow;
+use galeras_operator::small_table::{TableRow, record_batch, table_schema};
+use galeras_operator::{MAIN, Port, Ports, SUMMARY, StepError, TableSchema};
+use galeras_sql::group_columns::{GroupColumns, Groups};
+
+/// The port of the primary estimates with a sentence.
+const FINDINGS: &str = "findings";
+/// The port of effect sizes without a unit.
+const EFFECT_SIZES: &str = "effect_sizes";
+/// The port of tests against margins.
+const EQUIVALENCE: &str = "equivalence";
+/// The port of checks on changed data.
+const REFUTATIONS: &str = "refutations";
+/// The port of covariates in both arms.
+const BALANCE: &str = "balance";
+/// The port of propensity scores in both arms.
+const OVERLAP: &str = "overlap";
+/// The port of how many rows have which propensity score.
+const PROPENSITY: &str = "propensity";
+/// The port of what an unobserved confounder would have to do.
+const SENSITIVITY: &str = "sensitivity";
+/// The port of estimates with confounders of growing strength.
+const CONTOURS: &str = "contours";
+/// The port of effects that change with a column.
+const MODIFIERS: &str = "modifiers";
+/// The port of effects along a dose.
+const DOSE: &str = "dose";
+/// The port of tests of a trend along a dose.
+const TREND: &str = "trend";
+/// The port of what follows from the causal graph.
+const GRAPH: &str = "graph";
+
+/// The rows of every port.
+#[derive(Default)]
+pub(super) struct ResultTables {
+    pub(super) estimates: Vec<EstimateRow>,
+    pub(super) summary: Vec<SummaryRow>,
+    pub(super) findings: Vec<FindingRow>,
+    pub(super) effect_sizes: Vec<EffectSizeRow>,
+    pub(super) equivalence: Vec<EquivalenceRow>,
+    pub(super) refutations: Vec<RefutationRow>,
+    pub(super) balance: Vec<BalanceRow>,
+    pub(super) overlap: Vec<OverlapRow>,
+    pub(super) propensity: Vec<PropensityBinRow>,
+    pub(super) sensitivity: Vec<SensitivityRow>,
+    pub(super) contours: Vec<ContourRow>,
+    pub(super) modifiers: Vec<ModifierRow>,
+    pub(super) dose: Vec<DoseRow>,
+    pub(super) trend: Vec<TrendRow>,
+    pub(super) graph: Vec<GraphRow>,
+    /// What the user should hear of at once.
+    pub(super) warnings: Vec<String>,
+}
+
+/// A port: its name, its key, and its rows in the tables of a group.
+struct PortRows {
+    name: &'static str,
+    key: &'static [&'static str],
+    schema: fn() -> TableSchema,
+    rows: fn(&ResultTables) -> Result<RecordBatch, StepError>,
+}
+
+const fn port<Row: TableRow>(
+    name: &'static str,
+    key: &'static [&'static str],
+    rows: fn(&ResultTables) -> Result<RecordBatch, StepError>,
+) -> PortRows {
+    PortRows { name, key, schema: table_schema::<Row>, rows }
+}
+
+const CONTRAST: &[&str] = &["outcome", "treatment", "control"];
+
+/// Every port.
+const PORTS: &[PortRows] = &[
+    port::<EstimateRow>(
+        MAIN,
+        &["outcome", "treatment", "control", "estimator", "estimand"],
+        |tables| record_batch(&tables.estimates),
+    ),
+    port::<SummaryRow>(SUMMARY, CONTRAST, |tables| record_batch(&tables.summary)),
+    port::<FindingRow>(FINDINGS, CONTRAST, |tables| record_batch(&tables.findings)),
+    port::<EffectSizeRow>(
+        EFFECT_SIZES,
+        &["outcome", "treatment", "control", "measure"],
+        |tables| record_batch(&tables.effect_sizes),
+    ),
+    port::<EquivalenceRow>(EQUIVALENCE, CONTRAST, |tables| record_batch(&tables.equivalence)),
+    port::<RefutationRow>(
+        REFUTATIONS,
+        &["outcome", "treatment", "control", "estimator", "refuter"],
+        |tables| record_batch(&tables.refutations),
+    ),
+    port::<BalanceRow>(BALANCE, &["outcomes", "treatment", "control", "covariate"], |tables| {
+        record_batch(&tables.balance)
+    }),
+    port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"], |tables| {
+        record_batch(&tables.overlap)
+    }),
+    port::<PropensityBinRow>(
+        PROPENSITY,
+        &["outcomes", "treatment", "control", "arm", "bin"],
+        |tables| record_batch(&tables.propensity),
+    ),
+    port::<SensitivityRow>(
+        SENSITIVITY,
+        &["outcome", "treatment", "control", "analysis", "measure"],
+        |tables| record_batch(&tables.sensitivity),
+    ),
+    port::<ContourRow>(CONTOURS, &["outcome", "treatment", "control", "kind", "point"], |tables| {
+        record_batch(&tables.contours)
+    }),
+    port::<ModifierRow>(
+        MODIFIERS,
+        &["outcome", "treatment", "control", "modifier", "bin"],
+        |tables| record_batch(&tables.modifiers),
+    ),
+    port::<DoseRow>(DOSE, &["outcome", "dose"], |tables| record_batch(&tables.dose)),
+    port::<TrendRow>(TREND, &["outcome", "test"], |tables| record_batch(&tables.trend)),
+    port::<GraphRow>(GRAPH, &["outcome", "kind", "variables", "given"], |tables| {
+        record_batch(&tables.graph)
+    }),
+];
+
+/// The ports that say which estimates are registered.
+const REGISTERED_PORTS: &[&str] = &[MAIN, FINDINGS];
+
+/// The columns that hold sentences.
+const WORDED: &[&str] = &["note", "sentence"];
+
+/// The tables of all groups; without groups those of the only one.
+pub(super) fn into_ports(
+    tables: &[ResultTables],
+    groups: Option<&Groups>,
+    registered: Option<&RegisteredEstimates>,
+    session: &SessionContext,
+) -> Result<Ports, StepError> {
+    let mut ports = Ports::new();
+    for port in PORTS {
+        let registered = registered.filter(|_| REGISTERED_PORTS.contains(&port.name));
+        let rows = |tables| match registered {
+            None => (port.rows)(tables),
+            Some(registered) => registered.added_to(&(port.rows)(tables)?),
+        };
+        let batches: Vec<RecordBatch> = tables.iter().map(rows).collect::<Result<_, _>>()?;
+        let own = own_table(port, registered.is_some());
+        let batch = match groups {
+            None => batches.into_iter().next(),
+            Some(groups) => Some(groups.united(&batches, &own.schema, WORDED)?),
+        };
+        let missing = || StepError::new("a defect: no table");
+        ports.push((port.name, session.read_batch(batch.ok_or_else(missing)?)?));
+    }
+    Ok(ports)
+}
+
+/// The table of a port without groups.
+fn own_table(port: &PortRows, registered: bool) -> TableSchema {
+    let table = (port.schema)().keyed(port.key);
+    match registered && REGISTERED_PORTS.contains(&port.name) {
+        true => with_registration(&table),
+        false => table,
+    }
+}
+
+/// The schema of every port, with the columns of groups in front; `registered` if the workflow
+/// registers the analysis.
+pub(super) fn ports(groups: &GroupColumns, registered: bool) -> Vec<Port> {
+    let table = |port: &PortRows| groups.in_front_of(&own_table(port, registered));
+    PORTS.iter().map(|port| Port::new(port.name, table(port))).collect()
+}
+
+/// Whether a port has a column of this name.
+pub(super) fn is_result(name: &str) -> bool {
+    is_column(name) || PORTS.iter().any(|port| (port.schema)().field(name).is_some())
+}

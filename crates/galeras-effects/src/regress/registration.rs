@@ -1,0 +1,231 @@
+//! Which estimates are as registered: the columns `registered` and `deviation`, and what a sentence
+//! says of it.
+//!
+//! An estimate is registered if one registration that was made before there were results names its
+//! outcome, its contrast and its estimator, and everything else that decides its number is as it
+//! was: the other arguments, the steps before, and that nothing registered is left out. More may be
+//! estimated, and what is no estimate (refuters, modifiers, ranges for bounds) may change.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use serde_json::{Map, Value};
+
+use super::args::{Args, Contrasts};
+use galeras_base::prose::name_list;
+use galeras_operator::{RegisteredAnalysis, Registration, StepError, TableSchema, describe};
+
+/// Arguments that say what is estimated, of which a registration may name more or less.
+const LISTS: &[&str] = &["outcomes", "estimators", "treatments", "contrasts"];
+/// Arguments that change no estimate.
+const ADDITIONS: &[&str] = &["refuters", "simulations", "subset_fraction", "modifiers", "ranges"];
+
+const REGISTERED: &str = "registered";
+const DEVIATION: &str = "deviation";
+const SENTENCE: &str = "sentence";
+
+/// What is registered of an analysis, compared with its arguments.
+#[derive(Debug)]
+pub(super) struct RegisteredEstimates {
+    analyses: Vec<ComparedAnalysis>,
+    /// The primary estimator: tables without a column `estimator` are of it.
+    primary: &'static str,
+}
+
+/// A registration and what differs from it as a whole.
+#[derive(Debug)]
+struct ComparedAnalysis {
+    /// The day.
+    day: String,
+    args: Option<Args>,
+    /// Why it covers no estimate.
+    deviation: Option<String>,
+}
+
+/// What a registration says of an estimate.
+struct Coverage {
+    /// The day of the registration that covers it.
+    registered: Option<String>,
+    /// Why none does.
+    deviation: Option<String>,
+}
+
+impl RegisteredEstimates {
+    /// Compares a registration with the arguments of the step; `resolved` are the same as data.
+    pub(super) fn new(registration: &Registration, args: &Args, resolved: &Value) -> Self {
+        let compared = |analysis: &RegisteredAnalysis| {
+            let known: Option<Args> = serde_json::from_value(analysis.args.clone()).ok();
+            let steps = || {
+                let changed = &analysis.changed_steps;
+                (!changed.is_empty()).then(|| changed.join(", "))
+            };
+            let deviation = match &known {
+                _ if !analysis.before_results => {
+                    Some("registered when there were results".to_string())
+                }
+                None => Some("registered by another version of galeras".to_string()),
+                Some(known) => changed_arguments(&analysis.args, resolved)
+                    .or_else(steps)
+                    .or_else(|| left_out(known, args)),
+            };
+            let day = analysis.at.split('T').next().unwrap_or_default().to_string();
+            ComparedAnalysis { day, args: known, deviation }
+        };
+        Self {
+            analyses: registration.analyses.iter().map(compared).collect(),
+            primary: args.estimators().first().map_or("", |estimator| estimator.name()),
+        }
+    }
+
+    /// Whether an estimate is registered. The last registration says why not.
+    fn coverage(&self, outcome: &str, treatment: &str, control: &str, estimator: &str) -> Coverage {
+        let mut deviation = "not registered: `galeras lock` registers it".to_string();
+        for analysis in &self.analyses {
+            match analysis.gap(outcome, treatment, control, estimator) {
+                None => {
+                    let registered = Some(analysis.day.clone());
+                    return Coverage { registered, deviation: None };
+                }
+                Some(gap) => deviation = gap,
+            }
+        }
+        Coverage { registered: None, deviation: Some(deviation) }
+    }
+
+    /// A table of estimates with the columns behind it, and sentences that say which they are.
+    pub(super) fn added_to(&self, table: &RecordBatch) -> Result<RecordBatch, StepError> {
+        let texts = |name: &str| table.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
+        let defect = || StepError::new("a defect: a table of estimates lacks a column");
+        let (Some(outcomes), Some(treatments), Some(controls)) =
+            (texts("outcome"), texts("treatment"), texts("control"))
+        else {
+            return Err(defect());
+        };
+        let estimators = texts("estimator");
+        let coverage: Vec<Coverage> = (0..table.num_rows())
+            .map(|row| {
+                let estimator = estimators.map_or(self.primary, |names| names.value(row));
+                let (treatment, control) = (treatments.value(row), controls.value(row));
+                self.coverage(outcomes.value(row), treatment, control, estimator)
+            })
+            .collect();
+        let mut columns: Vec<ArrayRef> = table.columns().to_vec();
+        if let Ok(at) = table.schema().index_of(SENTENCE) {
+            let sentences = columns[at].as_string_opt::<i32>().ok_or_else(defect)?;
+            let said = sentences.iter().zip(&coverage).map(|(sentence, coverage)| {
+                sentence.map(|sentence| format!("{sentence} {}", coverage.sentence()))
+            });
+            columns[at] = Arc::new(said.collect::<StringArray>());
+        }
+        let registered = coverage.iter().map(|c| Some(c.registered.is_some()));
+        columns.push(Arc::new(registered.collect::<BooleanArray>()));
+        let deviations = coverage.iter().map(|c| c.deviation.as_deref());
+        columns.push(Arc::new(deviations.collect::<StringArray>()));
+        Ok(RecordBatch::try_new(with_columns(&table.schema()), columns)?)
+    }
+}
+
+impl Coverage {
+    fn sentence(&self) -> String {
+        match (&self.registered, &self.deviation) {
+            (Some(day), _) => format!("(Registered on {day}, before there were results.)"),
+            (None, Some(why)) => format!("(Exploratory: {why}.)"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+impl ComparedAnalysis {
+    /// Why the registration does not cover an estimate.
+    fn gap(
+        &self,
+        outcome: &str,
+        treatment: &str,
+        control: &str,
+        estimator: &str,
+    ) -> Option<String> {
+        let Some(args) = &self.args else { return self.deviation.clone() };
+        if self.deviation.is_some() {
+            return self.deviation.clone();
+        }
+        if !args.outcomes.iter().any(|name| name == outcome) {
+            return Some(format!("the outcome `{outcome}` is not registered"));
+        }
+        if !args.estimators().iter().any(|one| one.name() == estimator) {
+            return Some(format!("the estimator `{estimator}` is not registered"));
+        }
+        let arms = |arm: &str| {
+            arm == args.control
+                || args.treatments.as_ref().is_none_or(|arms| arms.iter().any(|one| one == arm))
+        };
+        let contrast = control == args.control || args.contrasts == Contrasts::All;
+        if !(arms(treatment) && arms(control) && contrast) {
+            return Some(format!("`{treatment}` against `{control}` is not registered"));
+        }
+        None
+    }
+}
+
+/// The arguments that decide numbers and are others than registered, in words.
+fn changed_arguments(registered: &Value, resolved: &Value) -> Option<String> {
+    let none = Map::new();
+    let registered = registered.as_object().unwrap_or(&none);
+    let resolved = resolved.as_object().unwrap_or(&none);
+    let mut keys: Vec<&String> = registered.keys().chain(resolved.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let free = |key: &str| LISTS.contains(&key) || ADDITIONS.contains(&key);
+    let changed: Vec<&String> = keys
+        .into_iter()
+        .filter(|key| !free(key) && registered.get(*key) != resolved.get(*key))
+        .collect();
+    (!changed.is_empty()).then(|| format!("another {} was registered", name_list(&changed)))
+}
+
+/// What was registered and is not estimated, in words: whoever leaves out what did not come out adjusts
+/// the rest for fewer tests, and shows a choice.
+fn left_out(registered: &Args, args: &Args) -> Option<String> {
+    let outcome = registered.outcomes.iter().find(|name| !args.outcomes.contains(name));
+    if let Some(outcome) = outcome {
+        return Some(format!("the registered outcome `{outcome}` is left out"));
+    }
+    let now = args.estimators();
+    if let Some(estimator) = registered.estimators().iter().find(|one| !now.contains(one)) {
+        return Some(format!("the registered estimator `{}` is left out", estimator.name()));
+    }
+    let arm = match (&registered.treatments, &args.treatments) {
+        (_, None) => None,
+        (None, Some(_)) => return Some("all arms were registered, and some are left out".into()),
+        (Some(then), Some(now)) => then.iter().find(|arm| !now.contains(arm)),
+    };
+    if let Some(arm) = arm {
+        return Some(format!("the registered treatment `{arm}` is left out"));
+    }
+    let narrower = registered.contrasts == Contrasts::All && args.contrasts == Contrasts::Control;
+    narrower.then(|| "registered contrasts are left out".into())
+}
+
+/// Whether a table of registered estimates has a column of this name, beside those of every table.
+pub(super) fn is_column(name: &str) -> bool {
+    [REGISTERED, DEVIATION].contains(&name)
+}
+
+/// A table with the two columns.
+pub(super) fn with_registration(table: &TableSchema) -> TableSchema {
+    TableSchema { schema: with_columns(&table.schema), ..table.clone() }
+}
+
+fn with_columns(schema: &SchemaRef) -> SchemaRef {
+    let registered = describe(
+        REGISTERED,
+        DataType::Boolean,
+        false,
+        "whether the estimate was registered before there were results, as it is",
+        None,
+    );
+    let deviation = describe(DEVIATION, DataType::Utf8, true, "why it is not as registered", None);
+    let own: Vec<FieldRef> =
+        schema.fields().iter().cloned().chain([registered, deviation]).collect();
+    Arc::new(Schema::new(own))
+}

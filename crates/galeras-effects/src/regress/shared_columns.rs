@@ -1,0 +1,82 @@
+//! Columns that several tables of `regress` have, and what they say of a row: whether its numbers
+//! are there, and why not.
+
+use galeras_causal::{ColumnRef, Refusal};
+use galeras_operator::small_table::TableColumn;
+
+/// Whether a row has its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RowStatus {
+    Ok,
+    /// A number could be computed, but it would not be right, and why.
+    Refused(String),
+    /// There is no such number here, and why.
+    NotApplicable(String),
+}
+
+impl RowStatus {
+    /// `ok`, or `refused` with the error as the reason.
+    pub(super) fn of<T, E: ToString>(result: &Result<T, E>) -> Self {
+        match result {
+            Ok(_) => Self::Ok,
+            Err(error) => Self::Refused(error.to_string()),
+        }
+    }
+
+    /// Its name in tables.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused(_) => "refused",
+            Self::NotApplicable(_) => "not_applicable",
+        }
+    }
+
+    /// Why there is no number.
+    pub(super) fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Ok => None,
+            Self::Refused(reason) | Self::NotApplicable(reason) => Some(reason),
+        }
+    }
+}
+
+pub(super) const fn outcome<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    TableColumn::text("outcome", "the column on which the effect is", value)
+}
+
+/// The outcomes that share a row.
+pub(super) const fn outcomes<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    let about = "the outcomes, with commas, that are compared in these rows and adjusted for these \
+                 covariates";
+    TableColumn::text("outcomes", about, value)
+}
+
+pub(super) const fn treatment<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    TableColumn::text("treatment", "the arm that is compared", value)
+}
+
+pub(super) const fn control<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    TableColumn::text("control", "the arm that it is compared with", value)
+}
+
+pub(super) const fn status<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    TableColumn::text("status", "ok, refused or not_applicable", value)
+}
+
+pub(super) const fn reason<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<Row> {
+    TableColumn::optional_text("reason", "why there is no number; null if there is one", value)
+}
+
+/// The row in a sentence or more.
+pub(super) const fn note<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
+    TableColumn::text("note", "the row in words", value)
+}
+
+/// A refusal in words: covariates have their names.
+pub(super) fn named(refusal: &Refusal, names: &[String]) -> String {
+    refusal.describe(|column| match column {
+        ColumnRef::Covariate(position) => names.get(position).map(String::as_str),
+        _ => None,
+    })
+}

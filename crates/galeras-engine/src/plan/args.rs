@@ -1,0 +1,266 @@
+//! Arguments against the operator's JSON Schema, with the place of every mistake.
+//!
+//! Understands what `schemars` writes for spec structs: types, properties, required, enums and
+//! constants, items, bounds, `anyOf` / `oneOf`. A schema it does not understand allows all.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::mistake::already_reported;
+use super::scalar::plain;
+use galeras_workflow::code::Code;
+use galeras_workflow::{
+    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, did_you_mean, quote,
+};
+
+/// Reports everything in `node` that the schema does not allow, and returns whether that is
+/// nothing. `owner` names the operator, `place` is where a missing argument is reported.
+pub(super) fn check(
+    node: Option<&Node>,
+    schema: &Value,
+    owner: &str,
+    source: &Arc<Source>,
+    place: Span,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let empty = Node::new(NodeValue::Map(Vec::new()), place);
+    let checker = Checker { source, owner };
+    let problems = checker.check(node.unwrap_or(&empty), schema, "", place);
+    let fits = problems.is_empty();
+    for problem in problems {
+        // What the reader of the file has found wrong with a value is not said twice.
+        if problem.code == Code::MissingArgument
+            || !already_reported(
+                diagnostics,
+                source,
+                Span::new(problem.span.start, problem.span.end()),
+            )
+        {
+            diagnostics.push(problem);
+        }
+    }
+    fits
+}
+
+/// Whether a value is what the schema allows.
+pub(super) fn fits(node: &Node, schema: &Value, owner: &str, source: &Arc<Source>) -> bool {
+    Checker { source, owner }.check(node, schema, "", node.span).is_empty()
+}
+
+/// The values that the schema allows, if it lists them.
+pub(super) fn constants(schema: &Value) -> Option<Vec<&Value>> {
+    if let Some(all) = schema.get("enum").and_then(Value::as_array) {
+        return Some(all.iter().collect());
+    }
+    if let Some(one) = schema.get("const") {
+        return Some(vec![one]);
+    }
+    let choices = ["anyOf", "oneOf"].iter().find_map(|word| schema.get(word)?.as_array())?;
+    let of = |choice: &&Value| choice.get("const").is_some() || choice.get("enum").is_some();
+    if !choices.iter().all(|choice| of(&choice)) {
+        return None;
+    }
+    Some(choices.iter().filter_map(constants).flatten().collect())
+}
+
+struct Checker<'a> {
+    source: &'a Arc<Source>,
+    owner: &'a str,
+}
+
+impl Checker<'_> {
+    fn check(&self, node: &Node, schema: &Value, path: &str, place: Span) -> Vec<Diagnostic> {
+        if let Some(allowed) = constants(schema) {
+            return self.check_enum(node, allowed, path);
+        }
+        for word in ["anyOf", "oneOf"] {
+            if let Some(choices) = schema.get(word).and_then(Value::as_array) {
+                return self.check_choices(node, choices, path, place);
+            }
+        }
+        let types: Vec<&str> = match schema.get("type") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+            _ => return Vec::new(),
+        };
+        if !types.iter().any(|t| has_type(node, t)) {
+            let wanted: Vec<String> = types
+                .iter()
+                .filter(|t| **t != "null")
+                .map(|t| with_article(type_word(t)))
+                .collect();
+            let what = if path.is_empty() { "this".to_string() } else { quote(path) };
+            let given = with_article(node.type_name());
+            let message = format!("{what} must be {}, not {given}", wanted.join(" or "));
+            return vec![self.error(Code::WrongType, message, node.span)];
+        }
+        let mut problems = self.check_bounds(node, schema, path);
+        match &node.value {
+            NodeValue::Map(entries) => {
+                problems.extend(self.check_object(entries, schema, path, place));
+            }
+            NodeValue::Seq(items) => {
+                if let Some(items_schema) = schema.get("items") {
+                    for (at, item) in items.iter().enumerate() {
+                        let path = format!("{path}[{at}]");
+                        problems.extend(self.check(item, items_schema, &path, item.span));
+                    }
+                }
+                let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+                if (items.len() as u64) < least {
+                    let entries = if least == 1 { "entry" } else { "entries" };
+                    let message = format!("{} needs at least {least} {entries}", quote(path));
+                    problems.push(self.error(Code::WrongValue, message, node.span));
+                }
+            }
+            _ => {}
+        }
+        problems
+    }
+
+    /// One of the alternatives must fit; of those that do not, the nearest explains why: the
+    /// one whose outer type fits, without null.
+    fn check_choices(
+        &self,
+        node: &Node,
+        choices: &[Value],
+        path: &str,
+        place: Span,
+    ) -> Vec<Diagnostic> {
+        let mut nearest: Option<Vec<Diagnostic>> = None;
+        for choice in choices {
+            let problems = self.check(node, choice, path, place);
+            if problems.is_empty() {
+                return problems;
+            }
+            let is_null = choice.get("type").and_then(Value::as_str) == Some("null");
+            let type_fits = !problems
+                .iter()
+                .any(|d| d.code == Code::WrongType && d.span.start == node.span.start);
+            if nearest.is_none() || (!is_null && type_fits) {
+                nearest = Some(problems);
+            }
+        }
+        nearest.unwrap_or_default()
+    }
+
+    fn check_enum(&self, node: &Node, allowed: Vec<&Value>, path: &str) -> Vec<Diagnostic> {
+        let given = node.to_json();
+        if allowed.contains(&&given) {
+            return Vec::new();
+        }
+        let names: Vec<String> = allowed.iter().map(|v| plain(v)).collect();
+        let shown = plain(&given);
+        let message = format!("{} cannot be {}", quote(path), quote(&shown));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut problem = self.error(Code::WrongValue, message, node.span);
+        problem = match did_you_mean(&shown, names.iter().copied()) {
+            Some(name) => problem.with_help(format!("did you mean {}?", quote(name))),
+            None => problem.with_help(format!("allowed: {}", names.join(", "))),
+        };
+        vec![problem]
+    }
+
+    fn check_bounds(&self, node: &Node, schema: &Value, path: &str) -> Vec<Diagnostic> {
+        let Some(value) = node.as_f64() else { return Vec::new() };
+        let bound = |word: &str| schema.get(word).and_then(Value::as_f64);
+        let problem = match (bound("minimum"), bound("maximum")) {
+            (Some(min), _) if value < min => format!("at least {min}"),
+            (_, Some(max)) if value > max => format!("at most {max}"),
+            _ => return Vec::new(),
+        };
+        let message = format!("{} must be {problem}", quote(path));
+        vec![self.error(Code::WrongValue, message, node.span)]
+    }
+
+    fn check_object(
+        &self,
+        entries: &[(Node, Node)],
+        schema: &Value,
+        path: &str,
+        place: Span,
+    ) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        let none = serde_json::Map::new();
+        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+        let rest = schema.get("additionalProperties");
+        let join = |name: &str| {
+            if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
+        };
+        for (key, value) in entries {
+            let Some(name) = key.as_str() else { continue };
+            if let Some(schema) = properties.get(name) {
+                problems.extend(self.check(value, schema, &join(name), value.span));
+            } else if rest == Some(&Value::Bool(false)) {
+                let message = match path {
+                    "" => format!("operator {} has no argument {}", quote(self.owner), quote(name)),
+                    _ => format!("{} has no key {}", quote(path), quote(name)),
+                };
+                let error = self.error(Code::UnknownArgument, message, key.span);
+                problems.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
+            } else if let Some(schema @ Value::Object(_)) = rest {
+                problems.extend(self.check(value, schema, &join(name), value.span));
+            }
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            let given = entries.iter().any(|(key, _)| key.as_str() == Some(name));
+            // A misspelt argument is one mistake.
+            let misspelt = entries.iter().filter_map(|(key, _)| key.as_str()).any(|key| {
+                !properties.contains_key(key)
+                    && did_you_mean(key, properties.keys().map(String::as_str)) == Some(name)
+            });
+            if !given && !misspelt {
+                let message = match path {
+                    "" => {
+                        format!("operator {} needs the argument {}", quote(self.owner), quote(name))
+                    }
+                    _ => format!("{} needs {}", quote(path), quote(name)),
+                };
+                let mut error = self.error(Code::MissingArgument, message, place);
+                let description = properties.get(name).and_then(|p| p.get("description"));
+                if let Some(text) = description.and_then(Value::as_str) {
+                    error = error.with_help(format!("{name}: {}", text.replace('\n', " ")));
+                }
+                problems.push(error);
+            }
+        }
+        problems
+    }
+
+    fn error(&self, code: Code, message: String, span: Span) -> Diagnostic {
+        Diagnostic::error(code, message, self.source, span)
+    }
+}
+
+fn has_type(node: &Node, name: &str) -> bool {
+    match (&node.value, name) {
+        (NodeValue::Null, "null")
+        | (NodeValue::Bool(_), "boolean")
+        | (NodeValue::Int(_), "integer" | "number")
+        | (NodeValue::Float(_), "number")
+        | (NodeValue::String(_), "string")
+        | (NodeValue::Seq(_), "array")
+        | (NodeValue::Map(_), "object") => true,
+        (NodeValue::Float(f), "integer") => f.fract() == 0.0 && f.abs() < 9e15,
+        _ => false,
+    }
+}
+
+fn with_article(word: &str) -> String {
+    match word.chars().next() {
+        _ if word == "nothing" => word.to_string(),
+        Some('a' | 'e' | 'i' | 'o' | 'u') => format!("an {word}"),
+        _ => format!("a {word}"),
+    }
+}
+
+fn type_word(name: &str) -> &str {
+    match name {
+        "array" => "list",
+        "object" => "mapping",
+        "null" => "null",
+        other => other,
+    }
+}

@@ -1,0 +1,366 @@
+//! One step in one cell: its operator found, its arguments checked, its tables typed.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::args;
+use super::cell::{Cell, cell_suffix};
+use super::expander::{BindKey, Expander, Site, StepTargets};
+use super::input::Input;
+use super::mistake::{already_reported, diagnostic_of};
+use super::model::{Check, PlannedStep, StepTarget};
+use super::repair::repaired;
+use super::settings::Locking;
+use super::substitution::substitute_arguments;
+use galeras_workflow::code::Code;
+
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port, Registration,
+};
+use galeras_sql::session::{forget_tables, guarded};
+use galeras_workflow::{
+    Diagnostic, Diagnostics, From, Node, Reference, Scope, SourceSpan, Span, StepKind, StepSpec,
+    Text, quote,
+};
+
+impl Expander {
+    /// Plans one cell of a step; everything that is wrong with it is reported, a panic of a
+    /// library included.
+    pub(super) async fn step(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        cell: &Cell,
+        targets: &StepTargets,
+    ) -> StepTarget {
+        let panic = match guarded(self.bound(site, step, cell, targets)).await {
+            Ok(target) => return target,
+            Err(panic) => panic,
+        };
+        let name = quote(&step.name.value);
+        let message = format!("step {name} cannot be planned: a library gave up ({panic})");
+        let source = &site.workflow.source;
+        let problem = Diagnostic::error(Code::Defect, message, source, step.name.span);
+        let help = "a file that it reads may be damaged, or an expression be one that nobody has \
+                    thought of; please report it";
+        self.diagnostics.push(problem.with_help(help));
+        StepTarget::Broken
+    }
+
+    async fn bound(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        cell: &Cell,
+        targets: &StepTargets,
+    ) -> StepTarget {
+        let source = &site.workflow.source;
+        let StepKind::Op(op) = &step.kind else {
+            self.check_expressions(site, step);
+            return StepTarget::Broken;
+        };
+        let inputs = self.inputs(site, step, cell, targets);
+        let Some(operator) = self.registry.get(&op.value) else {
+            let message = format!("there is no operator {}", quote(&op.value));
+            let known: Vec<&str> = self.registry.iter().map(|o| o.descriptor().name).collect();
+            let problem = Diagnostic::error(Code::UnknownOperator, message, source, op.span);
+            self.diagnostics.push(problem.with_suggestion(&op.value, known));
+            self.check_expressions(site, step);
+            return StepTarget::Broken;
+        };
+        let before = self.diagnostics.len();
+        let scope = self.cell_scope(site, cell);
+        let schema = self.args_schema(operator);
+        let with = step
+            .with
+            .as_ref()
+            .map(|node| substitute_arguments(node, &schema, source, &scope, &mut self.diagnostics));
+        // Where `with` could not be read, its mistake has been reported.
+        let readable = with.is_some() || !already_reported(&self.diagnostics, source, step.span);
+        let place = with.as_ref().map_or(op.span, |_| step.name.span);
+        let name = operator.descriptor().name;
+        let fits = readable
+            && args::check(with.as_ref(), &schema, name, source, place, &mut self.diagnostics);
+        let ports_fit = self.check_ports(site, step, operator);
+        let fits = fits && self.diagnostics.len() == before;
+        let finite = with.as_ref().is_none_or(Node::is_finite);
+        let full_name = format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell));
+        let family = format!("{}{}", site.family, step.name.value);
+        let (Some(inputs), true) = (inputs, ports_fit && readable && finite) else {
+            return match operator.fixed_ports() {
+                Some(ports) => self.outlined_step(site, step, &scope, ports),
+                None => StepTarget::Broken,
+            };
+        };
+        let registration = self.registration(&family, &full_name, name, &inputs);
+        let known = !inputs.iter().any(|input| input.schema.is_vague());
+        let mut told = Vec::new();
+        let mut bound = None;
+        if fits && known {
+            match self.bind(operator, with.as_ref(), &inputs, (site, registration.clone())).await {
+                Ok(step) => bound = Some(step),
+                Err(errors) => told = errors,
+            }
+        }
+        for error in &told {
+            self.mistake(site, step, with.as_ref(), error);
+        }
+        let Some(bound) = bound else {
+            let arguments =
+                repaired(with.as_ref(), step.with.as_ref(), &schema, name, (source, place));
+            let ports = match arguments {
+                Some(arguments) => {
+                    let outline = self
+                        .outline(
+                            operator,
+                            arguments,
+                            &inputs,
+                            (site.base, registration.is_some()),
+                            &told,
+                        )
+                        .await;
+                    for error in outline.errors {
+                        let error = error.into_written();
+                        let problem = self.diagnostic(site, step, with.as_ref(), &error);
+                        let place = Span::new(problem.span.start, problem.span.end());
+                        // Of one place the first mistake counts: another may come of it.
+                        if !already_reported(&self.diagnostics, source, place) {
+                            self.diagnostics.push(problem);
+                        }
+                    }
+                    outline.ports
+                }
+                None => operator.fixed_ports(),
+            };
+            return match ports {
+                Some(ports) => self.outlined_step(site, step, &scope, ports),
+                None => StepTarget::Broken,
+            };
+        };
+        let pinned = match bound.fact() {
+            Some(Fact::Snapshot { of }) => {
+                self.pins.snapshot(operator.descriptor().name, &of).is_some()
+            }
+            Some(Fact::Version { .. } | Fact::File { .. } | Fact::Moving(_)) | None => false,
+        };
+        if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
+            let message = format!("step {} {problem}", quote(&step.name.value));
+            let problem = Diagnostic::error(Code::NotLocked, message, source, step.name.span);
+            let help = format!("run `galeras lock {}` and commit galeras.lock", self.named);
+            self.diagnostics.push(problem.with_help(help));
+        }
+        debug_assert!(
+            operator.fixed_ports().is_none_or(|fixed| same_ports(&fixed, bound.ports())),
+            "the ports of {name} are not fixed"
+        );
+        // A step whose results break a promise has its columns all the same.
+        let checks = self.promises(site, step, bound.ports(), &scope);
+        self.steps.push(PlannedStep {
+            name: full_name,
+            family,
+            operator,
+            step: bound,
+            inputs,
+            checks,
+            base: site.base.to_path_buf(),
+            source: Arc::clone(source),
+            arguments: with,
+            place: SourceSpan::new(source, step.name.span),
+            pinned,
+            registration,
+        });
+        StepTarget::Step(self.steps.len() - 1)
+    }
+
+    /// Binds an operator to arguments that fit its schema, and to tables that are known.
+    async fn bind(
+        &mut self,
+        operator: &dyn Operator,
+        with: Option<&Node>,
+        inputs: &[Input],
+        (site, registration): (&Site<'_>, Option<Arc<Registration>>),
+    ) -> Result<Arc<dyn BoundStep>, Vec<ArgError>> {
+        forget_tables(&self.session);
+        let cx = BindContext {
+            session: self.session.clone(),
+            inputs: inputs.iter().map(|i| (i.port.clone(), i.schema.clone())).collect(),
+            base: site.base.to_path_buf(),
+            downloads: self.settings.downloads.clone(),
+            pins: Arc::clone(&self.pins),
+            registration,
+            consent: Arc::clone(&self.settings.consent),
+        };
+        let arguments = with.map_or_else(|| Value::Object(serde_json::Map::new()), Node::to_json);
+        let key = BindKey::new(operator, &arguments, &cx);
+        if let Some(bound) = self.bound.get(&key) {
+            return Ok(Arc::clone(bound));
+        }
+        let bound: Arc<dyn BoundStep> = Arc::from(operator.bind(&arguments, &cx).await?);
+        self.bound.insert(key, Arc::clone(&bound));
+        Ok(bound)
+    }
+
+    /// Reports what an operator says of a step's arguments.
+    fn mistake(&mut self, site: &Site<'_>, step: &StepSpec, with: Option<&Node>, error: &ArgError) {
+        let problem = self.diagnostic(site, step, with, error);
+        self.diagnostics.push(problem);
+    }
+
+    /// What an operator says of a step's arguments, at its place.
+    fn diagnostic(
+        &self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        with: Option<&Node>,
+        error: &ArgError,
+    ) -> Diagnostic {
+        let arguments = with.map(|node| (node, step.with.as_ref()));
+        let place = error.port.as_deref().and_then(|port| port_span(step, port));
+        let place = place.unwrap_or(step.name.span);
+        diagnostic_of(error, &site.workflow.source, arguments, place)
+    }
+
+    /// A step that could not be bound, of which the tables are known nevertheless, more or less.
+    fn outlined_step(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        scope: &Scope,
+        ports: Vec<Port>,
+    ) -> StepTarget {
+        self.promises(site, step, &ports, scope);
+        StepTarget::Outline(Arc::from(ports))
+    }
+
+    /// The data tests of a step: its contract and its assertions.
+    fn promises(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        ports: &[Port],
+        scope: &Scope,
+    ) -> Vec<Check> {
+        let Some(main) = ports.first() else { return Vec::new() };
+        let mut checks = self.contract(site, step, main);
+        for assert in &step.asserts {
+            let check = self.check(site, assert, ports, scope);
+            checks.extend(check);
+        }
+        checks
+    }
+
+    /// Why a frozen run cannot have this step.
+    fn unpinned(&self, operator: &dyn Operator, step: &dyn BoundStep) -> Option<String> {
+        if self.settings.lock != Locking::Frozen {
+            return None;
+        }
+        match step.fact()? {
+            Fact::Snapshot { of } => match self.pins.snapshot(operator.descriptor().name, &of) {
+                Some(_) => None,
+                None => Some("asks a question that galeras.lock does not answer".to_string()),
+            },
+            Fact::Version { of } => match self.pins.version(operator.descriptor().name, &of) {
+                Some(_) => None,
+                None => Some("needs a version that galeras.lock does not pin".to_string()),
+            },
+            Fact::File { url } => {
+                let current = step.side_files().ok()?.first()?.digest;
+                match self.pins.files.get(&url) {
+                    Some(pinned) if *pinned == current => None,
+                    Some(_) => Some(format!("reads {url}, which has changed since it was locked")),
+                    None => Some(format!("reads {url}, which galeras.lock does not pin")),
+                }
+            }
+            Fact::Moving(why) => Some(format!("cannot be frozen: {why}")),
+        }
+    }
+
+    /// Whether `from` gives what the operator takes.
+    fn check_ports(&mut self, site: &Site<'_>, step: &StepSpec, operator: &dyn Operator) -> bool {
+        let name = operator.descriptor().name;
+        let first = step.from.iter().flat_map(From::refs).next().map(|r| r.span);
+        let (message, span, help) = match (operator.descriptor().inputs, &step.from) {
+            (InputPorts::None, Some(From::One(_) | From::Ports(_))) => (
+                format!("operator {} takes no input", quote(name)),
+                first.unwrap_or(step.name.span),
+                "remove `from`".to_string(),
+            ),
+            // `form:` for `from:` is reported as an unknown key.
+            (InputPorts::One | InputPorts::OneAnd(_), None)
+                if covers_unknown_key(&self.diagnostics, site, step) =>
+            {
+                return false;
+            }
+            (InputPorts::One | InputPorts::OneAnd(_), None) => (
+                format!("operator {} needs an input", quote(name)),
+                step.name.span,
+                "add `from: <step>`".to_string(),
+            ),
+            (InputPorts::One, Some(From::Ports(_))) => (
+                format!("operator {} takes one input", quote(name)),
+                first.unwrap_or(step.name.span),
+                "write `from: <step>`".to_string(),
+            ),
+            (InputPorts::OneAnd(also), Some(From::Ports(ports))) => {
+                match port_problem(name, also, ports) {
+                    Some(problem) => problem,
+                    None => return true,
+                }
+            }
+            _ => return true,
+        };
+        let problem = Diagnostic::error(Code::WrongInputs, message, &site.workflow.source, span);
+        self.diagnostics.push(problem.with_help(help));
+        false
+    }
+}
+
+/// The place of an input port's name in `from:`, or of the reference if there is only one.
+fn port_span(step: &StepSpec, port: &str) -> Option<Span> {
+    match step.from.as_ref()? {
+        From::One(reference) => Some(reference.span()),
+        From::Ports(ports) => {
+            ports.iter().find(|(name, _)| name.value == port).map(|(name, _)| name.span)
+        }
+        From::Invalid(_) => None,
+    }
+}
+
+/// Whether ports have the same names and columns.
+fn same_ports(one: &[Port], other: &[Port]) -> bool {
+    let same = |(a, b): (&Port, &Port)| {
+        a.name == b.name && a.table.schema == b.table.schema && a.table.key == b.table.key
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
+}
+
+/// What is wrong with the names of the input ports, if anything: message, place and help.
+fn port_problem(
+    operator: &str,
+    also: &[&str],
+    ports: &[(Text, Reference)],
+) -> Option<(String, Span, String)> {
+    let takes = format!("it takes `{INPUT}` and, optionally, {}", also.join(", "));
+    let unknown =
+        ports.iter().find(|(port, _)| port.value != INPUT && !also.contains(&&*port.value));
+    if let Some((port, _)) = unknown {
+        let message = format!("operator {} has no input {}", quote(operator), quote(&port.value));
+        return Some((message, port.span, takes));
+    }
+    let (first, _) = ports.first()?;
+    if ports.iter().any(|(port, _)| port.value == INPUT) {
+        return None;
+    }
+    let message = format!("operator {} needs an input called `{INPUT}`", quote(operator));
+    Some((message, first.span, takes))
+}
+
+/// Whether the step has a key that is unknown, and may be a misspelt `from`.
+fn covers_unknown_key(diagnostics: &Diagnostics, site: &Site<'_>, step: &StepSpec) -> bool {
+    diagnostics.iter().any(|d| {
+        d.code == Code::UnknownKey
+            && Arc::ptr_eq(&d.span.source, &site.workflow.source)
+            && (step.span.start..step.span.end).contains(&d.span.start)
+    })
+}

@@ -1,0 +1,228 @@
+//! What the results of a step must fulfil: its contract, and its data tests.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use serde_json::Value;
+
+use super::expander::{Expander, Site};
+use super::mistake::{diagnostic_of, word_of};
+use super::model::{Check, CheckKind};
+use super::scalar::plain;
+use galeras_base::small_file::{self, MAX_TEXT_BYTES};
+use galeras_operator::table_digest::type_name;
+use galeras_operator::{ArgError, Port};
+use galeras_sql::session::{RowExpr, parse_row_expr};
+use galeras_workflow::code::Code;
+use galeras_workflow::{
+    Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Language, Node, SchemaField, Scope,
+    SourceSpan, StepSpec, Text, quote, substitute_code, substitute_node,
+};
+
+impl Expander {
+    /// Checks `schema:` against the main port. What a type cannot promise, that a column has
+    /// no nulls, becomes a data test.
+    pub(super) fn contract(&mut self, site: &Site<'_>, step: &StepSpec, port: &Port) -> Vec<Check> {
+        let source = &site.workflow.source;
+        let fields = match &step.schema {
+            None => return Vec::new(),
+            Some(Contract::Fields(fields)) => fields.clone(),
+            Some(Contract::File(path)) => match self.contract_file(site, path) {
+                Some(fields) => fields,
+                None => return Vec::new(),
+            },
+        };
+        let mut not_null = Vec::new();
+        for field in &fields {
+            let name = &field.column.value;
+            let Some(column) = port.table.field(name) else {
+                if port.table.open {
+                    continue;
+                }
+                let message = format!("the step does not produce the column {}", quote(name));
+                let problem =
+                    Diagnostic::error(Code::BrokenContract, message, source, field.column.span);
+                self.diagnostics.push(problem.with_suggestion(name, port.table.names()));
+                continue;
+            };
+            let wanted = field.ty.ty.to_string();
+            let given = type_name(column.data_type());
+            let unknown = *column.data_type() == DataType::Null;
+            let same =
+                unknown || given == wanted || given.split('[').next() == Some(wanted.as_str());
+            if !same {
+                let message = format!("column {} has type {given}, not {wanted}", quote(name));
+                self.diagnostics.push(Diagnostic::error(
+                    Code::BrokenContract,
+                    message,
+                    source,
+                    field.span,
+                ));
+            }
+            if field.ty.non_null && column.is_nullable() {
+                not_null.push(name.clone());
+            }
+        }
+        if not_null.is_empty() {
+            return Vec::new();
+        }
+        let place = fields.first().map_or(step.name.span, |f| f.column.span);
+        vec![Check {
+            port: port.name,
+            kind: CheckKind::NotNull(not_null),
+            severity: AssertSeverity::Error,
+            place: SourceSpan::new(source, place),
+        }]
+    }
+
+    /// The columns of a contract file, all placed where the file is named.
+    fn contract_file(&mut self, site: &Site<'_>, path: &Text) -> Option<Vec<SchemaField>> {
+        let source = &site.workflow.source;
+        let file = site.base.join(&path.value);
+        self.contracts.push((file.clone(), SourceSpan::new(source, path.span)));
+        let mut refuse = |message: String| {
+            self.diagnostics.push(
+                Diagnostic::error(Code::MissingFile, message, source, path.span)
+                    .with_help("a contract file maps columns to types: {\"id\": \"utf8!\"}"),
+            );
+        };
+        let text = match small_file::read(&file, MAX_TEXT_BYTES) {
+            Ok(text) => text,
+            Err(e) => {
+                refuse(format!("cannot read the contract {}: {e}", quote(&path.value)));
+                return None;
+            }
+        };
+        let columns: Option<serde_json::Map<String, Value>> =
+            serde_json::from_slice::<Value>(&text)
+                .ok()
+                .and_then(|v| v.get("columns").unwrap_or(&v).as_object().cloned());
+        let fields: Option<Vec<SchemaField>> = columns.and_then(|columns| {
+            columns
+                .iter()
+                .map(|(name, kind)| {
+                    Some(SchemaField {
+                        column: Text { value: name.clone(), span: path.span },
+                        ty: kind.as_str()?.parse().ok()?,
+                        span: path.span,
+                    })
+                })
+                .collect()
+        });
+        if fields.is_none() {
+            refuse(format!("{} is not a contract", quote(&path.value)));
+        }
+        fields
+    }
+
+    /// A condition over the rows of a table, bound once for all cells of a matrix.
+    fn condition(&mut self, schema: &SchemaRef, sql: &str) -> Result<RowExpr, ArgError> {
+        let key = (Arc::clone(schema), sql.to_string());
+        if let Some(known) = self.conditions.get(&key) {
+            return Ok(known.clone());
+        }
+        let bound = parse_row_expr(&self.session, schema, sql, "")?;
+        self.conditions.insert(key, bound.clone());
+        Ok(bound)
+    }
+
+    /// Binds one data test.
+    pub(super) fn check(
+        &mut self,
+        site: &Site<'_>,
+        assert: &Assert,
+        ports: &[Port],
+        scope: &Scope,
+    ) -> Option<Check> {
+        let source = &site.workflow.source;
+        let port = match &assert.port {
+            None => &ports[0],
+            Some(name) => match ports.iter().find(|p| p.name == name.value) {
+                Some(port) => port,
+                None => {
+                    let message = format!("the step has no port {}", quote(&name.value));
+                    let problem = Diagnostic::error(Code::UnknownPort, message, source, name.span);
+                    let known = ports.iter().map(|p| p.name);
+                    self.diagnostics.push(problem.with_suggestion(&name.value, known));
+                    return None;
+                }
+            },
+        };
+        let mut columns = |names: &[Text]| -> Option<Vec<String>> {
+            let mut ok = true;
+            for name in names {
+                if port.table.field(&name.value).is_none() && !port.table.open {
+                    let error = ArgError::unknown_column("", &name.value, port.table.names());
+                    self.diagnostics.push(diagnostic_of(&error, source, None, name.span));
+                    ok = false;
+                }
+            }
+            ok.then(|| names.iter().map(|n| n.value.clone()).collect())
+        };
+        let kind = match &assert.kind {
+            AssertKind::Unique(names) => CheckKind::Unique(columns(names)?),
+            AssertKind::NotNull(names) => CheckKind::NotNull(columns(names)?),
+            AssertKind::AcceptedValues { column, values } => {
+                let column = columns(std::slice::from_ref(column))?.remove(0);
+                let values = values
+                    .iter()
+                    .map(|v| substitute_node(v, source, scope, &mut self.diagnostics).to_json())
+                    .map(|v| plain(&v))
+                    .collect();
+                CheckKind::AcceptedValues { column, values }
+            }
+            AssertKind::Expr(node) => {
+                let sql =
+                    substitute_code(node, Language::Sql, source, scope, &mut self.diagnostics);
+                let place = |error: &ArgError| word_of(error, source, Some(&sql), Some(node));
+                let mistake = |error: &ArgError| {
+                    let span = place(error).unwrap_or(node.span);
+                    diagnostic_of(error, source, None, span)
+                };
+                let sql = plain(&sql.to_json());
+                match self.condition(&port.table.schema, &sql) {
+                    Ok(e) if e.data_type == DataType::Boolean => {
+                        CheckKind::Holds { sql, expr: Box::new(e.expr) }
+                    }
+                    Ok(_) if port.table.is_vague() => return None,
+                    Ok(e) => {
+                        let message = format!(
+                            "an assertion must be true or false, but this has type {}",
+                            type_name(&e.data_type)
+                        );
+                        let code = Code::WrongType;
+                        self.diagnostics.push(Diagnostic::error(code, message, source, node.span));
+                        return None;
+                    }
+                    Err(error) => {
+                        // Of columns that are not known, nothing can be said.
+                        let of_text = matches!(error.code, Code::SqlSyntax | Code::UnknownFunction);
+                        if !port.table.is_vague() || of_text {
+                            self.diagnostics.push(mistake(&error));
+                        }
+                        return None;
+                    }
+                }
+            }
+            AssertKind::Rows { min, max } => {
+                let mut bound = |node: &Option<Node>| -> Option<Option<u64>> {
+                    let Some(node) = node else { return Some(None) };
+                    let value = substitute_node(node, source, scope, &mut self.diagnostics);
+                    match value.as_i64().and_then(|v| u64::try_from(v).ok()) {
+                        Some(rows) => Some(Some(rows)),
+                        None => {
+                            let message = "a number of rows must be a whole number, 0 or more";
+                            let code = Code::WrongType;
+                            let problem = Diagnostic::error(code, message, source, node.span);
+                            self.diagnostics.push(problem);
+                            None
+                        }
+                    }
+                };
+                CheckKind::Rows { min: bound(min)?, max: bound(max)? }
+            }
+        };
+        let place = SourceSpan::new(source, assert.span);
+        Some(Check { port: port.name, kind, severity: assert.severity, place })
+    }
+}

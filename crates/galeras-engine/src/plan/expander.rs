@@ -1,0 +1,231 @@
+//! The plan under construction, and what all its builders share: the file at hand, what the
+//! names of its steps stand for, everything planned and reported so far.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::context::SessionContext;
+use serde_json::{Map, Value};
+
+use super::cell::{Cell, matrix_values};
+use super::embedded::EmbeddedSteps;
+use super::extent::Extent;
+use super::locked_analysis::RegisteredSteps;
+use super::model::{ExpandedPlan, FileBudget, PlannedOutput, PlannedStep, StepScope, StepTarget};
+use super::params::scope;
+use super::planned_report::PlannedReport;
+use super::scalar::plain;
+use super::settings::PlanSettings;
+use galeras_operator::{BindContext, BoundStep, Operator, Pins, Registry};
+use galeras_sql::session::{RowExpr, planning_session};
+use galeras_workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
+
+/// The cells of the steps of one file.
+pub(super) type StepTargets = HashMap<String, StepCells>;
+
+/// The cells of one step in their order, which are also found by their values: each cell of a
+/// matrix looks for its own among those of every step that it reads.
+#[derive(Default)]
+pub(super) struct StepCells {
+    cells: Vec<(Cell, StepTarget)>,
+    /// The keys that every cell has, in the same order; `None` if they differ.
+    keys: Option<Vec<String>>,
+    /// Positions by the values of `keys`, as they are written.
+    places: HashMap<Vec<String>, Vec<usize>>,
+}
+
+impl StepCells {
+    pub(super) fn new(cells: Vec<(Cell, StepTarget)>) -> Self {
+        let names = |cell: &Cell| cell.iter().map(|k| k.key.clone()).collect::<Vec<_>>();
+        let keys = cells.first().map(|(cell, _)| names(cell)).unwrap_or_default();
+        let same = cells.iter().all(|(cell, _)| cell.iter().map(|k| &k.key).eq(&keys));
+        let mut places: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
+        if same {
+            for (at, (cell, _)) in cells.iter().enumerate() {
+                let values = cell.iter().map(|k| plain(&k.value)).collect();
+                places.entry(values).or_default().push(at);
+            }
+        }
+        Self { cells, keys: same.then_some(keys), places }
+    }
+
+    pub(super) fn all(&self) -> &[(Cell, StepTarget)] {
+        &self.cells
+    }
+
+    pub(super) fn into_all(self) -> Vec<(Cell, StepTarget)> {
+        self.cells
+    }
+
+    /// The cells that may be the one with these values, in order; `value` gives the value of a
+    /// key as it is written. A key without a value is one that no such cell has.
+    pub(super) fn candidates(
+        &self,
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Vec<&(Cell, StepTarget)> {
+        let Some(keys) = &self.keys else { return self.cells.iter().collect() };
+        let values: Option<Vec<String>> = keys.iter().map(|key| value(key)).collect();
+        let places = values.and_then(|values| self.places.get(&values));
+        places.into_iter().flatten().map(|at| &self.cells[*at]).collect()
+    }
+}
+
+/// Builds the plan step by step.
+pub(super) struct Expander {
+    pub(super) registry: Registry,
+    pub(super) settings: PlanSettings,
+    /// The workflow and its settings, as words of a command.
+    pub(super) named: String,
+    /// The facts that the lock file pins.
+    pub(super) pins: Arc<Pins>,
+    /// The analyses that `prereg` names.
+    pub(super) registered: RegisteredSteps,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) steps: Vec<PlannedStep>,
+    pub(super) outputs: Vec<PlannedOutput>,
+    pub(super) report: PlannedReport,
+    /// The budgets of the files so far.
+    pub(super) budgets: Vec<FileBudget>,
+    /// What the names of steps stand for, by the prefix of the file.
+    pub(super) scopes: HashMap<String, StepScope>,
+    /// The contract files that steps name, and where.
+    pub(super) contracts: Vec<(PathBuf, SourceSpan)>,
+    /// The files that embed the one at hand.
+    pub(super) embedding: Vec<PathBuf>,
+    /// For planning: it has all functions, and the tables of one step at a time.
+    pub(super) session: SessionContext,
+    /// The schemas of arguments by operator, each made when it is first needed.
+    args_schemas: HashMap<&'static str, Arc<Value>>,
+    /// What has been bound. Cells often differ in nothing but what they read.
+    pub(super) bound: HashMap<BindKey, Arc<dyn BoundStep>>,
+    /// The conditions of data tests that have been bound, by columns and text.
+    pub(super) conditions: HashMap<(SchemaRef, String), RowExpr>,
+    /// Embedded files by path and display name, each read once; `None` if it is no workflow.
+    pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
+    /// How large the plan gets.
+    pub(super) extent: Extent,
+    /// The steps that come from embedded workflows.
+    pub(super) embedded: EmbeddedSteps,
+    /// How often steps with mistakes have been bound, to see what lies behind the mistakes.
+    pub(super) outlined: usize,
+}
+
+/// All that a bound step depends on and that differs between the steps of a plan.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct BindKey {
+    operator: &'static str,
+    arguments: String,
+    base: PathBuf,
+    inputs: Vec<(String, SchemaRef, Vec<String>)>,
+    registration: Option<String>,
+}
+
+impl BindKey {
+    pub(super) fn new(operator: &dyn Operator, arguments: &Value, cx: &BindContext) -> Self {
+        let inputs = cx.inputs.iter();
+        Self {
+            operator: operator.descriptor().name,
+            arguments: arguments.to_string(),
+            base: cx.base.clone(),
+            registration: cx.registration.as_ref().map(|registration| format!("{registration:?}")),
+            inputs: inputs
+                .map(|(port, table)| (port.clone(), Arc::clone(&table.schema), table.key.clone()))
+                .collect(),
+        }
+    }
+}
+
+/// A parsed workflow and its folder.
+pub(super) type WorkflowFile = (Workflow, PathBuf);
+
+/// A file at hand: its text, its folder, its parameters, the prefix of its steps' names.
+pub(super) struct Site<'a> {
+    /// All its references name their steps.
+    pub(super) workflow: &'a Workflow,
+    /// The same before params had their values.
+    pub(super) written: &'a Workflow,
+    pub(super) base: &'a Path,
+    pub(super) params: &'a Map<String, Value>,
+    pub(super) prefix: &'a str,
+    /// The same without cells.
+    pub(super) family: &'a str,
+}
+
+impl Expander {
+    pub(super) fn new(
+        registry: Registry,
+        settings: PlanSettings,
+        named: String,
+        pins: Arc<Pins>,
+        diagnostics: Diagnostics,
+    ) -> Self {
+        Self {
+            registry,
+            settings,
+            named,
+            pins,
+            registered: RegisteredSteps::default(),
+            diagnostics,
+            steps: Vec::new(),
+            outputs: Vec::new(),
+            report: PlannedReport::default(),
+            budgets: Vec::new(),
+            scopes: HashMap::new(),
+            contracts: Vec::new(),
+            embedding: Vec::new(),
+            session: planning_session(),
+            args_schemas: HashMap::new(),
+            bound: HashMap::new(),
+            conditions: HashMap::new(),
+            files: HashMap::new(),
+            extent: Extent::default(),
+            embedded: EmbeddedSteps::default(),
+            outlined: 0,
+        }
+    }
+
+    /// The JSON Schema of the operator's arguments.
+    pub(super) fn args_schema(&mut self, operator: &dyn Operator) -> Arc<Value> {
+        let operator = operator.descriptor();
+        let make = || Arc::new((operator.args_schema)());
+        Arc::clone(self.args_schemas.entry(operator.name).or_insert_with(make))
+    }
+
+    /// Keeps what the names of a file's steps stand for.
+    pub(super) fn keep_scope(&mut self, prefix: &str, targets: StepTargets) {
+        let steps = targets.into_iter().map(|(name, cells)| (name, cells.into_all()));
+        self.scopes.insert(prefix.to_string(), steps.collect());
+    }
+
+    /// What a run needs, and what was found on the way.
+    pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
+        let limits = self.limits();
+        let contracts = self.contracts.iter().map(|(path, _)| path.clone());
+        let embedding = self.files.keys().map(|(path, _)| path.clone());
+        let mut files: Vec<PathBuf> = contracts.chain(embedding).collect();
+        files.sort();
+        files.dedup();
+        let Self { steps, outputs, report, scopes, diagnostics, embedded, .. } = self;
+        let mut expanded = ExpandedPlan { steps, outputs, report, limits, scopes, files };
+        if !diagnostics.has_errors() {
+            embedded.keep_needed(&mut expanded);
+        }
+        (expanded, diagnostics)
+    }
+
+    /// The scope of expressions in a cell of a step.
+    pub(super) fn cell_scope(&self, site: &Site<'_>, cell: &Cell) -> Scope {
+        let mut scope = scope(site.params);
+        scope.matrix = matrix_values(cell);
+        scope
+    }
+
+    /// Reports mistakes in expressions of a step that has no cell to be bound in.
+    pub(super) fn check_expressions(&mut self, site: &Site<'_>, step: &StepSpec) {
+        if let Some(with) = &step.with {
+            collect_refs(with, &site.workflow.source, &mut self.diagnostics);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What may be spent: `max_usd` of steps and `budget` of workflows, each for the steps it bounds.
+//!
+//! A limit is for all cells together, of the step as of the steps that embed its workflow. A step is
+//! bounded by its own limit, by the budget of its file, and by those of the files that embed it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use galeras_chat::Usd;
+
+use super::expander::{Expander, Site};
+use super::model::{FileBudget, PlannedLimit, PlannedStep};
+use super::params::scope;
+use galeras_operator::{Lowering, PaymentTerms};
+use galeras_workflow::code::Code;
+use galeras_workflow::{
+    Diagnostic, Node, SourceSpan, Span, Value, budget_limit_problem, quote, substitute_node,
+};
+
+impl Expander {
+    /// Takes the budget of a file, if it has one.
+    pub(super) fn budget(&mut self, site: &Site<'_>) {
+        let Some(spec) = &site.workflow.budget else { return };
+        let source = &site.workflow.source;
+        let usd = self.limit(site, "max_usd", spec.max_usd.as_ref(), |node| match node.value {
+            Value::Int(n) => n.to_string().parse::<Usd>().ok(),
+            Value::Float(x) => x.to_string().parse::<Usd>().ok(),
+            _ => None,
+        });
+        let requests = spec.max_requests.as_ref();
+        let requests = self.limit(site, "max_requests", requests, |node| {
+            node.as_i64().and_then(|n| u64::try_from(n).ok())
+        });
+        let budget = FileBudget {
+            path: site.family.to_string(),
+            max_usd: usd,
+            max_requests: requests,
+            place: SourceSpan::new(source, spec.span),
+        };
+        let Some(other) = self.budgets.iter().find(|other| other.path == budget.path) else {
+            self.budgets.push(budget);
+            return;
+        };
+        if (other.max_usd, other.max_requests) != (budget.max_usd, budget.max_requests) {
+            let message = format!(
+                "the cells of {} give the workflow that they embed different budgets",
+                quote(budget.path.trim_end_matches('/'))
+            );
+            let problem = Diagnostic::error(Code::WrongValue, message, source, spec.span);
+            self.diagnostics.push(problem.with_help("a budget is for all cells together"));
+        }
+    }
+
+    fn limit<T>(
+        &mut self,
+        site: &Site<'_>,
+        key: &str,
+        node: Option<&Node>,
+        read: impl Fn(&Node) -> Option<T>,
+    ) -> Option<T> {
+        let node = node?;
+        let source = &site.workflow.source;
+        let before = self.diagnostics.len();
+        let node = substitute_node(node, source, &scope(site.params), &mut self.diagnostics);
+        if self.diagnostics.len() > before {
+            return None;
+        }
+        let value = read(&node).filter(|_| !budget_limit_problem(key, &node));
+        if value.is_none() {
+            let wanted = match key {
+                "max_usd" => "an amount of US dollars, 0 or more, with 18 decimals at most",
+                _ => "a whole number, 0 or more",
+            };
+            let message = format!("`{key}` of `budget` must be {wanted}");
+            let problem = Diagnostic::error(Code::WrongValue, message, source, node.span);
+            self.diagnostics.push(problem);
+        }
+        value
+    }
+
+    /// The limits of all planned steps. What contradicts itself, or cannot be kept, is reported.
+    pub(super) fn limits(&mut self) -> Vec<PlannedLimit> {
+        let paid: Vec<(usize, PaymentTerms)> = self
+            .steps
+            .iter()
+            .enumerate()
+            .filter_map(|(at, step)| match step.step.lowering() {
+                Lowering::Paid(paid) => Some((at, paid.terms())),
+                Lowering::Row(_) | Lowering::FanOut(_) | Lowering::Table(_) => None,
+            })
+            .collect();
+        let mut limits = self.step_limits(&paid);
+        for budget in std::mem::take(&mut self.budgets) {
+            let bounded: Vec<&(usize, PaymentTerms)> = paid
+                .iter()
+                .filter(|(at, _)| self.steps[*at].family.starts_with(&budget.path))
+                .collect();
+            if budget.max_usd.is_some() {
+                self.check_priced(&budget, &bounded);
+            }
+            let name = budget.path.trim_end_matches('/');
+            limits.push(PlannedLimit {
+                account: if name.is_empty() { "/".into() } else { budget.path.clone() },
+                owner: match name {
+                    "" => "the `budget` of the workflow".into(),
+                    name => format!("the `budget` of {}", quote(name)),
+                },
+                max_usd: budget.max_usd,
+                max_requests: budget.max_requests,
+                steps: bounded.into_iter().map(|(at, _)| *at).collect(),
+            });
+        }
+        limits
+    }
+
+    /// The limits of single steps, each for all of its cells.
+    fn step_limits(&mut self, paid: &[(usize, PaymentTerms)]) -> Vec<PlannedLimit> {
+        let mut cells: BTreeMap<&str, Vec<&(usize, PaymentTerms)>> = BTreeMap::new();
+        for cell in paid {
+            cells.entry(&self.steps[cell.0].family).or_default().push(cell);
+        }
+        let (mut limits, mut problems) = (Vec::new(), Vec::new());
+        for (path, cells) in cells {
+            let (first, terms) = cells[0];
+            if let Some((other, differs)) = cells.iter().find(|(_, t)| t.max_usd != terms.max_usd) {
+                let shown = |limit: Option<Usd>| limit.map_or("none".into(), |l| l.to_string());
+                let message = format!(
+                    "the cells of step {} have different `max_usd`: {} and {}",
+                    quote(path),
+                    shown(terms.max_usd),
+                    shown(differs.max_usd)
+                );
+                let (step, other) = (&self.steps[*first], &self.steps[*other]);
+                let problem = error(Code::ConflictingArguments, message, other, "max_usd");
+                let place = step.span_of("max_usd");
+                let problem = match place == other.span_of("max_usd") {
+                    true => problem,
+                    false => problem.with_related(
+                        &place.source,
+                        Span::new(place.start, place.end()),
+                        "the other one",
+                    ),
+                };
+                problems.push(problem.with_help(
+                    "it is for all cells of the step together: give one number, without `matrix.`",
+                ));
+                continue;
+            }
+            let Some(max_usd) = terms.max_usd else { continue };
+            limits.push(PlannedLimit {
+                account: path.to_string(),
+                owner: format!("the step {}", quote(path)),
+                max_usd: Some(max_usd),
+                max_requests: None,
+                steps: cells.iter().map(|(at, _)| *at).collect(),
+            });
+        }
+        problems.into_iter().for_each(|problem| self.diagnostics.push(problem));
+        limits
+    }
+
+    /// Reports steps of which the cost of a request is not known, once for all cells.
+    fn check_priced(&mut self, budget: &FileBudget, bounded: &[&(usize, PaymentTerms)]) {
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut problems = Vec::new();
+        for (at, terms) in bounded {
+            let step = &self.steps[*at];
+            let lacking = terms.lacking();
+            // That `max_usd` needs them is said where it stands.
+            if lacking.is_empty() || !seen.insert(&step.family) {
+                continue;
+            }
+            let names: Vec<String> = lacking.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "step {} needs {}: `budget` limits the cost, so what a request may cost must be \
+                 known before it is sent",
+                quote(&step.family),
+                names.join(" and ")
+            );
+            let place = Span::new(budget.place.start, budget.place.end());
+            let problem = error(Code::MissingArgument, message, step, "");
+            let problem = problem.with_related(&budget.place.source, place, "the budget");
+            let help: Vec<&str> = lacking
+                .iter()
+                .map(|name| match *name {
+                    "price" => {
+                        "add `price: { input: …, output: … }`, US dollars for a million tokens, 0 \
+                         where nothing is billed"
+                    }
+                    _ => "add `max_tokens: …`, the most tokens of an answer",
+                })
+                .collect();
+            problems.push(problem.with_help(help.join("; ")));
+        }
+        problems.into_iter().for_each(|problem| self.diagnostics.push(problem));
+    }
+}
+
+fn error(code: Code, message: String, step: &PlannedStep, argument: &str) -> Diagnostic {
+    let place = step.span_of(argument);
+    Diagnostic::error(code, message, &place.source, Span::new(place.start, place.end()))
+}

@@ -1,0 +1,53 @@
+//! From mistakes to diagnostics: where an operator's mistake stands in the file, and whether a
+//! place has been complained about already.
+
+use std::sync::Arc;
+
+use galeras_operator::ArgError;
+use galeras_workflow::{Diagnostic, Diagnostics, Node, Source, Span, word_span};
+
+/// An operator's complaint at the place of the argument it is about, or of the word within it.
+/// `with` are the arguments, and as they were written before their expressions were replaced.
+pub(super) fn diagnostic_of(
+    error: &ArgError,
+    source: &Arc<Source>,
+    with: Option<(&Node, Option<&Node>)>,
+    fallback: Span,
+) -> Diagnostic {
+    let span = match with {
+        Some((node, written)) if !error.path.is_empty() => {
+            let written = written.unwrap_or(node).at_pointer(&error.path);
+            let word = word_of(error, source, node.at_pointer(&error.path), written);
+            word.unwrap_or_else(|| node.nearest(&error.path).span)
+        }
+        _ => fallback,
+    };
+    let diagnostic = Diagnostic::error(error.code, error.message.as_str(), source, span);
+    match &error.help {
+        Some(help) => diagnostic.with_help(help.as_str()),
+        None => diagnostic,
+    }
+}
+
+/// The place of the word that a complaint is about, in an argument as it was written.
+pub(super) fn word_of(
+    error: &ArgError,
+    source: &Source,
+    argument: Option<&Node>,
+    written: Option<&Node>,
+) -> Option<Span> {
+    word_span(written?, source, argument?.as_str()?, error.word.clone()?)
+}
+
+/// Whether a mistake within this place has been reported already.
+pub(super) fn already_reported(
+    diagnostics: &Diagnostics,
+    source: &Arc<Source>,
+    place: Span,
+) -> bool {
+    diagnostics.iter().any(|d| {
+        Arc::ptr_eq(&d.span.source, source)
+            && (place.start..=place.end).contains(&d.span.start)
+            && d.span.end() <= place.end
+    })
+}

@@ -1,0 +1,457 @@
+//! The plan: what is run, in which order, with which tables.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::logical_expr::Expr;
+use galeras_chat::Usd;
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::cell::Cell;
+use super::input::Input;
+use super::planned_report::PlannedReport;
+use galeras_operator::{Access, BoundStep, Operator, Port, Registration, ServerAddress};
+use galeras_sql::session::OutputShape;
+use galeras_workflow::{AssertSeverity, Node, Param, Source, SourceSpan, Workflow};
+
+/// A bound, typed, acyclic workflow.
+pub struct Plan {
+    /// The workflow's name.
+    pub name: String,
+    /// The file, as it was given.
+    pub file: String,
+    /// The settings of the command line, `name=value`, as one types them in the current folder.
+    pub set: Vec<String>,
+    /// The values of the parameters.
+    pub params: Map<String, Value>,
+    /// The steps; every step comes after those it reads.
+    pub steps: Vec<PlannedStep>,
+    /// The files to write.
+    pub outputs: Vec<PlannedOutput>,
+    /// The page of the study.
+    pub report: PlannedReport,
+    /// What may be spent.
+    pub limits: Vec<PlannedLimit>,
+    /// Where results may come from as well.
+    pub remote: Option<PlannedRemote>,
+    /// Whose signed results are taken from a remote; `None` if signatures are not demanded.
+    pub allowed_signers: Option<PlannedSigners>,
+    /// The folder for what steps fetch.
+    pub downloads: PathBuf,
+    /// The files that it is written in: its own first, then those that it embeds, and contracts.
+    pub(super) written_in: Vec<PathBuf>,
+    /// The workflow as it is written.
+    pub(super) workflow: Workflow,
+    /// What the names of steps stand for: those of the workflow under the empty text, those of an
+    /// embedded one under the beginning of its steps' names (`collect[n=1]/`).
+    pub(super) scopes: HashMap<String, StepScope>,
+}
+
+impl Plan {
+    /// The name of the workflow's file, without the folder.
+    pub fn file_name(&self) -> String {
+        let name = Path::new(&self.file).file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// What the workflow says that it is for.
+    pub fn description(&self) -> Option<&str> {
+        self.workflow.description.as_ref().map(|text| text.value.as_str())
+    }
+
+    /// The files of this machine that the workflow is made of, each once: those that it is written
+    /// in, its own first, then those that its steps read.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.written_in.clone();
+        let mut known: HashSet<PathBuf> = files.iter().cloned().collect();
+        let read = self.steps.iter().flat_map(|step| step.step.local_files());
+        let read = read.flat_map(|(_, path)| files_at(path));
+        files.extend(read.filter(|path| known.insert(path.clone())));
+        files
+    }
+
+    /// The parameters as the workflow declares them.
+    pub fn declared_params(&self) -> &[Param] {
+        &self.workflow.params
+    }
+
+    /// The step of that full name (`collect/methods`, `gen[model=a]`).
+    pub fn step(&self, name: &str) -> Option<&PlannedStep> {
+        self.steps.iter().find(|s| s.name == name)
+    }
+
+    /// The steps that `name` stands for: the step of that full name, all cells of a matrix
+    /// step (`gen` or `gen[*]`), or all steps of an embedded workflow.
+    pub fn matching(&self, name: &str) -> Vec<usize> {
+        let name = name.strip_suffix("[*]").unwrap_or(name);
+        let part_of = |full: &str| {
+            full.strip_prefix(name).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('[') || rest.starts_with('/')
+            })
+        };
+        (0..self.steps.len()).filter(|i| part_of(&self.steps[*i].name)).collect()
+    }
+
+    /// The given steps with everything they need.
+    pub fn with_ancestors(&self, steps: &[usize]) -> Vec<usize> {
+        with_ancestors(&self.steps, steps.iter().copied())
+    }
+
+    /// How many of the `wanted` steps may be computed at the same time as this one, counted up to
+    /// `most`: neither of both needs the other.
+    pub fn independent_of(&self, step: usize, wanted: &[bool], most: usize) -> usize {
+        let mut needed = vec![false; self.steps.len()];
+        self.with_ancestors(&[step]).into_iter().for_each(|i| needed[i] = true);
+        // What comes before a step does not need it.
+        let before = (0..step).filter(|i| wanted[*i] && !needed[*i]).take(most).count();
+        let mut after = vec![false; self.steps.len()];
+        after[step] = true;
+        let behind = (step + 1..self.steps.len()).filter(|i| {
+            after[*i] = self.steps[*i].upstream().any(|u| after[u]);
+            wanted[*i] && !after[*i]
+        });
+        before + behind.take(most - before).count()
+    }
+}
+
+/// The file at this path, or the files of the folder there, without those that are hidden.
+fn files_at(path: PathBuf) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path];
+    }
+    let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+    let shown = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+    let mut files: Vec<PathBuf> = shown.map(|entry| entry.path()).collect();
+    files.retain(|file| file.is_file());
+    files.sort();
+    files
+}
+
+/// The steps at these positions with everything they need, in order. What could not be planned has no
+/// position, and is left out.
+pub(super) fn with_ancestors(
+    steps: &[PlannedStep],
+    wanted: impl Iterator<Item = usize>,
+) -> Vec<usize> {
+    fn need(needed: &mut [bool], step: usize) {
+        if let Some(needed) = needed.get_mut(step) {
+            *needed = true;
+        }
+    }
+    let mut needed = vec![false; steps.len()];
+    wanted.for_each(|step| need(&mut needed, step));
+    for at in (0..steps.len()).rev() {
+        if needed[at] {
+            steps[at].upstream().for_each(|upstream| need(&mut needed, upstream));
+        }
+    }
+    (0..needed.len()).filter(|at| needed[*at]).collect()
+}
+
+/// The `remote` of a workflow: a store elsewhere.
+#[derive(Clone, Debug)]
+pub struct PlannedRemote {
+    /// The folder, or the URL as it is written.
+    pub location: String,
+    /// What it takes to read from it.
+    pub access: Access,
+    /// The value.
+    pub place: SourceSpan,
+}
+
+/// The file of allowed signers that a workflow names.
+#[derive(Clone, Debug)]
+pub struct PlannedSigners {
+    /// The file.
+    pub path: PathBuf,
+    /// The value.
+    pub place: SourceSpan,
+}
+
+impl PlannedSigners {
+    /// What it takes to read it.
+    pub fn access(&self) -> Access {
+        Access::Read { path: self.path.clone() }
+    }
+}
+
+impl PlannedRemote {
+    /// The remote that a workflow in the folder `base` names; `None` if the text names no place.
+    pub(super) fn of(text: &str, base: &Path, place: SourceSpan) -> Option<Self> {
+        if !text.contains("://") {
+            let path = base.join(text);
+            let location = path.to_str()?.to_string();
+            let access = Access::Read { path };
+            return (!text.is_empty()).then_some(Self { location, access, place });
+        }
+        // What is judged is read as what is opened: `Remote` parses the same text in the same way.
+        let url = Url::parse(text).ok()?;
+        let bucket = url.host_str().filter(|bucket| !bucket.is_empty());
+        let server = |text: &str| ServerAddress::of(text).map(|to| Access::Host { to });
+        let access = match url.scheme() {
+            "file" => Access::Read { path: url.to_file_path().ok()? },
+            // A bucket is behind the server of its provider, through TLS.
+            "s3" => server(&format!("https://{}.s3.amazonaws.com", bucket?))?,
+            "gs" => server("https://storage.googleapis.com").filter(|_| bucket.is_some())?,
+            _ => server(text)?,
+        };
+        Some(Self { location: text.to_string(), access, place })
+    }
+
+    /// What it takes to write to it.
+    pub fn writing(&self) -> Access {
+        match &self.access {
+            Access::Read { path } => Access::Write { path: path.clone() },
+            other => other.clone(),
+        }
+    }
+}
+
+/// What the name of a step stands for, in one cell.
+#[derive(Clone)]
+pub(super) enum StepTarget {
+    /// A planned step.
+    Step(usize),
+    /// An embedded workflow: its outputs.
+    Embedded(BTreeMap<String, Input>),
+    /// Something that could not be planned; the reason is reported. Its tables as far as they are
+    /// known.
+    Outline(Arc<[Port]>),
+    /// Something that could not be planned; the reason is reported.
+    Broken,
+}
+
+/// The steps of one file by name, with their cells in order.
+pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
+
+/// The parts of a plan that refer to steps by their position.
+pub(super) struct ExpandedPlan {
+    pub(super) steps: Vec<PlannedStep>,
+    pub(super) outputs: Vec<PlannedOutput>,
+    pub(super) report: PlannedReport,
+    pub(super) limits: Vec<PlannedLimit>,
+    pub(super) scopes: HashMap<String, StepScope>,
+    /// Embedded workflows and contracts, sorted.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// One step, ready to be run.
+pub struct PlannedStep {
+    /// The full name, with the embedding steps and the cell.
+    pub name: String,
+    /// The name without cells, which all cells of a matrix step share (`collect/gen`).
+    pub family: String,
+    /// The operator.
+    pub operator: &'static dyn Operator,
+    /// The operator bound to arguments and input schemas.
+    pub step: Arc<dyn BoundStep>,
+    /// The tables it reads, by input port.
+    pub inputs: Vec<Input>,
+    /// The data tests of its results.
+    pub checks: Vec<Check>,
+    /// The folder of its workflow file.
+    pub base: PathBuf,
+    /// The text of its workflow file.
+    pub source: Arc<Source>,
+    /// The arguments as written, expressions replaced, with their places.
+    pub arguments: Option<Node>,
+    /// The place of the step's name.
+    pub place: SourceSpan,
+    /// Whether the lock file has the answer to what it asks of the world.
+    pub pinned: bool,
+    /// What was registered of it, if the workflow's `prereg` names it.
+    pub registration: Option<Arc<Registration>>,
+}
+
+impl PlannedStep {
+    /// The positions in the plan of the steps it reads.
+    pub fn upstream(&self) -> impl Iterator<Item = usize> {
+        self.inputs.iter().flat_map(|input| input.tables.iter().map(|t| t.step))
+    }
+
+    /// The output port of that name.
+    pub fn port(&self, name: &str) -> Option<&Port> {
+        self.step.ports().iter().find(|p| p.name == name)
+    }
+
+    /// The nearest place to an argument that is written; the step's name for the empty path.
+    pub fn span_of(&self, path: &str) -> SourceSpan {
+        match &self.arguments {
+            Some(node) if !path.is_empty() => {
+                SourceSpan::new(&self.source, node.nearest(path).span)
+            }
+            _ => self.place.clone(),
+        }
+    }
+
+    /// Where an argument stands: `file:line:column` of the nearest place that is written.
+    pub fn place_of(&self, path: &str) -> String {
+        let span = self.span_of(path);
+        let position = self.source.position(span.start);
+        format!("{}:{}:{}", self.source.path(), position.line, position.column)
+    }
+}
+
+impl fmt::Debug for PlannedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlannedStep").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A limit on what steps may spend together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedLimit {
+    /// What it is known by from run to run: the path of a step, or that of a workflow with a slash.
+    pub account: String,
+    /// Whose it is, for messages: `the step …`.
+    pub owner: String,
+    /// The most money.
+    pub max_usd: Option<Usd>,
+    /// The most requests.
+    pub max_requests: Option<u64>,
+    /// The positions of the steps.
+    pub steps: Vec<usize>,
+}
+
+/// The `budget` of a file.
+#[derive(Clone, Debug)]
+pub(super) struct FileBudget {
+    /// The path of its steps: nothing, or `collect/`.
+    pub(super) path: String,
+    pub(super) max_usd: Option<Usd>,
+    pub(super) max_requests: Option<u64>,
+    pub(super) place: SourceSpan,
+}
+
+/// A data test of a port.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The port.
+    pub port: &'static str,
+    /// What must hold.
+    pub kind: CheckKind,
+    /// What happens if it does not.
+    pub severity: AssertSeverity,
+    /// Where it is written.
+    pub place: SourceSpan,
+}
+
+/// What a data test asks.
+#[derive(Clone, Debug)]
+pub enum CheckKind {
+    /// No two rows agree in these columns.
+    Unique(Vec<String>),
+    /// These columns have no nulls.
+    NotNull(Vec<String>),
+    /// The column has these values only; nulls are allowed.
+    AcceptedValues {
+        /// The column.
+        column: String,
+        /// The values as texts.
+        values: Vec<String>,
+    },
+    /// The condition is true for every row.
+    Holds {
+        /// As written.
+        sql: String,
+        /// As bound.
+        expr: Box<Expr>,
+    },
+    /// The number of rows lies in these bounds.
+    Rows {
+        /// At least.
+        min: Option<u64>,
+        /// At most.
+        max: Option<u64>,
+    },
+}
+
+impl CheckKind {
+    /// The test as data, for the key under which its outcome is remembered.
+    pub fn preimage(&self) -> Value {
+        match self {
+            Self::Unique(columns) => json!({"unique": columns}),
+            Self::NotNull(columns) => json!({"not_null": columns}),
+            Self::AcceptedValues { column, values } => {
+                json!({"accepted_values": {"column": column, "values": values}})
+            }
+            Self::Holds { sql, .. } => json!({"expr": sql}),
+            Self::Rows { min, max } => json!({"rows": {"min": min, "max": max}}),
+        }
+    }
+}
+
+impl fmt::Display for CheckKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unique(columns) => write!(f, "unique: [{}]", columns.join(", ")),
+            Self::NotNull(columns) => write!(f, "not_null: [{}]", columns.join(", ")),
+            Self::AcceptedValues { column, values } => {
+                write!(f, "accepted_values of {column}: [{}]", values.join(", "))
+            }
+            Self::Holds { sql, .. } => write!(f, "expr: {sql}"),
+            Self::Rows { min, max } => {
+                let bound = |b: &Option<u64>| b.map_or("any".to_string(), |b| b.to_string());
+                write!(f, "rows: min {}, max {}", bound(min), bound(max))
+            }
+        }
+    }
+}
+
+/// A file to write.
+#[derive(Clone, Debug)]
+pub struct PlannedOutput {
+    /// The output's name.
+    pub name: String,
+    /// The table.
+    pub input: Input,
+    /// Where to, relative to `--out`.
+    pub path: PathBuf,
+    /// As what.
+    pub format: OutputFormat,
+    /// In which shape, if not that of the table.
+    pub shape: Option<OutputShape>,
+    /// Whether it is also printed at the end of a run.
+    pub show: bool,
+    /// Where the path is written.
+    pub place: SourceSpan,
+}
+
+/// The format of an output file, by its suffix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// Apache Parquet.
+    Parquet,
+    /// One JSON object per line.
+    Jsonl,
+    /// An array of JSON objects.
+    Json,
+    /// Comma-separated values with a header line.
+    Csv,
+    /// The value of one column of a table of one row, as it is: `.txt`, `.json`, `.svg`, `.html`.
+    Text {
+        /// The column.
+        column: String,
+    },
+    /// A figure, from the SVG in one column of a table of one row.
+    Picture {
+        /// The column.
+        column: String,
+        /// As what.
+        format: PictureFormat,
+    },
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PictureFormat {
+    /// Shapes and text, with its font.
+    Svg,
+    /// Pixels: 300 to an inch.
+    Png,
+    /// For print.
+    Pdf,
+}

@@ -1,0 +1,472 @@
+//! What can be said of a step behind a mistake: of one that is wrong itself, and of one whose input
+//! is not fully known. So that one mistake does not hide the others, and nothing false is said.
+//!
+//! The step is bound in several possible worlds, in which columns of unknown type have one type each
+//! time and arguments that are not known have other values. Where it cannot be bound in some of them,
+//! because of one column perhaps, each column has another type than the rest in further worlds. What
+//! goes wrong in all of them is a mistake whatever the truth is; columns that all of them give, in one
+//! type, are known. A mistake with a
+//! suggestion is mended by it, and the step bound again: what follows is checked as if the help
+//! had been followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+
+use super::expander::Expander;
+use super::input::Input;
+use super::repair::Repaired;
+use galeras_operator::{ArgError, BindContext, NoConsent, Operator, Port, TableSchema};
+use galeras_sql::session::forget_tables;
+use galeras_workflow::code::Code;
+use galeras_workflow::{Node, Value};
+
+/// The types that a column of unknown type may have.
+const TYPES: [DataType; 4] =
+    [DataType::Utf8, DataType::Int64, DataType::Float64, DataType::Boolean];
+
+/// Mistakes that are mended in one step, one after the other.
+const MAX_ROUNDS: usize = 12;
+
+/// Columns that a step may name of an input that is not fully known.
+const MAX_SUPPOSED: usize = 64;
+
+/// How often steps are bound for this in one plan: more than this many broken cells differ in
+/// nothing that a reader would look at.
+const MAX_BINDS: usize = 20_000;
+
+/// A column that no table has: where it turns up, other columns would too.
+const PROBE: &str = "\u{1}probe";
+
+/// What can be said of a step.
+pub(super) struct Outline {
+    /// Mistakes of the arguments beyond those that are known already.
+    pub(super) errors: Vec<OutlineError>,
+    /// The output tables; `None` if nothing is known of them.
+    pub(super) ports: Option<Vec<Port>>,
+}
+
+/// A mistake, and the text of the argument in which its word counts.
+pub(super) struct OutlineError {
+    pub(super) error: ArgError,
+    /// Whether the word, if any, stands in the argument as it was given.
+    edits: Vec<Edit>,
+}
+
+impl OutlineError {
+    /// The mistake with its word in the argument as it is written.
+    pub(super) fn into_written(mut self) -> ArgError {
+        for edit in self.edits.iter().rev().filter(|edit| edit.path == self.error.path) {
+            let back = |at: usize, end: bool| match at {
+                at if at <= edit.was.start => at,
+                at if at >= edit.was.start + edit.now => at - edit.now + edit.was.len(),
+                _ if end => edit.was.end,
+                _ => edit.was.start,
+            };
+            let word = self.error.word.map(|word| back(word.start, false)..back(word.end, true));
+            self.error.word = word;
+        }
+        self.error
+    }
+}
+
+/// A word that was replaced in an argument.
+#[derive(Clone)]
+struct Edit {
+    path: String,
+    was: Range<usize>,
+    now: usize,
+}
+
+/// A step as it may be meant.
+struct Supposed {
+    variants: Vec<Node>,
+    inputs: BTreeMap<String, TableSchema>,
+    edits: Vec<Edit>,
+    /// Paths below which mistakes have been reported.
+    told: Vec<String>,
+    /// Whether something was left out.
+    lossy: bool,
+    /// Whether `prereg` names it.
+    registered: bool,
+    /// Columns that an input does not have, although the step needs them.
+    missing: BTreeSet<String>,
+}
+
+impl Expander {
+    /// What can be said of a step that cannot be bound as it is.
+    pub(super) async fn outline(
+        &mut self,
+        operator: &dyn Operator,
+        arguments: Repaired,
+        inputs: &[Input],
+        (base, registered): (&Path, bool),
+        told: &[ArgError],
+    ) -> Outline {
+        let mut errors: Vec<OutlineError> = Vec::new();
+        let mut seen: BTreeSet<(String, String)> =
+            told.iter().map(|e| (e.path.clone(), e.message.clone())).collect();
+        let mut step = Supposed {
+            variants: arguments.variants,
+            inputs: inputs.iter().map(|i| (i.port.clone(), i.schema.clone())).collect(),
+            edits: Vec::new(),
+            told: arguments.changed,
+            lossy: arguments.lossy,
+            registered,
+            missing: BTreeSet::new(),
+        };
+        let fixed = operator.fixed_ports();
+        for _ in 0..MAX_ROUNDS {
+            let found = match self.worlds(operator, &step, base).await {
+                Ok(ports) => {
+                    let ports = fixed.unwrap_or_else(|| step.surely(ports));
+                    return Outline { errors, ports: Some(ports) };
+                }
+                Err(found) => found,
+            };
+            if found.is_empty() {
+                break;
+            }
+            for error in &found {
+                if !step.lossy
+                    && !step.covers(&error.path)
+                    && seen.insert((error.path.clone(), error.message.clone()))
+                {
+                    errors.push(OutlineError { error: error.clone(), edits: step.edits.clone() });
+                }
+            }
+            if !step.mend(&found) {
+                break;
+            }
+        }
+        Outline { errors, ports: fixed }
+    }
+
+    /// The ports that the step has in all worlds in which it can be bound, or the mistakes that it
+    /// makes in every one.
+    async fn worlds(
+        &mut self,
+        operator: &dyn Operator,
+        step: &Supposed,
+        base: &Path,
+    ) -> Result<Vec<Port>, Vec<ArgError>> {
+        let vague = step.inputs.values().any(TableSchema::is_vague);
+        let types = if vague { &TYPES[..] } else { &TYPES[..1] };
+        let mut common: Option<Vec<ArgError>> = None;
+        let mut bound: Vec<Vec<Port>> = Vec::new();
+        let mut probed = None;
+        for arguments in &step.variants {
+            let (mut first, mut failed) = (None, false);
+            for data_type in types {
+                let registered = step.registered;
+                let world = World { operator, arguments, base, data_type, odd: None, registered };
+                match self.world(&world, &step.inputs, false).await {
+                    Ok(Bound { ports, guessed }) => {
+                        if vague && probed.is_none() {
+                            let probe = self.world(&world, &step.inputs, true).await;
+                            probed = probe.ok().map(|bound| bound.ports);
+                        }
+                        bound.push(ports);
+                        first.get_or_insert((world, guessed));
+                    }
+                    Err(errors) => {
+                        failed = true;
+                        let same = |a: &ArgError, b: &ArgError| {
+                            (a.code, &a.path, &a.message) == (b.code, &b.path, &b.message)
+                        };
+                        common = Some(match common {
+                            None => errors,
+                            Some(before) => before
+                                .into_iter()
+                                .filter(|a| errors.iter().any(|b| same(a, b)))
+                                .collect(),
+                        });
+                    }
+                }
+            }
+            if let (Some((world, guessed)), true) = (first, failed) {
+                bound.extend(self.odd_worlds(&world, &guessed, &step.inputs).await);
+            }
+        }
+        if bound.is_empty() {
+            let errors = common.unwrap_or_default();
+            let unsure = |error: &ArgError| {
+                // Nothing is fetched for this.
+                error.code == Code::NotAllowed
+                    || vague
+                        && (error.column.is_some()
+                        // The rows that a query keeps depend on keys, which are not known.
+                        || error.code == Code::NotDeterministic && !error.message.contains("run"))
+            };
+            return Err(errors.into_iter().filter(|error| !unsure(error)).collect());
+        }
+        Ok(agreed(&bound, vague, probed.as_deref()))
+    }
+
+    /// The ports of a step that can be bound in one world, where one of the guessed columns has
+    /// another type. One other type is enough to know that nothing is known of it.
+    async fn odd_worlds(
+        &mut self,
+        world: &World<'_>,
+        guessed: &BTreeSet<String>,
+        inputs: &BTreeMap<String, TableSchema>,
+    ) -> Vec<Vec<Port>> {
+        let mut found = Vec::new();
+        for column in guessed {
+            for data_type in TYPES.iter().filter(|other| *other != world.data_type) {
+                let odd = World { odd: Some((column, data_type)), ..*world };
+                if let Ok(bound) = self.world(&odd, inputs, false).await {
+                    found.push(bound.ports);
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Binds the step in one world. Columns that it names and that an input of which not all is
+    /// known might have are supposed to be there.
+    async fn world(
+        &mut self,
+        world: &World<'_>,
+        inputs: &BTreeMap<String, TableSchema>,
+        probe: bool,
+    ) -> Result<Bound, Vec<ArgError>> {
+        let mut guessed: BTreeSet<String> = BTreeSet::new();
+        let mut tables: BTreeMap<String, TableSchema> = BTreeMap::new();
+        for (port, table) in inputs {
+            let typed = table.schema.fields().iter().map(|field| {
+                if *field.data_type() != DataType::Null {
+                    return Arc::clone(field);
+                }
+                guessed.insert(field.name().clone());
+                let data_type = world.type_of(field.name()).clone();
+                Arc::new(field.as_ref().clone().with_data_type(data_type))
+            });
+            let schema = Arc::new(Schema::new(typed.collect::<Vec<FieldRef>>()));
+            let mut table = TableSchema { schema, ..table.clone() };
+            if probe && table.open {
+                table = table.with(&[supposed(PROBE, world.data_type)]);
+            }
+            tables.insert(port.clone(), table);
+        }
+        let arguments = world.arguments.to_json();
+        for _ in 0..MAX_SUPPOSED {
+            self.outlined += 1;
+            if self.outlined > MAX_BINDS {
+                return Err(Vec::new());
+            }
+            forget_tables(&self.session);
+            let cx = BindContext {
+                session: self.session.clone(),
+                inputs: tables.clone(),
+                base: world.base.to_path_buf(),
+                downloads: self.settings.downloads.clone(),
+                pins: Arc::clone(&self.pins),
+                registration: world.registered.then(Arc::default),
+                consent: Arc::new(NoConsent),
+            };
+            let errors = match world.operator.bind(&arguments, &cx).await {
+                Ok(bound) => return Ok(Bound { ports: bound.ports().to_vec(), guessed }),
+                Err(errors) => errors,
+            };
+            let mut grown = false;
+            for column in errors.iter().filter_map(|error| error.column.as_deref()) {
+                let mut open = tables.values_mut().filter(|t| t.open && t.field(column).is_none());
+                if let Some(table) = open.next() {
+                    *table = table.with(&[supposed(column, world.type_of(column))]);
+                    guessed.insert(column.to_string());
+                    grown = true;
+                }
+            }
+            if !grown {
+                return Err(errors);
+            }
+        }
+        Err(Vec::new())
+    }
+}
+
+/// One possible truth about a step.
+#[derive(Clone, Copy)]
+struct World<'a> {
+    operator: &'a dyn Operator,
+    arguments: &'a Node,
+    base: &'a Path,
+    /// The type of all columns of unknown type.
+    data_type: &'a DataType,
+    /// But of the columns of this name.
+    odd: Option<(&'a str, &'a DataType)>,
+    registered: bool,
+}
+
+impl World<'_> {
+    fn type_of(&self, column: &str) -> &DataType {
+        match self.odd {
+            Some((odd, data_type)) if odd == column => data_type,
+            _ => self.data_type,
+        }
+    }
+}
+
+/// A step that can be bound.
+struct Bound {
+    ports: Vec<Port>,
+    /// The columns of its inputs whose types are those of the world.
+    guessed: BTreeSet<String>,
+}
+
+fn supposed(name: &str, data_type: &DataType) -> FieldRef {
+    Arc::new(Field::new(name, data_type.clone(), true))
+}
+
+/// The tables on which all worlds agree. Columns that differ in type have none; where columns of one
+/// world are not in another, or where those of the input that nobody knows turn up, the table is
+/// open.
+fn agreed(worlds: &[Vec<Port>], vague: bool, probed: Option<&[Port]>) -> Vec<Port> {
+    let Some((first, others)) = worlds.split_first() else { return Vec::new() };
+    let find = |ports: &[Port], name: &str| ports.iter().find(|p| p.name == name).cloned();
+    first
+        .iter()
+        .map(|port| {
+            let others: Vec<Option<Port>> = others.iter().map(|w| find(w, port.name)).collect();
+            let mut open = match probed.map(|ports| find(ports, port.name)) {
+                _ if !vague => false,
+                Some(Some(port)) => port.table.field(PROBE).is_some(),
+                _ => true,
+            };
+            open |= others
+                .iter()
+                .flatten()
+                .any(|other| other.table.names().any(|name| port.table.field(name).is_none()));
+            let mut fields: Vec<FieldRef> = Vec::new();
+            for field in port.table.schema.fields() {
+                let there: Vec<Option<&FieldRef>> = others
+                    .iter()
+                    .map(|other| other.as_ref().and_then(|o| o.table.field(field.name())))
+                    .collect();
+                if there.iter().any(Option::is_none) {
+                    open = true;
+                    continue;
+                }
+                let same = there.iter().flatten().all(|f| f.data_type() == field.data_type());
+                let data_type = if same { field.data_type().clone() } else { DataType::Null };
+                fields.push(Arc::new(field.as_ref().clone().with_data_type(data_type)));
+            }
+            let key = port.table.key.iter().filter(|k| fields.iter().any(|f| f.name() == *k));
+            let key = key.cloned().collect();
+            Port::new(port.name, TableSchema { schema: Arc::new(Schema::new(fields)), key, open })
+        })
+        .collect()
+}
+
+impl Supposed {
+    /// Whether what is wrong at `path` may come from what was changed.
+    fn covers(&self, path: &str) -> bool {
+        let within = |path: &str, outer: &str| {
+            path.strip_prefix(outer)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let near = |told: &String| within(path, told) || within(told, path);
+        !self.told.is_empty() && (path.is_empty() || self.told.iter().any(near))
+    }
+
+    /// Mends one of these mistakes, so that what lies behind it can be seen; whether that could be
+    /// done.
+    fn mend(&mut self, errors: &[ArgError]) -> bool {
+        // Words at the end of a text first: those before them then stay where they are.
+        let mut order: Vec<&ArgError> = errors.iter().collect();
+        order.sort_by_key(|error| std::cmp::Reverse(error.word.as_ref().map(|word| word.start)));
+        let mut done = false;
+        for error in order {
+            done |= self.replace(error) || self.suppose(error) || self.leave_out(error);
+        }
+        done
+    }
+
+    /// Writes what is suggested in the place of what is wrong.
+    fn replace(&mut self, error: &ArgError) -> bool {
+        let Some(instead) = &error.instead else { return false };
+        let mut edit = None;
+        let changed: Option<Vec<Node>> = self
+            .variants
+            .iter()
+            .map(|node| {
+                let text = node.at_pointer(&error.path)?.as_str()?;
+                let (was, text) = match (&error.word, &error.column) {
+                    (Some(word), _) => {
+                        let (before, after) = (text.get(..word.start)?, text.get(word.end..)?);
+                        (word.clone(), format!("{before}{instead}{after}"))
+                    }
+                    (None, Some(column)) if text == column => (0..text.len(), instead.clone()),
+                    _ => return None,
+                };
+                edit = Some(Edit { path: error.path.clone(), was, now: instead.len() });
+                let value = Value::String(text);
+                node.changed(&error.path, &|old| Some(Node { value: value.clone(), ..old.clone() }))
+            })
+            .collect();
+        let Some(changed) = changed else { return false };
+        self.variants = changed;
+        self.edits.extend(edit);
+        true
+    }
+
+    /// Gives the input the column that it lacks.
+    fn suppose(&mut self, error: &ArgError) -> bool {
+        let Some(column) = &error.column else { return false };
+        let lacking = self.inputs.values_mut().find(|table| table.field(column).is_none());
+        let Some(table) = lacking else { return false };
+        *table = table.with(&[supposed(column, &DataType::Null)]);
+        self.missing.insert(column.clone());
+        true
+    }
+
+    /// Leaves out the argument, or the entry of it, that is wrong.
+    fn leave_out(&mut self, error: &ArgError) -> bool {
+        if error.path.is_empty() {
+            return false;
+        }
+        let left: Option<Vec<Node>> =
+            self.variants.iter().map(|node| node.without(&error.path)).collect();
+        let Some(left) = left else { return false };
+        self.variants = left;
+        self.told.push(error.path.clone());
+        self.lossy = true;
+        true
+    }
+
+    /// What is certain of these ports, after all that was supposed.
+    fn surely(&self, ports: Vec<Port>) -> Vec<Port> {
+        ports
+            .into_iter()
+            .map(|mut port| {
+                let table = &port.table;
+                let given = |f: &FieldRef| {
+                    let same = |t: &TableSchema| {
+                        t.field(f.name()).is_some_and(|i| i.data_type() == f.data_type())
+                    };
+                    self.inputs.values().any(same)
+                };
+                let kept = |f: &&FieldRef| {
+                    let supposed = self.missing.contains(f.name());
+                    !supposed && (!self.lossy || given(f))
+                };
+                let fields: Vec<FieldRef> =
+                    table.schema.fields().iter().filter(kept).cloned().collect();
+                let open = table.open || self.lossy || !self.missing.is_empty();
+                let key: Vec<String> = table
+                    .key
+                    .iter()
+                    .filter(|k| fields.iter().any(|f| f.name() == *k))
+                    .cloned()
+                    .collect();
+                port.table = TableSchema { schema: Arc::new(Schema::new(fields)), key, open };
+                port
+            })
+            .collect()
+    }
+}

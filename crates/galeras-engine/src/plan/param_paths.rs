@@ -1,0 +1,116 @@
+//! Paths in the values of params: those of the command line start in another folder than those of
+//! a file, and so do those that a workflow gives to one that it embeds.
+
+use std::path::{Component, Path, PathBuf};
+
+use galeras_workflow::{ParamType, with_moved_paths};
+
+/// A text of the command line, whose relative paths start in `from`, as it is meant in a workflow
+/// in the folder `base`. A path becomes absolute, since the value may go anywhere. Repositories are
+/// part of results, so that theirs start in `base` and say nothing about where all of this lies.
+pub(super) fn given_text(ty: Option<ParamType>, text: &str, from: &Path, base: &Path) -> String {
+    match ty {
+        Some(ParamType::Path) => absolute(text, from),
+        Some(ParamType::Repos) => moved_list(text, from, base),
+        _ => text.to_string(),
+    }
+}
+
+/// A text of the command line, whose relative paths start in `from`, as one writes it in the
+/// folder `here`.
+pub(super) fn text_here(ty: Option<ParamType>, text: &str, from: &Path, here: &Path) -> String {
+    match ty {
+        _ if from == here => text.to_string(),
+        ty => given_text(ty, text, from, here),
+    }
+}
+
+/// A path that starts in `from`. None stays none.
+pub(super) fn absolute(path: &str, from: &Path) -> String {
+    match path {
+        "" => String::new(),
+        path => from.join(path).to_string_lossy().into_owned(),
+    }
+}
+
+/// A list of repositories whose relative paths start in `from`, with paths that start in `to`.
+pub(super) fn moved_list(list: &str, from: &Path, to: &Path) -> String {
+    let exists = |path: &str| from.join(path).exists();
+    with_moved_paths(list, exists, |path| {
+        let there = from.join(path);
+        let moved = || relative(path, &from.canonicalize().ok()?, &to.canonicalize().ok()?);
+        match there.exists() && Path::new(path).is_relative() {
+            true => moved().unwrap_or_else(|| absolute(path, from)),
+            // As it was given, or what an error can name.
+            false => absolute(path, from),
+        }
+    })
+}
+
+/// The path from the folder `to` that leads where `path` leads from the folder `from`. Both are
+/// without links; those in `path` are left as they are, and followed by whoever opens it. `None`
+/// if it cannot be written as a text.
+fn relative(path: &str, from: &Path, to: &Path) -> Option<String> {
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let mut way: Vec<Component<'_>> = Vec::new();
+    way.extend(to.components().skip(shared).map(|_| Component::ParentDir));
+    let ups = way.len();
+    way.extend(from.components().skip(shared));
+    // What `from` added may be taken back: there is no link in it.
+    let mut own = way.len() - ups;
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if own > 0 => {
+                way.pop();
+                own -= 1;
+            }
+            part => {
+                // After a name that may be a link, nothing is taken back.
+                own = if part == Component::ParentDir { own } else { 0 };
+                way.push(part);
+            }
+        }
+    }
+    let way: PathBuf = way.into_iter().collect();
+    let text = way.to_str()?;
+    Some(match way.components().next() {
+        None => ".".to_string(),
+        Some(Component::ParentDir) => text.to_string(),
+        Some(_) => format!("./{text}"),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_the_same_from_another_folder() {
+        let way = |path, from, to| relative(path, Path::new(from), Path::new(to)).unwrap();
+        assert_eq!(way("./clone", "/p", "/p"), "./clone");
+        assert_eq!(way("clone", "/p", "/p/flows"), "../clone");
+        assert_eq!(way("../clone", "/p/sub", "/p/flows"), "../clone");
+        assert_eq!(way("../../x", "/p/sub", "/p/sub/flows"), "../../../x");
+        assert_eq!(way("flows/r", "/p", "/p/flows"), "../flows/r");
+        assert_eq!(way(".", "/p/r", "/p"), "./r");
+        assert_eq!(way("..", "/p/r", "/p"), ".");
+        // `link` may lead anywhere, so `link/..` is not where it lies.
+        assert_eq!(way("link/../r", "/p/sub", "/p"), "./sub/link/../r");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_in_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("flows")).unwrap();
+        std::fs::create_dir_all(root.join("r")).unwrap();
+        let list = moved_list("./r,psf/requests,./none,/x", &root, &root.join("flows"));
+        assert_eq!(list, format!("../r,psf/requests,{}/./none,/x", root.display()));
+        assert_eq!(given_text(Some(ParamType::Path), "", &root, &root), "");
+        let path = given_text(Some(ParamType::Path), "a b", &root, &root);
+        assert_eq!(path, root.join("a b").to_str().unwrap());
+        assert_eq!(given_text(Some(ParamType::String), "./r", &root, &root.join("r")), "./r");
+    }
+}

@@ -1,0 +1,222 @@
+//! What a running step works with: the store, its sessions, a folder for temporary files, and
+//! the way to say how far it is.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use datafusion::execution::context::SessionContext;
+use tokio_util::sync::CancellationToken;
+
+use super::error::RunError;
+use crate::plan::{Plan, PlannedStep};
+use galeras_base::digest::Digest;
+use galeras_base::scratch::LazyScratch;
+use galeras_chat::Budget;
+use galeras_operator::event::{EventSink, RunEvent};
+use galeras_operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
+use galeras_sql::session::{bounded_session, session};
+use galeras_store::{MemoPart, RecipeParts, Store};
+
+/// What a step may take of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Resources {
+    /// Threads.
+    pub jobs: usize,
+    /// Bytes of memory for work that can go on in files: those of a run, or of a step.
+    pub memory: usize,
+}
+
+/// A step as it is computed, without the plan that it comes from.
+#[derive(Clone, Copy)]
+pub(super) struct StepTask<'a> {
+    pub(super) name: &'a str,
+    pub(super) bound: &'a dyn BoundStep,
+    /// The folder of its workflow file.
+    pub(super) base: &'a Path,
+    /// The folder for what is fetched.
+    pub(super) downloads: &'a Path,
+}
+
+impl<'a> StepTask<'a> {
+    pub(super) fn of(plan: &'a Plan, step: &'a PlannedStep) -> Self {
+        let bound = step.step.as_ref();
+        Self { name: &step.name, bound, base: &step.base, downloads: &plan.downloads }
+    }
+}
+
+/// What is around a step.
+pub(super) struct Surroundings<'a> {
+    pub(super) events: &'a Arc<dyn EventSink>,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) consent: &'a Arc<dyn Consent>,
+    pub(super) budget: Arc<Budget>,
+    pub(super) resources: Resources,
+}
+
+/// The sorts of a step get one of this many parts of the memory: its threads need the rest.
+const SORTS: usize = 4;
+/// Steps whose inputs have no more bytes, as they are stored, sort in memory: a session that can do
+/// otherwise takes milliseconds to make, and a workflow may have thousands of small steps.
+const SMALL_BYTES: u64 = 4 << 20;
+
+/// What a running step works with.
+pub(super) struct StepContext {
+    pub(super) name: String,
+    unit: &'static str,
+    pub(super) store: Store,
+    pub(super) lower: LowerContext,
+    pub(super) jobs: usize,
+    /// The inputs are small, whatever the memory.
+    small: bool,
+    pub(super) events: Arc<dyn EventSink>,
+    /// Earlier results may not be used, not even of single rows.
+    pub(super) forced: bool,
+    /// The stored files that the result is computed from.
+    reads: Mutex<BTreeSet<Digest>>,
+}
+
+impl StepContext {
+    pub(super) fn new(
+        task: &StepTask<'_>,
+        store: &Store,
+        surroundings: Surroundings<'_>,
+        input_bytes: Option<u64>,
+        forced: bool,
+    ) -> Result<Self, RunError> {
+        let Surroundings { events, cancel, consent, budget, resources } = surroundings;
+        let Resources { jobs, memory } = resources;
+        let scratch = LazyScratch::default();
+        let small = input_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES);
+        let bounded = || -> Result<_, RunError> {
+            Ok(bounded_session(jobs, memory / SORTS, scratch.path()?)?)
+        };
+        let lower = LowerContext {
+            session: match task.bound.lowering() {
+                Lowering::FanOut(_) => bounded()?,
+                Lowering::Table(table) if table.bounded() && !small => bounded()?,
+                Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
+            },
+            scratch,
+            base: task.base.to_path_buf(),
+            downloads: task.downloads.to_path_buf(),
+            jobs,
+            memory,
+            forced,
+            budget,
+            consent: Arc::clone(consent),
+            cancel: cancel.clone(),
+            retry: Arc::default(),
+            tell: event_sender(task.name, task.bound.work_unit(), events),
+        };
+        Ok(Self {
+            name: task.name.to_string(),
+            unit: task.bound.work_unit(),
+            store: store.clone(),
+            lower,
+            jobs,
+            small,
+            events: Arc::clone(events),
+            forced,
+            reads: Mutex::default(),
+        })
+    }
+
+    /// A session that keeps the order of rows and computes on one thread, whose sorts keep to the
+    /// memory of the step.
+    pub(super) fn one_thread(&self) -> Result<SessionContext, RunError> {
+        if self.small {
+            return Ok(session(1));
+        }
+        Ok(bounded_session(1, self.lower.memory / SORTS, self.lower.scratch.path()?)?)
+    }
+
+    /// Notes that the result is computed from these stored files, among others.
+    pub(super) fn reads(&self, blobs: impl IntoIterator<Item = Digest>) {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).extend(blobs);
+    }
+
+    /// The stored files that the result was computed from, sorted.
+    pub(super) fn all_reads(&self) -> Vec<Digest> {
+        let reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        reads.iter().copied().collect()
+    }
+
+    /// The finished parts of a recipe that may be used, and are taken to be. Damaged ones are
+    /// told and forgotten with what was computed from them. A forced step uses none.
+    pub(super) async fn parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, RunError> {
+        if self.forced {
+            return Ok(Vec::new());
+        }
+        let RecipeParts { sound, damaged } = self.store.memo_parts(recipe).await?;
+        if !damaged.is_empty() {
+            for blob in &damaged {
+                self.warn(format!("part {} is damaged; computing again", blob.short()));
+            }
+            self.store.forget_descendants(&damaged).await?;
+        }
+        self.reads(sound.iter().map(|part| part.blob));
+        Ok(sound)
+    }
+
+    /// What there is to compute is known now, and what need not be, in the unit of the step.
+    pub(super) fn total(&self, total: u64, reused: u64) {
+        let (step, unit) = (self.name.clone(), self.unit);
+        tracing::debug!(to_compute = total, reused, unit, "work");
+        self.events.send(RunEvent::StepTotal { step, unit, total, reused });
+    }
+
+    pub(super) fn progress(&self, done: u64) {
+        let (step, unit) = (self.name.clone(), self.unit);
+        self.events.send(RunEvent::Progress { step, unit, done });
+    }
+
+    pub(super) fn warn(&self, message: String) {
+        tracing::warn!("{message}");
+        self.events.send(RunEvent::Warning { step: Some(self.name.clone()), message });
+    }
+}
+
+/// A step's activities are sent no more often than this.
+const ACTIVITY: Duration = Duration::from_millis(100);
+
+/// Sends what the step says as events.
+fn event_sender(
+    step: &str,
+    unit: &'static str,
+    events: &Arc<dyn EventSink>,
+) -> Arc<dyn Fn(Tell) + Send + Sync> {
+    let (events, step) = (Arc::clone(events), step.to_string());
+    let last_sent: Mutex<Option<Instant>> = Mutex::new(None);
+    // Operators speak from threads of their own, where the span of the step is not entered.
+    let span = tracing::Span::current();
+    Arc::new(move |tell| {
+        let _entered = span.enter();
+        let step = step.clone();
+        events.send(match tell {
+            Tell::Activity(text) => {
+                tracing::trace!("{text}");
+                let mut last_sent = last_sent.lock().unwrap_or_else(PoisonError::into_inner);
+                if last_sent.is_some_and(|sent| sent.elapsed() < ACTIVITY) {
+                    return;
+                }
+                *last_sent = Some(Instant::now());
+                RunEvent::Activity { step, text, waiting: false }
+            }
+            Tell::Waiting(text) => {
+                tracing::debug!("waits: {text}");
+                RunEvent::Activity { step, text, waiting: true }
+            }
+            Tell::Warning(message) => {
+                tracing::warn!("{message}");
+                RunEvent::Warning { step: Some(step), message }
+            }
+            Tell::Total { work, reused } => {
+                tracing::debug!(to_compute = work, reused, unit, "work");
+                RunEvent::StepTotal { step, unit, total: work, reused }
+            }
+            Tell::Progress(done) => RunEvent::Progress { step, unit, done },
+        });
+    })
+}

@@ -1,0 +1,367 @@
+//! Fan-out: every input row becomes a table of its own, which takes minutes. The table of a row
+//! is computed in pieces, each of which is stored when it is complete, and taken from the store
+//! ever after.
+//!
+//! A table streams from the operator into a part of its own, so it may be larger than memory.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use futures::{StreamExt, TryStreamExt};
+use tokio::sync::{Mutex, MutexGuard, OnceCell, Semaphore, mpsc};
+
+use super::context::StepContext;
+use super::error::RunError;
+use super::parts::commit_part;
+use super::stored_rows::{RowCut, StoredRows};
+use galeras_base::digest::Digest;
+use galeras_base::id::ROW_DIGEST;
+use galeras_operator::{FanOutError, FanOutStep, FanOutWork, Ports, StepError};
+use galeras_sql::functions::{RowDigest, call};
+use galeras_sql::session::{BlobEncoding, column, scan_files};
+
+/// Rows that are worked on side by side; most of that time they wait for a network.
+const AT_ONCE: usize = 4;
+/// Batches between the operator and the encoder.
+const QUEUE: usize = 4;
+
+/// The result of a step.
+pub(super) struct FanOutResult {
+    /// The output ports, over stored tables.
+    pub(super) ports: Ports,
+    /// Input rows that were worked on now.
+    pub(super) computed: u64,
+    /// Input rows that had been worked on before.
+    pub(super) reused: u64,
+}
+
+/// A share of the pieces of a row: those whose number leaves `share` when divided by `of`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub(super) share: u32,
+    pub(super) of: u32,
+}
+
+impl Share {
+    const ALL: Self = Self { share: 0, of: 1 };
+
+    fn has(self, piece: u32) -> bool {
+        piece % self.of.max(1) == self.share
+    }
+}
+
+/// Rows that are opened, for all shares of them that are computed here.
+#[derive(Default)]
+pub(super) struct OpenedRows(std::sync::Mutex<HashMap<String, OpenedRow>>);
+
+type OpenedRow = Arc<OnceCell<Arc<dyn FanOutWork>>>;
+
+impl OpenedRows {
+    fn row(&self, digest: &str) -> OpenedRow {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(rows.entry(digest.to_string()).or_default())
+    }
+
+    /// Closes a row of which nothing is left to do.
+    fn close_row(&self, digest: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+    }
+
+    /// Closes all that nobody works on.
+    pub(super) fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// What the rows of a step share.
+struct FanOut<'a> {
+    cx: &'a StepContext,
+    step: &'a dyn FanOutStep,
+    recipe: Digest,
+    stored: StoredRows,
+    /// Held by the row whose pieces are begun: rows are opened side by side, and computed one
+    /// after the other, so that the memory of few is taken at a time.
+    turn: Mutex<()>,
+    /// A permit for each piece under way.
+    threads: Semaphore,
+    opened: &'a OpenedRows,
+}
+
+/// Why a row has no table.
+enum Failure {
+    /// The work failed.
+    Work(FanOutError),
+    /// The run cannot go on.
+    Run(RunError),
+}
+
+impl<E: Into<RunError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Run(error.into())
+    }
+}
+
+/// A row to work on.
+struct InputRow {
+    digest: String,
+    label: String,
+    batch: RecordBatch,
+}
+
+/// Works on the rows that no earlier result is known of, and opens the tables of all.
+pub(super) async fn run(
+    cx: &StepContext,
+    step: &dyn FanOutStep,
+    input: DataFrame,
+    recipe: Digest,
+) -> Result<FanOutResult, RunError> {
+    let rows = load(step, input.clone()).await?;
+    let stored = StoredRows::of(&cx.parts(&recipe).await?);
+    let mut blobs = Vec::with_capacity(rows.len());
+    let mut fresh = Vec::new();
+    let mut reused = 0;
+    for row in rows {
+        match stored.whole(&row.digest) {
+            Some(tables) => {
+                blobs.extend_from_slice(tables);
+                reused += 1;
+            }
+            None => fresh.push(row),
+        }
+    }
+    let computed = fresh.len() as u64;
+    cx.total(computed, reused);
+    let threads = Semaphore::new(cx.jobs.max(1));
+    let opened = OpenedRows::default();
+    let turn = Mutex::new(());
+    let fan_out = FanOut { cx, step, recipe, stored, turn, threads, opened: &opened };
+    let mut work =
+        futures::stream::iter(fresh).map(|row| fan_out.expand(row)).buffer_unordered(AT_ONCE);
+    let mut done = 0;
+    while let Some(tables) = work.next().await {
+        blobs.extend(tables?);
+        done += 1;
+        cx.progress(done);
+    }
+    drop(work);
+    // Equal tables, of repositories without a change for example, are one blob.
+    blobs.sort_unstable();
+    blobs.dedup();
+    let expanded = if blobs.is_empty() {
+        cx.lower
+            .session
+            .read_table(Arc::new(MemTable::try_new(step.output_schema(), vec![vec![]])?))?
+    } else {
+        scan_files(&cx.lower.session, &cx.store, &blobs, step.output_schema())?
+    };
+    Ok(FanOutResult { ports: step.ports(input, expanded)?, computed, reused })
+}
+
+/// A row that is not whole in the store.
+pub(super) struct MissingRow {
+    /// Its digest in hexadecimal digits.
+    pub(super) digest: String,
+    /// Its name in messages.
+    pub(super) label: String,
+}
+
+/// What is to be done of the rows of a step.
+pub(super) struct MissingRows {
+    /// The rows of which no whole table is stored, without those that are refused.
+    pub(super) rows: Vec<MissingRow>,
+    /// How many have one.
+    pub(super) reused: u64,
+    /// Whether there is a row to whose work the user has not agreed: whoever opens all rows must be
+    /// one who asks.
+    pub(super) refused: bool,
+}
+
+/// Looks for rows that are not whole in the store.
+///
+/// # Errors
+/// If the input or the store cannot be read.
+pub(super) async fn missing_rows(
+    cx: &StepContext,
+    step: &dyn FanOutStep,
+    input: DataFrame,
+    recipe: Digest,
+) -> Result<MissingRows, RunError> {
+    let stored = StoredRows::of(&cx.parts(&recipe).await?);
+    let mut missing = MissingRows { rows: Vec::new(), reused: 0, refused: false };
+    for row in load(step, input).await? {
+        if stored.whole(&row.digest).is_some() {
+            missing.reused += 1;
+        } else if step.refusal(&cx.lower, &row.batch).is_some() {
+            missing.refused = true;
+        } else {
+            missing.rows.push(MissingRow { digest: row.digest, label: row.label });
+        }
+    }
+    Ok(missing)
+}
+
+/// Computes a share of the pieces of one row and stores them; the number of its pieces, or why the
+/// row cannot be worked on here, which is no result of it: nothing is stored that says so.
+///
+/// # Errors
+/// If the store fails.
+pub(super) async fn fill(
+    cx: &StepContext,
+    step: &dyn FanOutStep,
+    input: DataFrame,
+    recipe: Digest,
+    (digest, share): (&str, Share),
+    opened: &OpenedRows,
+) -> Result<Result<u64, FanOutError>, RunError> {
+    let rows = load(step, input).await?;
+    let row = rows.into_iter().find(|row| row.digest == digest);
+    let row = row.ok_or_else(|| StepError::new("a defect: the input has no such row"))?;
+    let stored = StoredRows::of(&cx.parts(&recipe).await?);
+    let threads = Semaphore::new(cx.jobs.max(1));
+    let turn = Mutex::new(());
+    let fan_out = FanOut { cx, step, recipe, stored, turn, threads, opened };
+    match fan_out.pieces(&row, share).await {
+        Ok(tables) => Ok(Ok(tables.len() as u64)),
+        Err(Failure::Run(error)) => Err(error),
+        Err(Failure::Work(error)) => Ok(Err(error)),
+    }
+}
+
+/// The input rows, each digest once.
+async fn load(step: &dyn FanOutStep, input: DataFrame) -> Result<Vec<InputRow>, RunError> {
+    let digest = call::<RowDigest>(step.reads().iter().map(|name| column(name)).collect());
+    let batches = input.with_column(ROW_DIGEST, digest)?.collect().await?;
+    let mut rows: Vec<InputRow> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for mut batch in batches.into_iter().filter(|batch| batch.num_rows() > 0) {
+        let digests = batch.remove_column(batch.num_columns() - 1);
+        let digests = digests.as_fixed_size_binary();
+        let labels = batch
+            .column_by_name(step.label())
+            .and_then(|column| column.as_string_opt::<i32>().cloned())
+            .ok_or_else(|| StepError::new(format!("the column `{}` is not text", step.label())))?;
+        for at in 0..batch.num_rows() {
+            let hex: String = digests.value(at).iter().map(|b| format!("{b:02x}")).collect();
+            if seen.insert(hex.clone()) {
+                let label = labels.value(at).to_string();
+                rows.push(InputRow { digest: hex, label, batch: batch.slice(at, 1) });
+            }
+        }
+    }
+    Ok(rows)
+}
+
+impl FanOut<'_> {
+    /// Expands a row and stores its table, or the one that says that it failed.
+    async fn expand(&self, row: InputRow) -> Result<Vec<Digest>, RunError> {
+        let ended = self.pieces(&row, Share::ALL).await;
+        self.opened.close_row(&row.digest);
+        let error = match ended {
+            Ok(tables) => return Ok(tables),
+            Err(Failure::Run(error)) => return Err(error),
+            Err(Failure::Work(error)) => error,
+        };
+        let Self { cx, step, .. } = self;
+        if cx.lower.cancel.is_cancelled() {
+            return Err(RunError::Interrupted);
+        }
+        cx.warn(format!("{}: {}{}", row.label, error.reason, again(&error)));
+        let (out, batches) = mpsc::channel(1);
+        let encoding = encode_received(cx, step.output_schema(), batches)?;
+        // If the encoder is gone, `store` says why.
+        let _ = out.send(step.failed(&row.batch, &error)?).await;
+        drop(out);
+        if error.retry {
+            cx.lower.retry.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(vec![self.store(encoding, (!error.retry).then_some(row.digest)).await?])
+    }
+
+    /// Expands the pieces of a row that are not stored, on all threads. The next row has its turn
+    /// as soon as they are all under way.
+    async fn pieces(&self, row: &InputRow, share: Share) -> Result<Vec<Digest>, Failure> {
+        let opened = self.opened.row(&row.digest);
+        let open = async || Ok(Arc::from(self.step.open(&self.cx.lower, row.batch.clone()).await?));
+        let work: &Arc<dyn FanOutWork> =
+            opened.get_or_try_init(open).await.map_err(Failure::Work)?;
+        let pieces = work.pieces();
+        let cut = RowCut { row: row.digest.clone(), cut: work.cut(), pieces };
+        let mut tables = Vec::new();
+        let mut missing = Vec::new();
+        for piece in (0..pieces).filter(|piece| share.has(*piece)) {
+            match self.stored.piece(&cut, piece) {
+                Some(table) => tables.push(table),
+                None => missing.push(piece),
+            }
+        }
+        if !tables.is_empty() {
+            let (stored, label) = (tables.len(), &row.label);
+            tracing::debug!(label, stored, pieces, "pieces of an interrupted run");
+        }
+        let last = missing.last().copied();
+        let mut turn = Some(self.turn.lock().await);
+        let under_way = futures::stream::iter(missing).map(|piece| {
+            let turn = if Some(piece) == last { turn.take() } else { None };
+            self.piece(work.as_ref(), &cut, piece, turn)
+        });
+        // One more than there are threads: it is stored while they go on.
+        let computed = under_way.buffer_unordered(self.cx.jobs.saturating_add(1));
+        tables.extend(computed.try_collect::<Vec<_>>().await?);
+        Ok(tables)
+    }
+
+    async fn piece(
+        &self,
+        work: &dyn FanOutWork,
+        cut: &RowCut,
+        piece: u32,
+        turn: Option<MutexGuard<'_, ()>>,
+    ) -> Result<Digest, Failure> {
+        let permit = self.threads.acquire().await.map_err(|_| RunError::Interrupted)?;
+        drop(turn);
+        let (out, batches) = mpsc::channel(QUEUE);
+        let encoding = encode_received(self.cx, self.step.output_schema(), batches)?;
+        let expanded = work.expand(piece, out).await;
+        drop(permit);
+        match expanded {
+            Ok(()) => Ok(self.store(encoding, Some(cut.part(piece))).await?),
+            Err(error) => {
+                encoding.abandon().await;
+                Err(Failure::Work(error))
+            }
+        }
+    }
+
+    /// Commits a table; as a part of the recipe, if it is the result of a row or a piece of one.
+    async fn store(
+        &self,
+        encoding: BlobEncoding,
+        part: Option<String>,
+    ) -> Result<Digest, RunError> {
+        let store = &self.cx.store;
+        let blob = encoding.finish().await?.commit(store).await?;
+        let digest = blob.digest;
+        if part.is_some() {
+            commit_part(store, &self.recipe, blob, part).await?;
+        }
+        Ok(digest)
+    }
+}
+
+fn again(error: &FanOutError) -> &'static str {
+    if error.retry { " (the next run tries again)" } else { "" }
+}
+
+/// Encodes what the operator sends, on a thread of its own.
+fn encode_received(
+    cx: &StepContext,
+    schema: SchemaRef,
+    mut batches: mpsc::Receiver<RecordBatch>,
+) -> Result<BlobEncoding, RunError> {
+    Ok(BlobEncoding::start(&cx.store, schema, 1, None, move || batches.blocking_recv())?)
+}

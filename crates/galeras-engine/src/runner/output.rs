@@ -1,0 +1,281 @@
+//! Output files: written when their content is another, left alone when it is right, and never in
+//! the place of what somebody else wrote, unless the user says so.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Seek as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::error::RunError;
+use super::file_digests::FileDigests;
+use super::input::blobs;
+use super::key::{StepManifests, artifact, input_digest};
+use super::lost_rows::tell_lost_rows;
+use super::output_place::{Occupant, place};
+use super::output_table::{ExportedTable, export_table, origin};
+use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
+use galeras_base::digest::Digest;
+use galeras_base::scratch::{WholeFile, make_folder};
+use galeras_operator::event::{EventSink, RunEvent, RunStatus};
+use galeras_operator::{Reads, StepError};
+use galeras_store::{OutputOrigin, OutputRecord, Store, timestamp};
+use galeras_workflow::quote;
+
+/// The version of how tables become files. Increase it whenever the same table gives other bytes.
+const OUTPUT_FORMAT: u32 = 2;
+
+/// How output files are written.
+#[derive(Clone, Debug)]
+pub struct OutputOptions {
+    /// The folder that their paths start from.
+    pub folder: PathBuf,
+    /// Whether they replace files that the workflow did not write.
+    pub overwrite: bool,
+    /// The digests of files that were read before the run.
+    pub digests: Arc<FileDigests>,
+}
+
+/// An output file that has the content it should have.
+struct WrittenOutput {
+    path: PathBuf,
+    rows: u64,
+    /// False if the file was already right.
+    written: bool,
+    /// Why nobody will know where the file comes from.
+    unrecorded: Option<String>,
+}
+
+/// A file that was written before.
+struct RememberedFile {
+    /// The digest of its bytes.
+    file: Digest,
+    /// The digest of its table.
+    table: Digest,
+    /// How many rows it has, if that is not what the table has.
+    rows: Option<u64>,
+}
+
+/// What outputs are written from.
+pub(super) struct OutputWriter<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) store: &'a Store,
+    pub(super) options: &'a OutputOptions,
+    /// The run's identity.
+    pub(super) run: &'a str,
+    pub(super) done: &'a StepManifests,
+}
+
+impl OutputWriter<'_> {
+    /// Writes every output whose tables are there, and tells where rows were lost.
+    pub(super) async fn write_all(&self, events: &dyn EventSink) -> RunStatus {
+        let mut status = RunStatus::Ok;
+        let warn = |message: String| {
+            tracing::warn!("{message}");
+            events.send(RunEvent::Warning { step: None, message });
+        };
+        let there = |table: &TableRef| self.done.get(table.step).is_some_and(Option::is_some);
+        for output in self.plan.outputs.iter().filter(|o| o.input.tables.iter().all(there)) {
+            match self.write(output).await {
+                Ok(file) => {
+                    events.send(RunEvent::Output {
+                        output: output.name.clone(),
+                        path: file.path.display().to_string(),
+                        rows: file.rows,
+                        written: file.written,
+                    });
+                    if let Some(why) = file.unrecorded {
+                        let unknown = "where the file comes from is not recorded";
+                        warn(format!("output {}: {unknown}: {why}", output.name));
+                    }
+                }
+                Err(error) => {
+                    warn(format!("output {}: {}", output.name, error.explained()));
+                    let refused = matches!(error, RunError::Rows(_) | RunError::Occupied(_));
+                    let failed = if refused { RunStatus::Failed } else { RunStatus::CacheFailed };
+                    status = status.worse(failed);
+                }
+            }
+        }
+        tell_lost_rows(self.plan, self.store, self.done, events).await;
+        status
+    }
+
+    /// Makes sure that the file of `output` has the content it should have.
+    ///
+    /// # Errors
+    /// If the table cannot be read or is not what the format needs, a disk fails, or the file is
+    /// somebody else's.
+    async fn write(&self, output: &PlannedOutput) -> Result<WrittenOutput, RunError> {
+        let path = self.options.folder.join(&output.path);
+        let tables = output.input.tables.iter();
+        let stored = tables.filter_map(|table| artifact(self.done, table.step, table.port));
+        let of_table = stored.map(|artifact| artifact.rows).sum();
+        let done = |rows: Option<u64>, written, unrecorded| {
+            let rows = rows.unwrap_or(of_table);
+            Ok(WrittenOutput { path: path.clone(), rows, written, unrecorded })
+        };
+        let key = self.key(output)?;
+        let there = self.options.digests.of(&path).ok();
+        if let (Some(content), Some(known)) = (there, self.remembered(&key).await)
+            && known.file == content
+        {
+            let origin = origin(self.plan, output, known.table);
+            return done(known.rows, false, self.claim(output, &path, content, origin).await);
+        }
+        let folder = path.parent().unwrap_or(&self.options.folder);
+        let failed = |e: io::Error| -> RunError {
+            StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
+        };
+        make_folder(folder).map_err(failed)?;
+        let whole = WholeFile::create_in(folder).map_err(failed)?;
+        let ExportedTable { origin, rows } =
+            export_table(self.plan, output, self.store, self.done, whole.file()).await?;
+        let content = hash(whole.path()).map_err(failed)?;
+        let known = RememberedFile { file: content, table: origin.table, rows };
+        if self.options.digests.of(&path).is_ok_and(|there| there == content) {
+            self.remember(&key, output, &known).await;
+            return done(rows, false, self.claim(output, &path, content, origin).await);
+        }
+        let occupant = Occupant::of(&path, self.store, &self.options.digests).await?;
+        if let Some(objection) = occupant.objection(&origin).filter(|_| !self.options.overwrite) {
+            if output.format == OutputFormat::Parquet && occupant.has_table(&origin.table) {
+                return done(rows, false, None);
+            }
+            return Err(RunError::Occupied(format!("{}, {objection}", shown(&path))));
+        }
+        // A file that replaces another has its rights. A link is replaced, never followed.
+        if let Ok(replaced) = fs::symlink_metadata(&path)
+            && replaced.is_file()
+        {
+            let rights = Permissions::from_mode(replaced.permissions().mode() & 0o777);
+            whole.file().set_permissions(rights).map_err(failed)?;
+        }
+        // Recorded before the file has its name: a run that is killed in between leaves no file of
+        // which nobody knows where it comes from.
+        let unrecorded = self.record(output, &path, content, origin.clone()).await;
+        if matches!(occupant, Occupant::Nothing) && !self.options.overwrite {
+            match whole.finish_new(&path) {
+                // Another run has written it meanwhile; whose file it is has to be seen.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Box::pin(self.write(output)).await;
+                }
+                finished => finished.map_err(failed)?,
+            }
+        } else {
+            whole.finish(&path).map_err(failed)?;
+        }
+        self.remember(&key, output, &known).await;
+        done(rows, true, unrecorded)
+    }
+
+    /// Whether the file would get the content that it has, as far as results are stored.
+    ///
+    /// # Errors
+    /// If a table cannot be read.
+    pub(super) async fn is_right(
+        &self,
+        output: &PlannedOutput,
+        occupant: &Occupant,
+    ) -> Result<bool, RunError> {
+        let Some(content) = occupant.content() else { return Ok(false) };
+        if self.remembered(&self.key(output)?).await.is_some_and(|known| known.file == content) {
+            return Ok(true);
+        }
+        // Without a name, so that nothing of it is left if the process is killed.
+        let mut file = tempfile::tempfile()?;
+        let ExportedTable { origin, .. } =
+            export_table(self.plan, output, self.store, self.done, &file).await?;
+        let same_table = || occupant.has_table(&origin.table);
+        file.rewind()?;
+        Ok(Digest::of_reader(&file)? == content
+            || output.format == OutputFormat::Parquet && same_table())
+    }
+
+    /// What the bytes of the file depend on.
+    fn key(&self, output: &PlannedOutput) -> Result<Digest, StepError> {
+        let missing = || StepError::new(format!("output {} has no table", output.name));
+        let table = input_digest(self.plan, &output.input, &Reads::All, self.done);
+        let table = table.ok_or_else(missing)?;
+        let suffix = output.path.extension().unwrap_or_default().to_string_lossy().into_owned();
+        let mut key = json!({"output": table, "format": suffix, "version": OUTPUT_FORMAT});
+        if let Some(shape) = output.shape {
+            key["shape"] = json!(shape.name());
+        }
+        match &output.format {
+            OutputFormat::Text { column } | OutputFormat::Picture { column, .. } => {
+                key["column"] = json!(column);
+            }
+            // The origin is in the file. Which version wrote it is no reason to write it again.
+            OutputFormat::Parquet => {
+                let OutputOrigin { workflow, file, step, port, .. } =
+                    origin(self.plan, output, table);
+                key["origin"] = json!([workflow, file, step, port]);
+            }
+            OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {}
+        }
+        Ok(Digest::of_json(&key))
+    }
+
+    /// The file under a key, if it was written before.
+    async fn remembered(&self, key: &Digest) -> Option<RememberedFile> {
+        let known = self.store.check_result(key).await?;
+        let digest = |name: &str| known.get(name).and_then(Value::as_str)?.parse().ok();
+        let rows = known.get("rows").and_then(Value::as_u64);
+        Some(RememberedFile { file: digest("file")?, table: digest("table")?, rows })
+    }
+
+    async fn remember(&self, key: &Digest, output: &PlannedOutput, file: &RememberedFile) {
+        let mut known = json!({"file": file.file, "table": file.table});
+        if let Some(rows) = file.rows {
+            known["rows"] = json!(rows);
+        }
+        // It can be found out again at any time.
+        let reads = blobs(&output.input, self.done);
+        let _ = self.store.put_check_result(key, &known, reads).await;
+    }
+
+    /// Records where a file that is right comes from, unless that is known.
+    async fn claim(
+        &self,
+        output: &PlannedOutput,
+        path: &Path,
+        content: Digest,
+        origin: OutputOrigin,
+    ) -> Option<String> {
+        match self.store.outputs_of(&content).await {
+            Ok(records) if records.is_empty() => self.record(output, path, content, origin).await,
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Records where a file comes from; says why that failed.
+    async fn record(
+        &self,
+        output: &PlannedOutput,
+        path: &Path,
+        content: Digest,
+        origin: OutputOrigin,
+    ) -> Option<String> {
+        let record = OutputRecord {
+            content,
+            origin,
+            path: output.path.display().to_string(),
+            place: place(path),
+            run: self.run.to_string(),
+            written: timestamp(),
+        };
+        self.store.put_output(&record).await.err().map(|error| error.to_string())
+    }
+}
+
+fn hash(path: &Path) -> io::Result<Digest> {
+    Digest::of_reader(File::open(path)?)
+}
+
+/// A path in a message.
+pub(super) fn shown(path: &Path) -> String {
+    quote(&path.strip_prefix(".").unwrap_or(path).display().to_string())
+}

@@ -1,0 +1,166 @@
+//! What is in the place of an output: nothing, a file that a workflow wrote, one that was changed
+//! since, one that is of unknown origin. A workflow replaces its own files without being asked.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::RunError;
+use super::file_digests::FileDigests;
+use galeras_base::digest::Digest;
+use galeras_sql::session::{read_metadata, read_table_digest};
+use galeras_store::{OutputOrigin, Store};
+use galeras_workflow::quote;
+
+/// What is in the place of an output.
+#[derive(Debug)]
+pub(super) enum Occupant {
+    /// Nothing: the place is free.
+    Nothing,
+    /// A file that workflows wrote just so; more than one if they wrote the same.
+    Written {
+        /// The digest of its bytes.
+        content: Digest,
+        /// Who wrote it.
+        origins: Vec<OutputOrigin>,
+    },
+    /// A file that a workflow wrote, and that was changed since.
+    Changed {
+        /// The digest of its bytes.
+        content: Digest,
+        /// Who wrote what was there before.
+        by: OutputOrigin,
+    },
+    /// A file of unknown origin.
+    Unknown {
+        /// The digest of its bytes.
+        content: Digest,
+    },
+    /// Something else, in words that follow "which".
+    Other(String),
+}
+
+impl Occupant {
+    /// What is at `path`. A Parquet file of which the store knows nothing may say it itself.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub(super) async fn of(
+        path: &Path,
+        store: &Store,
+        digests: &Arc<FileDigests>,
+    ) -> Result<Self, RunError> {
+        let content = match content_of(path, digests).await {
+            Ok(Some(content)) => content,
+            Ok(None) => return Ok(Self::Nothing),
+            Err(why) => return Ok(Self::Other(why)),
+        };
+        let mut records = store.outputs_of(&content).await?;
+        // That another workflow wrote the same elsewhere does not make this file its own.
+        let here = place(path);
+        if records.iter().any(|record| record.place == here) {
+            records.retain(|record| record.place == here);
+        }
+        if !records.is_empty() {
+            let origins = records.into_iter().map(|record| record.origin).collect();
+            return Ok(Self::Written { content, origins });
+        }
+        if let Some((origin, as_written)) = told_by_itself(path.to_path_buf()).await {
+            return Ok(match as_written {
+                true => Self::Written { content, origins: vec![origin] },
+                false => Self::Changed { content, by: origin },
+            });
+        }
+        let before = store.outputs_at(&here).await?.pop();
+        Ok(match before {
+            Some(record) => Self::Changed { content, by: record.origin },
+            None => Self::Unknown { content },
+        })
+    }
+
+    /// The digest of the file, if it is one.
+    pub(super) fn content(&self) -> Option<Digest> {
+        match self {
+            Self::Written { content, .. }
+            | Self::Changed { content, .. }
+            | Self::Unknown { content } => Some(*content),
+            Self::Nothing | Self::Other(_) => None,
+        }
+    }
+
+    /// Whether somebody wrote this table there, and nobody changed it.
+    pub(super) fn has_table(&self, table: &Digest) -> bool {
+        match self {
+            Self::Written { origins, .. } => origins.iter().any(|origin| origin.table == *table),
+            _ => false,
+        }
+    }
+
+    /// Why the workflow of `own` may not replace it, in words that follow the file's name; `None`
+    /// if it may.
+    pub(super) fn objection(&self, own: &OutputOrigin) -> Option<String> {
+        let workflow = |by: &OutputOrigin| {
+            format!("the workflow {} ({})", quote(&by.workflow), quote(&by.file))
+        };
+        match self {
+            Self::Nothing => None,
+            Self::Written { origins, .. } if origins.iter().any(|by| by.same_workflow(own)) => None,
+            Self::Written { origins, .. } => {
+                let by = origins.last()?;
+                Some(format!("which {} wrote from its step {}", workflow(by), quote(&by.step)))
+            }
+            Self::Changed { by, .. } if by.same_workflow(own) => {
+                Some("which was changed since this workflow wrote it".into())
+            }
+            Self::Changed { by, .. } => {
+                Some(format!("which {} wrote, and which was changed since", workflow(by)))
+            }
+            Self::Unknown { .. } => Some("which no workflow is known to have written".into()),
+            Self::Other(what) => Some(format!("which {what}")),
+        }
+    }
+}
+
+/// The digest of what is at `path`; `None` if there is nothing.
+async fn content_of(path: &Path, digests: &Arc<FileDigests>) -> Result<Option<Digest>, String> {
+    match fs::symlink_metadata(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(format!("cannot be looked at: {error}")),
+        Ok(_) => {}
+    }
+    match fs::metadata(path) {
+        Err(_) => return Err("is a link that leads to nothing".into()),
+        Ok(about) if about.is_dir() => return Err("is a folder".into()),
+        Ok(about) if !about.is_file() => return Err("is not a regular file".into()),
+        Ok(_) => {}
+    }
+    let (path, digests) = (path.to_path_buf(), Arc::clone(digests));
+    let hashed = tokio::task::spawn_blocking(move || digests.of(&path)).await;
+    let unread = |why: String| format!("cannot be read: {why}");
+    hashed.map_err(|e| unread(e.to_string()))?.map(Some).map_err(|e| unread(e.to_string()))
+}
+
+/// What a Parquet file says of its origin, and whether it still has that table.
+async fn told_by_itself(path: PathBuf) -> Option<(OutputOrigin, bool)> {
+    if path.extension()? != "parquet" {
+        return None;
+    }
+    // A file that brings down the reader says nothing.
+    let told = tokio::task::spawn_blocking(move || {
+        let origin = OutputOrigin::from_pairs(&read_metadata(&path).ok()?)?;
+        let as_written = read_table_digest(&path).is_ok_and(|table| table == origin.table);
+        Some((origin, as_written))
+    });
+    told.await.ok()?
+}
+
+/// The digest of the place of a file: of its path, without links among its folders.
+pub(super) fn place(path: &Path) -> Digest {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    let real = folder.zip(path.file_name()).map(|(folder, name)| folder.join(name));
+    Digest::of(real.unwrap_or(path).as_os_str().as_encoded_bytes())
+}

@@ -1,0 +1,384 @@
+//! Results from a store elsewhere: a manifest is enough for a hit, and a table is fetched when
+//! somebody needs it: an output, a data test without a known outcome, or a step that is computed.
+//!
+//! A remote is a convenience. If it is down, lies, or lacks a file, there is a warning, and the run
+//! computes what it would have computed without it. Where signatures are demanded, a result without
+//! a good one by an allowed signer is as if it were not there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use galeras_signatures::{AllowedSigners, SignatureFile};
+use tracing::debug;
+
+use super::check::open_checks;
+use super::error::RunError;
+use super::key::StepManifests;
+use crate::plan::Plan;
+use galeras_base::digest::Digest;
+use galeras_operator::event::{EventSink, RunEvent};
+use galeras_store::{
+    CopyError, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
+};
+
+/// Whose results are taken from a remote.
+#[derive(Clone, Debug)]
+pub struct SignatureDemand {
+    /// Whose signatures are accepted.
+    pub signers: AllowedSigners,
+    /// The file that says so, for messages.
+    pub file: String,
+}
+
+/// A store elsewhere, and what a run has had from it.
+pub struct Remote {
+    store: Store,
+    demand: Option<SignatureDemand>,
+    /// What it has under a key, for keys that were asked for.
+    offers: Mutex<HashMap<Digest, Option<Offered>>>,
+    /// Warnings that nobody could be told yet: the step, and what is wrong.
+    untold: Mutex<Vec<(Option<String>, String)>>,
+    /// Keys whose results turned out to be unusable.
+    denied: Mutex<HashSet<Digest>>,
+    /// Whose turn it is to copy a file.
+    copying: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+    /// Files and the tables that they were found to be.
+    judged: Mutex<HashSet<(Digest, Digest)>>,
+    /// Nothing more is asked: it could not be reached.
+    trouble: Mutex<Option<String>>,
+    /// It does not tell sizes.
+    sizeless: AtomicBool,
+    /// Results that it has and that cannot be used.
+    refused: AtomicU64,
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A result of the remote that may be used.
+#[derive(Clone)]
+struct Offered {
+    manifest: Arc<Manifest>,
+    stored: Arc<StoredManifest>,
+    /// What is known of its signatures: nothing if none are demanded.
+    signatures: SignatureFile,
+}
+
+/// What was fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// Tables.
+    pub files: u64,
+    /// Their size.
+    pub bytes: u64,
+}
+
+impl Remote {
+    /// The store at `location`, as [`Store::open_remote`] takes it. Nothing is asked yet. With a
+    /// demand only signed results are taken from it.
+    ///
+    /// # Errors
+    /// If there cannot be such a store.
+    pub async fn open(location: &str, demand: Option<SignatureDemand>) -> Result<Self, RunError> {
+        Ok(Self {
+            store: Store::open_remote(location).await?,
+            demand,
+            offers: Mutex::default(),
+            untold: Mutex::default(),
+            denied: Mutex::default(),
+            copying: Mutex::default(),
+            judged: Mutex::default(),
+            trouble: Mutex::default(),
+            sizeless: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &str {
+        self.store.location()
+    }
+
+    /// The store itself.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Why nothing comes from it any more, if it could not be reached.
+    pub fn trouble(&self) -> Option<String> {
+        locked(&self.trouble).clone()
+    }
+
+    /// How many results it has that cannot be used, of those that were asked for.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// What signatures are demanded of it.
+    pub fn demand(&self) -> Option<&SignatureDemand> {
+        self.demand.as_ref()
+    }
+
+    /// The warnings that nobody was told yet, in words; they count as told then.
+    pub fn untold(&self) -> Vec<String> {
+        let untold = std::mem::take(&mut *locked(&self.untold));
+        let words = |(step, message): (Option<String>, String)| match step {
+            Some(step) => format!("{step}: {message}"),
+            None => message,
+        };
+        untold.into_iter().map(words).collect()
+    }
+
+    /// What was fetched so far.
+    pub fn fetched(&self) -> Fetched {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Fetched { files: of(&self.files), bytes: of(&self.bytes) }
+    }
+
+    /// The result that the remote has under a key, whose ports are those of the step. Its tables are
+    /// where they are.
+    pub async fn manifest(
+        &self,
+        plan: &Plan,
+        step: usize,
+        key: &Digest,
+        events: Option<&dyn EventSink>,
+    ) -> Option<Arc<Manifest>> {
+        if let Some(events) = events {
+            for (step, message) in std::mem::take(&mut *locked(&self.untold)) {
+                events.send(RunEvent::Warning { step, message });
+            }
+        }
+        if self.trouble().is_some() || locked(&self.denied).contains(key) {
+            return None;
+        }
+        if let Some(known) = locked(&self.offers).get(key) {
+            return known.as_ref().map(|offered| Arc::clone(&offered.manifest));
+        }
+        let planned = &plan.steps[step];
+        let doubt = |message: String| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.warn(events, Some(planned.name.clone()), message);
+        };
+        let offer = match self.store.offer(key).await {
+            Ok(Offer::Manifest(stored)) => {
+                let ports = stored.manifest().ports.iter().map(|port| port.port.as_str());
+                let own = planned.step.ports().iter().map(|port| port.name);
+                let ports_fit = ports.eq(own);
+                let (signatures, size) =
+                    tokio::join!(self.signatures(&stored), self.other_size(stored.manifest()));
+                let from = self.location();
+                match (ports_fit, signatures, size) {
+                    (false, _, _) => {
+                        doubt(format!("{from} has a result with other tables; computing"));
+                        None
+                    }
+                    (true, Err(refusal), _) => {
+                        doubt(format!("the result of this step in {from} {refusal}; computing"));
+                        None
+                    }
+                    (true, Ok(_), Some(cause)) => {
+                        doubt(unusable(from, &cause));
+                        None
+                    }
+                    (true, Ok(signatures), None) => {
+                        debug!(%key, "the remote has the result");
+                        let manifest = Arc::new(stored.manifest().clone());
+                        Some(Offered { manifest, stored: Arc::new(*stored), signatures })
+                    }
+                }
+            }
+            Ok(Offer::Nothing) => None,
+            Ok(Offer::Unusable(cause)) => {
+                doubt(unusable(self.location(), &cause));
+                None
+            }
+            Err(error) => {
+                let first = locked(&self.trouble).replace(error.to_string()).is_none();
+                if first {
+                    let message = "the remote cannot be reached, and nothing comes from it";
+                    self.warn(events, None, format!("{message}: {error}"));
+                }
+                return None;
+            }
+        };
+        let manifest = offer.as_ref().map(|offered| Arc::clone(&offered.manifest));
+        locked(&self.offers).insert(*key, offer);
+        manifest
+    }
+
+    /// What the remote has in another size than a manifest says, in words, where it tells sizes.
+    async fn other_size(&self, manifest: &Manifest) -> Option<String> {
+        if self.sizeless.load(Ordering::Relaxed) {
+            return None;
+        }
+        match self.store.other_size(manifest).await {
+            Ok(cause) => cause,
+            // Whether it is there at all is seen when something is fetched.
+            Err(error) => {
+                debug!("no more sizes are asked for: {error}");
+                self.sizeless.store(true, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// The signatures of a result, if there is one by an allowed signer, or none is demanded.
+    ///
+    /// # Errors
+    /// In words that follow “the result”, why it is not taken.
+    async fn signatures(&self, stored: &StoredManifest) -> Result<SignatureFile, String> {
+        let Some(SignatureDemand { signers, file }) = &self.demand else {
+            return Ok(SignatureFile::default());
+        };
+        let key = &stored.manifest().key;
+        let signatures = self.store.offered_signatures(key).await;
+        let signatures =
+            signatures.map_err(|error| format!("has a signature that cannot be had: {error}"))?;
+        let now = SystemTime::now();
+        match signers.accept(&signatures, SIGNATURE_NAMESPACE, stored.bytes(), now) {
+            Ok(signer) => {
+                debug!(%key, signer, "signed");
+                Ok(signatures)
+            }
+            Err(refusal) => Err(format!("{refusal} (allowed signers: {file})")),
+        }
+    }
+
+    /// Fetches what is needed of a result at once: these ports, and what open data tests read. The
+    /// result is stored if all of its tables are here. False if it cannot be had.
+    pub(super) async fn take(
+        &self,
+        plan: &Plan,
+        step: usize,
+        manifest: &Manifest,
+        ports: &HashSet<&str>,
+        to: &Store,
+        events: &dyn EventSink,
+    ) -> Result<bool, RunError> {
+        let mut needed = ports.clone();
+        for (port, check) in open_checks(plan, step, to, manifest).await {
+            // Nobody signs outcomes: where signatures are demanded, the tables are tested here.
+            let known = self.demand.is_none()
+                && matches!(self.store.copy_check(to, &check).await, Ok(true));
+            if !known {
+                needed.insert(port);
+            }
+        }
+        for port in manifest.ports.iter().filter(|port| needed.contains(port.port.as_str())) {
+            if let Some(cause) = self.fetch(port, to).await? {
+                self.deny(manifest.key, &plan.steps[step].name, &cause, events);
+                return Ok(false);
+            }
+        }
+        self.keep(manifest, to).await?;
+        Ok(true)
+    }
+
+    /// Fetches the tables that a step reads, where they are not here. False if one cannot be had:
+    /// then the step that made it has to be computed.
+    pub(super) async fn fetch_inputs(
+        &self,
+        plan: &Plan,
+        step: usize,
+        done: &StepManifests,
+        to: &Store,
+        events: &dyn EventSink,
+    ) -> Result<bool, RunError> {
+        let mut all = true;
+        for table in plan.steps[step].inputs.iter().flat_map(|input| &input.tables) {
+            let Some(manifest) = done.get(table.step).and_then(Option::as_ref) else { continue };
+            if !self.offered(&manifest.key) {
+                continue;
+            }
+            let Some(port) = manifest.port(table.port) else { continue };
+            match self.fetch(port, to).await? {
+                None => self.keep(manifest, to).await?,
+                Some(cause) => {
+                    self.deny(manifest.key, &plan.steps[table.step].name, &cause, events);
+                    all = false;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn offered(&self, key: &Digest) -> bool {
+        locked(&self.offers).get(key).is_some_and(Option::is_some)
+    }
+
+    /// Makes sure that a table is in `to`, or says why the remote does not give it.
+    async fn fetch(&self, port: &PortArtifact, to: &Store) -> Result<Option<String>, RunError> {
+        // Steps side by side may need tables that refer to the same file: it comes once.
+        let mut files: Vec<Digest> = port.files().map(|file| file.blob).collect();
+        files.sort_unstable();
+        files.dedup();
+        let mut turns = Vec::with_capacity(files.len());
+        for file in files {
+            let turn = Arc::clone(locked(&self.copying).entry(file).or_default());
+            turns.push(turn.lock_owned().await);
+        }
+        match self.store.copy_table(to, port).await {
+            Ok(copied) => {
+                let bytes = copied.iter().map(|file| file.bytes).sum();
+                self.files.fetch_add(copied.len() as u64, Ordering::Relaxed);
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+                let compared = copied.iter().any(|file| file.blob == port.blob);
+                let new = locked(&self.judged).insert((port.blob, port.digest));
+                // A file that is here for other reasons need not be what this manifest says.
+                match compared || !new {
+                    true => Ok(None),
+                    false => Ok(to.judge(port).await?.map(|cause| {
+                        locked(&self.judged).remove(&(port.blob, port.digest));
+                        format!("what {} has of this step: {cause}", self.store.location())
+                    })),
+                }
+            }
+            // A full disk is no fault of the remote.
+            Err(CopyError::To(error)) => Err(error.into()),
+            Err(CopyError::From(error)) => Ok(Some(error.to_string())),
+        }
+    }
+
+    /// Says that a result cannot be had, and does not ask for it again.
+    fn deny(&self, key: Digest, step: &str, cause: &str, events: &dyn EventSink) {
+        self.warn(Some(events), Some(step.to_string()), format!("{cause}; computing"));
+        locked(&self.denied).insert(key);
+    }
+
+    /// Stores a result of which all tables are here.
+    async fn keep(&self, manifest: &Manifest, to: &Store) -> Result<(), RunError> {
+        for port in &manifest.ports {
+            if !to.has_table(port).await? {
+                return Ok(());
+            }
+        }
+        let offered = locked(&self.offers).get(&manifest.key).cloned().flatten();
+        match offered {
+            Some(offered) if *offered.manifest == *manifest => {
+                Ok(to.put_signed(&offered.stored, offered.signatures).await?)
+            }
+            _ => Ok(to.put_manifest(manifest).await?),
+        }
+    }
+
+    /// Says it now, or keeps it for whoever can say it.
+    fn warn(&self, events: Option<&dyn EventSink>, step: Option<String>, message: String) {
+        tracing::warn!("{message}");
+        match events {
+            Some(events) => events.send(RunEvent::Warning { step, message }),
+            None => locked(&self.untold).push((step, message)),
+        }
+    }
+}
+
+fn unusable(from: &str, cause: &str) -> String {
+    format!("what {from} has of this step cannot be used: {cause}; computing")
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

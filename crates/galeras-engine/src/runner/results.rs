@@ -1,0 +1,50 @@
+//! The results of a run so far, which the tasks of its steps share.
+//!
+//! A step gets those that it reads: a copy of the whole list for every step would take time and
+//! memory in the square of their number.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::key::StepManifests;
+use galeras_store::Manifest;
+
+/// The results that may be passed on, by position in the plan.
+pub(super) struct RunResults(Mutex<Vec<Option<Arc<Manifest>>>>);
+
+impl RunResults {
+    /// No results yet of so many steps.
+    pub(super) fn new(steps: usize) -> Self {
+        Self(Mutex::new(vec![None; steps]))
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Option<Arc<Manifest>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn put(&self, step: usize, result: Option<Arc<Manifest>>) {
+        self.list()[step] = result;
+    }
+
+    /// The results of these steps, by position in the plan; of the others there is nothing.
+    pub(super) fn of(&self, steps: impl Iterator<Item = usize>) -> Vec<Option<Arc<Manifest>>> {
+        let list = self.list();
+        let mut found = vec![None; list.len()];
+        steps.for_each(|step| found[step].clone_from(&list[step]));
+        found
+    }
+
+    /// `known`, and for steps of which it has nothing, what there is.
+    pub(super) fn beside(&self, known: &StepManifests) -> Vec<Option<Arc<Manifest>>> {
+        let list = self.list();
+        known
+            .iter()
+            .zip(list.iter())
+            .map(|(known, stored)| known.clone().or_else(|| stored.clone()))
+            .collect()
+    }
+
+    /// All of them, at the end of the run.
+    pub(super) fn take(&self) -> Vec<Option<Arc<Manifest>>> {
+        std::mem::take(&mut *self.list())
+    }
+}

@@ -1,0 +1,84 @@
+//! The input of a row step: its rows in their stored order, each with its digest, read on a task
+//! of its own.
+
+use arrow::array::{Array, AsArray, FixedSizeBinaryArray, RecordBatch};
+use datafusion::dataframe::DataFrame;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::Expr;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use galeras_base::id::ROW_DIGEST;
+
+/// The rows of a window are at least so many, unless there are no more.
+pub(super) const MIN_ROWS: usize = 1024;
+/// A window ends at the batch that brings it to so many rows ...
+pub(super) const MAX_ROWS: usize = 16 * 1024;
+/// ... or to so many bytes.
+const MAX_BYTES: usize = 16 << 20;
+/// Batches that are read ahead.
+const QUEUE: usize = 4;
+
+/// Rows of the input with their digests.
+pub(super) struct InputBatch {
+    pub(super) rows: RecordBatch,
+    pub(super) keys: FixedSizeBinaryArray,
+}
+
+/// Reads the input.
+pub(super) struct InputReader {
+    batches: mpsc::Receiver<Result<InputBatch>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl InputReader {
+    /// Starts to read; `digest` is that of a row.
+    pub(super) fn start(source: DataFrame, digest: Expr) -> Result<Self> {
+        let rows = source.with_column(ROW_DIGEST, digest)?;
+        let (out, batches) = mpsc::channel(QUEUE);
+        let task = tokio::spawn(async move {
+            if let Err(error) = read(rows, &out).await {
+                // Without a receiver nobody asks any more.
+                let _ = out.send(Err(error)).await;
+            }
+        });
+        Ok(Self { batches, _task: AbortOnDropHandle::new(task) })
+    }
+
+    /// The next rows, about `wanted` of them unless they are large; `None` at the end.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) async fn next(&mut self, wanted: usize) -> Result<Option<Vec<InputBatch>>> {
+        let (mut window, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        while rows < wanted && bytes < MAX_BYTES {
+            let Some(batch) = self.batches.recv().await else { break };
+            let batch = batch?;
+            rows += batch.keys.len();
+            bytes += batch.rows.columns().iter().map(super::results::own_bytes).sum::<usize>();
+            window.push(batch);
+        }
+        Ok((!window.is_empty()).then_some(window))
+    }
+}
+
+/// Sends the rows in the order of the partitions, one after the other: that is the stored order.
+async fn read(rows: DataFrame, out: &mpsc::Sender<Result<InputBatch>>) -> Result<()> {
+    for mut partition in rows.execute_stream_partitioned().await? {
+        while let Some(batch) = partition.next().await {
+            let mut rows = batch?;
+            if rows.num_rows() == 0 {
+                continue;
+            }
+            let keys = rows.remove_column(rows.num_columns() - 1);
+            let keys = keys.as_fixed_size_binary_opt().cloned().ok_or_else(|| {
+                DataFusionError::Internal("the digest of a row is not binary".into())
+            })?;
+            if out.send(Ok(InputBatch { rows, keys })).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

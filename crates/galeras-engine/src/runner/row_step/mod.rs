@@ -1,0 +1,245 @@
+//! Row by row: rows that an earlier run has computed are taken from there.
+//!
+//! Every input row gets a digest of the columns that the operator reads. The operator's result
+//! for a row is stored under that digest, in *parts*: Parquet files that are finished
+//! while the step is still running, so that an interrupted run continues where it was. Parts
+//! belong to a *recipe* (operator, version, arguments), not to an input table.
+//!
+//! Input, results and output ports are streams: a window of rows is read, those of its rows that
+//! have no result are computed on all threads, and the window goes on to the ports while the next
+//! one is computed. What is in memory does not grow with the table, except for some bytes of a
+//! row's digest.
+//!
+//! Does not live here: how a port's rows are sorted and stored (`session`).
+
+mod evaluation;
+mod input;
+mod joined_rows;
+mod places;
+mod results;
+mod window;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, lit};
+
+use self::evaluation::{Evaluation, Evaluator};
+use self::input::{InputReader, MAX_ROWS, MIN_ROWS};
+use self::joined_rows::{JoinedRows, Subscribers};
+use self::results::Results;
+use self::window::{Columns, Window};
+use super::context::StepContext;
+use super::error::RunError;
+use galeras_base::digest::Digest;
+use galeras_base::id::ROW_DIGEST;
+use galeras_operator::{Ports, RowStep, StepError, TableSchema};
+use galeras_sql::functions::{RowDigest, call};
+use galeras_sql::session::{column, empty_table};
+
+/// Windows that are computed at a time: while one of them goes to the ports, all threads are busy.
+const AHEAD: usize = 2;
+/// A window should take about so long, so that parts are finished in time.
+const WINDOW_TIME: Duration = Duration::from_millis(100);
+/// Earlier results, decoded, get one of so many parts of the memory.
+const SHARES: usize = 4;
+
+/// The digest of a row.
+type RowKey = [u8; RowDigest::BYTES as usize];
+
+fn row_key(array: &FixedSizeBinaryArray, row: usize) -> RowKey {
+    let mut key = RowKey::default();
+    key.copy_from_slice(array.value(row));
+    key
+}
+
+/// The digest of the columns that are read. Without any, all rows are the same.
+fn row_digest(reads: &[String]) -> Expr {
+    let columns: Vec<Expr> = reads.iter().map(|name| column(name)).collect();
+    call::<RowDigest>(if columns.is_empty() { vec![lit("")] } else { columns })
+}
+
+/// The column of row digests.
+fn digests(batch: &RecordBatch) -> Result<&FixedSizeBinaryArray, StepError> {
+    batch
+        .column_by_name(ROW_DIGEST)
+        .and_then(|column| column.as_any().downcast_ref())
+        .ok_or_else(|| StepError::new("a defect: the operator did not keep the row digest"))
+}
+
+/// The columns that the operator adds, with the digest in front.
+fn produced_schema(
+    session: &SessionContext,
+    row: &dyn RowStep,
+    input: &SchemaRef,
+) -> Result<SchemaRef, RunError> {
+    let empty = empty_table(session, &TableSchema::new(Arc::clone(input), None))?;
+    let evaluated = row.evaluate(empty.with_column(ROW_DIGEST, row_digest(&row.reads()))?)?;
+    // The types must be those of a Parquet file that is read back.
+    Ok(Arc::new(Schema::new(evaluated.schema().as_arrow().fields().clone())))
+}
+
+/// The columns that the operator is given: those that it reads, behind the digest.
+fn evaluated_schema(input: &SchemaRef, reads: &[String]) -> Result<SchemaRef, RunError> {
+    let digest = Field::new(ROW_DIGEST, DataType::FixedSizeBinary(RowDigest::BYTES), false);
+    let mut fields = vec![Arc::new(digest)];
+    for name in reads {
+        fields.push(Arc::clone(&input.fields()[input.index_of(name)?]));
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// A row step whose ports can be read as soon as [`RowRun::compute`] is polled beside them.
+pub(super) struct RowRun<'a> {
+    /// The output ports, over the stream of joined rows: each of them can be executed once, before
+    /// the first row is computed.
+    pub(super) ports: Ports,
+    cx: &'a StepContext,
+    reader: InputReader,
+    columns: Columns,
+    evaluator: Evaluator,
+    results: Results<'a>,
+    subscribers: Subscribers,
+    /// Rows of the input.
+    rows: u64,
+    /// How many of them are expected to have no result.
+    expected: u64,
+}
+
+/// How many input rows a step computed, and of how many it had the results.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct RowCounts {
+    /// Computed now.
+    pub(super) computed: u64,
+    /// Computed in earlier runs.
+    pub(super) reused: u64,
+}
+
+/// What a row step reads.
+pub(super) struct RowInput {
+    /// The table; `None` for a source.
+    pub(super) rows: Option<DataFrame>,
+    /// How many rows it has.
+    pub(super) stored: Option<u64>,
+    /// The columns by which they are sorted.
+    pub(super) order: Vec<String>,
+}
+
+/// Opens a row step: reads which results there are, but no row of the input.
+///
+/// # Errors
+/// If the store cannot be read, or the operator's plans cannot be made.
+pub(super) async fn open<'a>(
+    cx: &'a StepContext,
+    row: &dyn RowStep,
+    input: RowInput,
+    recipe: Digest,
+) -> Result<RowRun<'a>, RunError> {
+    let RowInput { rows, stored, order } = input;
+    let source = match rows {
+        Some(df) => df,
+        None => row.source(&cx.lower)?,
+    };
+    let reads = row.reads();
+    let schema: SchemaRef = Arc::new(source.schema().as_arrow().clone());
+    let produced = produced_schema(&cx.lower.session, row, &schema)?;
+    let columns = Columns::new(&schema, &produced, evaluated_schema(&schema, &reads)?)?;
+    let budget = cx.lower.memory / SHARES;
+    let results = Results::open(cx, recipe, produced, budget).await?;
+    let evaluator = Evaluator::new(row, Arc::clone(columns.read()), cx.jobs).await?;
+    let rows = match stored {
+        Some(rows) => rows,
+        None => source.clone().count().await? as u64,
+    };
+    // How many of the known rows are among those of the input shows on the way.
+    let expected = rows - rows.min(results.known_rows());
+    cx.total(expected, rows - expected);
+    let reader = InputReader::start(source, row_digest(&reads))?;
+    let joined = JoinedRows::new(Arc::clone(columns.joined()));
+    let subscribers = joined.subscribers();
+    // The projections of the ports are cheap: one thread keeps the order of the rows.
+    let ports = row.ports(cx.one_thread()?.read_table(joined.table(&order)?)?)?;
+    Ok(RowRun { ports, cx, reader, columns, evaluator, results, subscribers, rows, expected })
+}
+
+/// Computes the rows that have no result and stores the results in parts; no table is put together.
+///
+/// # Errors
+/// If a row cannot be read or computed, or the store fails.
+pub(super) async fn fill(
+    cx: &StepContext,
+    row: &dyn RowStep,
+    input: RowInput,
+    recipe: Digest,
+) -> Result<RowCounts, RunError> {
+    let mut run = open(cx, row, input, recipe).await?;
+    run.ports.clear();
+    run.compute().await
+}
+
+impl RowRun<'_> {
+    /// Computes the rows that have no result, stores the results in parts, and sends all rows to
+    /// the ports, which are read meanwhile. Their streams end when all rows have been sent; after
+    /// an error they stay open, so that nobody takes what has come for all.
+    ///
+    /// # Errors
+    /// If a row cannot be read or computed, or the store fails.
+    pub(super) async fn compute(mut self) -> Result<RowCounts, RunError> {
+        let subscribers = self.subscribers.close();
+        let (mut counts, mut done) = (RowCounts::default(), 0);
+        let mut ahead: VecDeque<(Window, Evaluation)> = VecDeque::with_capacity(AHEAD);
+        let (mut size, mut since) = (MIN_ROWS, Instant::now());
+        loop {
+            while ahead.len() < AHEAD
+                && let Some(rows) = self.reader.next(size).await?
+            {
+                let window = Window::new(rows, &self.columns, &mut self.results).await?;
+                counts.computed += window.computed();
+                counts.reused += window.reused();
+                self.expect(counts.computed);
+                let evaluation = self.evaluator.start(window.fresh_rows())?;
+                ahead.push_back((window, evaluation));
+            }
+            let Some((window, evaluation)) = ahead.pop_front() else { break };
+            let evaluated = evaluation
+                .finish(|rows| {
+                    done += rows as u64;
+                    self.cx.progress(done);
+                })
+                .await?;
+            size = next_size(size, since.elapsed());
+            since = Instant::now();
+            let joined = window.join(&evaluated, &self.columns)?;
+            self.results.add(evaluated).await?;
+            for batch in joined {
+                subscribers.send(batch).await;
+            }
+        }
+        if counts.computed + counts.reused != self.rows {
+            let message = "a defect: the rows of the input are not those that were counted";
+            return Err(StepError::new(message).into());
+        }
+        drop(subscribers);
+        self.results.finish().await?;
+        Ok(counts)
+    }
+
+    /// Says that there is more to compute than was expected.
+    fn expect(&mut self, computed: u64) {
+        if computed > self.expected {
+            self.expected = computed;
+            self.cx.total(computed, self.rows.saturating_sub(computed));
+        }
+    }
+}
+
+/// The rows of a window, after one of so many took so long.
+fn next_size(rows: usize, took: Duration) -> usize {
+    let wanted = WINDOW_TIME.as_secs_f64() / took.as_secs_f64().max(1e-6) * rows as f64;
+    (wanted as usize).clamp(rows / 2, rows * 2).clamp(MIN_ROWS, MAX_ROWS)
+}

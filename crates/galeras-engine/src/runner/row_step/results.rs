@@ -1,0 +1,417 @@
+//! The results of a recipe by row digest: of earlier runs and of this one. What is known of a row
+//! is where its result is; parts are decoded when a window needs them, and kept as long as there
+//! is room.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{Schema, SchemaRef};
+use futures::StreamExt;
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+use super::super::context::StepContext;
+use super::super::error::RunError;
+use super::super::parts::commit_part;
+use super::places::{Place, Places};
+use super::{RowKey, digests, row_key};
+use galeras_base::digest::Digest;
+use galeras_base::id::ROW_DIGEST;
+use galeras_operator::StepError;
+use galeras_sql::session::{BlobEncoding, scan_files, session, stored_rows};
+use galeras_store::{MemoPart, Store};
+
+/// A part is finished after this time at the latest, so that not more than this is lost.
+const PART_TIME: Duration = Duration::from_millis(500);
+/// A part is finished when it has this many bytes in memory.
+const PART_BYTES: usize = 64 << 20;
+/// A part for which there is no room is decoded as a whole for one of so many of its rows.
+const FEW: usize = 8;
+
+/// A part of the recipe.
+#[derive(Default)]
+struct Part {
+    /// `None` while it is not in the store.
+    blob: Option<Digest>,
+    /// Its rows, if they are in memory.
+    batches: Option<Vec<RecordBatch>>,
+    rows: usize,
+    /// What its rows take in memory; zero if they never were there.
+    bytes: usize,
+    /// How many of its rows were asked for since it was in memory.
+    asked: usize,
+    /// When it was used last, in windows.
+    used: u64,
+    /// It could not be read.
+    lost: bool,
+}
+
+/// Results in memory.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) batches: Vec<RecordBatch>,
+    /// For each row that was asked for, where its result is, if there is one.
+    pub(super) places: Vec<Option<FoundPlace>>,
+}
+
+/// Where a result in memory is.
+#[derive(Clone, Copy)]
+pub(super) struct FoundPlace {
+    pub(super) batch: usize,
+    pub(super) row: usize,
+    /// Whether an earlier run computed it.
+    pub(super) reused: bool,
+}
+
+/// A row that was asked for, as its number, and the row of a part where its result may be.
+type Wanted = (usize, u32);
+
+/// The results of a recipe.
+pub(super) struct Results<'a> {
+    cx: &'a StepContext,
+    recipe: Digest,
+    schema: SchemaRef,
+    places: Places,
+    parts: Vec<Part>,
+    /// How many parts are of earlier runs.
+    earlier: usize,
+    /// Bytes that decoded parts may take, and those that they take.
+    budget: usize,
+    held: usize,
+    clock: u64,
+    /// When the part that grows was begun; it is the last one.
+    growing: Option<Instant>,
+    /// The part that is on its way to the store.
+    pending: Option<(usize, JoinHandle<Result<Digest, RunError>>)>,
+}
+
+impl<'a> Results<'a> {
+    /// The results that the store has.
+    ///
+    /// # Errors
+    /// If the store cannot be read. A part that cannot be is a warning, and a miss.
+    pub(super) async fn open(
+        cx: &'a StepContext,
+        recipe: Digest,
+        schema: SchemaRef,
+        budget: usize,
+    ) -> Result<Self, RunError> {
+        let (places, parts, growing, pending) = Default::default();
+        let mut results = Self {
+            cx,
+            recipe,
+            schema,
+            places,
+            parts,
+            earlier: 0,
+            budget,
+            held: 0,
+            clock: 0,
+            growing,
+            pending,
+        };
+        let stored = cx.parts(&recipe).await?;
+        let digests = digest_schema(&results.schema)?;
+        let read = futures::stream::iter(stored).map(|part| {
+            let schema = Arc::clone(&digests);
+            async move {
+                let batches = read(&cx.store, part.blob, schema).await;
+                (part, batches)
+            }
+        });
+        let read: Vec<(MemoPart, Result<Vec<RecordBatch>, RunError>)> =
+            read.buffered(cx.jobs.max(1)).collect().await;
+        for (part, batches) in read {
+            match batches {
+                Ok(batches) => {
+                    let at = results.parts.len();
+                    results.parts.push(Part { blob: Some(part.blob), ..Part::default() });
+                    for batch in &batches {
+                        results.index(at, batch)?;
+                    }
+                }
+                Err(error) => unreadable(cx, &part.blob, &error),
+            }
+        }
+        results.earlier = results.parts.len();
+        Ok(results)
+    }
+
+    /// How many rows have a result.
+    pub(super) fn known_rows(&self) -> u64 {
+        self.places.rows()
+    }
+
+    /// Notes where the rows of the next batch of a part are.
+    fn index(&mut self, part: usize, batch: &RecordBatch) -> Result<(), RunError> {
+        let keys = digests(batch)?;
+        let first = self.parts[part].rows;
+        self.places.reserve(keys.len());
+        for row in 0..keys.len() {
+            let (Ok(part), Ok(row_of_part)) = (u32::try_from(part), u32::try_from(first + row))
+            else {
+                break;
+            };
+            self.places.add(&row_key(keys, row), Place { part, row: row_of_part });
+        }
+        self.parts[part].rows += keys.len();
+        Ok(())
+    }
+
+    /// A new window begins: what it does not use may leave the memory.
+    pub(super) fn tick(&mut self) {
+        self.clock += 1;
+        while self.held > self.budget {
+            let stored = self.parts.iter_mut();
+            let stored = stored.filter(|part| part.batches.is_some() && part.blob.is_some());
+            let Some(oldest) = stored.min_by_key(|part| part.used) else { break };
+            self.held -= oldest.bytes;
+            (oldest.batches, oldest.asked) = (None, 0);
+        }
+    }
+
+    /// The results of rows, if there are any.
+    ///
+    /// # Errors
+    /// If the operator's columns are not those of a part, which would be a defect.
+    pub(super) async fn find(&mut self, keys: &[RowKey]) -> Result<Found, RunError> {
+        let mut found = Found { places: vec![None; keys.len()], ..Found::default() };
+        for (part, wanted) in self.parts_of(keys) {
+            self.parts[part].used = self.clock;
+            if self.parts[part].batches.is_none() && !self.fetch(part, wanted.len()).await? {
+                // What this run has put away is as soon computed again as it is decoded.
+                if part < self.earlier {
+                    self.pick(part, keys, &wanted, &mut found).await?;
+                }
+                continue;
+            }
+            let (first, mut starts) = (found.batches.len(), Vec::new());
+            let mut start = 0;
+            for batch in self.parts[part].batches.iter().flatten() {
+                starts.push(start);
+                start += batch.num_rows();
+                found.batches.push(batch.clone());
+            }
+            for (asked, row) in wanted {
+                let row = row as usize;
+                let at = starts.partition_point(|start| *start <= row).saturating_sub(1);
+                let (batch, row) = (first + at, row - starts.get(at).copied().unwrap_or(0));
+                let reused = part < self.earlier;
+                found.take(asked, &keys[asked], FoundPlace { batch, row, reused })?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The parts that are to be asked for these rows. Of several that have a row, one that is in
+    /// memory, or that is needed anyway.
+    fn parts_of(&self, keys: &[RowKey]) -> BTreeMap<usize, Vec<Wanted>> {
+        let mut rows = vec![0_usize; self.parts.len()];
+        for place in keys.iter().flat_map(|key| self.places.of(key)) {
+            rows[place.part as usize] += 1;
+        }
+        let mut parts: BTreeMap<usize, Vec<Wanted>> = BTreeMap::new();
+        for (asked, key) in keys.iter().enumerate() {
+            let places = self.places.of(key).filter(|place| !self.parts[place.part as usize].lost);
+            let best = places.max_by_key(|place| {
+                let part = place.part as usize;
+                (self.parts[part].batches.is_some(), rows[part], std::cmp::Reverse(part))
+            });
+            if let Some(place) = best {
+                parts.entry(place.part as usize).or_default().push((asked, place.row));
+            }
+        }
+        parts
+    }
+
+    /// Decodes a part for so many of its rows; `false` if they are few, or it cannot be read.
+    async fn fetch(&mut self, part: usize, wanted: usize) -> Result<bool, RunError> {
+        let Some(blob) = self.parts[part].blob else { return Ok(false) };
+        let is_few = |wanted: usize| wanted.saturating_mul(FEW) < self.parts[part].rows;
+        let alone = match part < self.earlier {
+            // What is read alone costs pages: again and again, more than the whole part.
+            true => !self.has_room(part) && is_few(self.parts[part].asked + wanted),
+            false => is_few(wanted),
+        };
+        self.parts[part].asked += wanted;
+        // Single rows are read from files.
+        if alone && (part >= self.earlier || self.cx.store.local_blob(&blob).is_some()) {
+            return Ok(false);
+        }
+        match read(&self.cx.store, blob, Arc::clone(&self.schema)).await {
+            Ok(batches) => {
+                let bytes = batches.iter().flat_map(RecordBatch::columns).map(own_bytes).sum();
+                self.held += bytes;
+                let part = &mut self.parts[part];
+                (part.batches, part.bytes) = (Some(batches), bytes);
+            }
+            Err(error) => self.lose(part, &blob, &error),
+        }
+        Ok(!self.parts[part].lost)
+    }
+
+    /// Whether a part could be decoded without another one having to leave; as far as is known.
+    fn has_room(&self, part: usize) -> bool {
+        let part = &self.parts[part];
+        let bytes = match part.bytes {
+            // As many for a row as in those that were decoded.
+            0 => {
+                let known = self.parts.iter().filter(|part| part.bytes > 0);
+                let (rows, bytes) = known.fold((0, 0), |(rows, bytes), part| {
+                    (rows + part.rows as u128, bytes + part.bytes as u128)
+                });
+                usize::try_from(bytes * part.rows as u128 / rows.max(1)).unwrap_or(usize::MAX)
+            }
+            bytes => bytes,
+        };
+        self.held.saturating_add(bytes) <= self.budget
+    }
+
+    /// Finds rows in a part of which only their pages are decoded.
+    async fn pick(
+        &mut self,
+        part: usize,
+        keys: &[RowKey],
+        wanted: &[Wanted],
+        found: &mut Found,
+    ) -> Result<(), RunError> {
+        let Some(blob) = self.parts[part].blob.filter(|_| !self.parts[part].lost) else {
+            return Ok(());
+        };
+        let rows: Vec<u64> = wanted.iter().map(|(_, row)| u64::from(*row)).collect();
+        let (store, schema) = (self.cx.store.clone(), Arc::clone(&self.schema));
+        let picked = tokio::task::spawn_blocking(move || {
+            let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let table = store.table_file(&blob)?;
+            table.map(|table| stored_rows(&Arc::new(table), &rows, &columns)).transpose()
+        });
+        match picked.await.map_err(|_| StepError::new("a reader thread panicked"))? {
+            Ok(picked) => {
+                let batch = found.batches.len();
+                found.batches.extend(picked);
+                for (row, (asked, _)) in wanted.iter().enumerate() {
+                    found.take(*asked, &keys[*asked], FoundPlace { batch, row, reused: true })?;
+                }
+            }
+            Err(error) => self.lose(part, &blob, &error.into()),
+        }
+        Ok(())
+    }
+
+    /// A damaged part is a miss.
+    fn lose(&mut self, part: usize, blob: &Digest, error: &RunError) {
+        unreadable(self.cx, blob, error);
+        self.parts[part].lost = true;
+    }
+
+    /// Takes what was computed now; finishes the part that grows when it is time.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub(super) async fn add(&mut self, batches: Vec<RecordBatch>) -> Result<(), RunError> {
+        if batches.is_empty() {
+            return Ok(());
+        }
+        if self.growing.is_none() {
+            self.growing = Some(Instant::now());
+            self.parts.push(Part { batches: Some(Vec::new()), ..Part::default() });
+        }
+        let at = self.parts.len() - 1;
+        self.parts[at].used = self.clock;
+        for batch in batches {
+            self.index(at, &batch)?;
+            let bytes: usize = batch.columns().iter().map(own_bytes).sum();
+            let part = &mut self.parts[at];
+            part.bytes += bytes;
+            self.held += bytes;
+            part.batches.get_or_insert_default().push(batch);
+        }
+        let old = self.growing.is_some_and(|began| began.elapsed() > PART_TIME);
+        if old || self.parts[at].bytes > PART_BYTES {
+            self.store_growing().await?;
+        }
+        Ok(())
+    }
+
+    async fn store_growing(&mut self) -> Result<(), RunError> {
+        self.finish_pending().await?;
+        if self.growing.take().is_some()
+            && let Some(part) = self.parts.last()
+        {
+            let batches = part.batches.clone().unwrap_or_default();
+            let (store, schema) = (self.cx.store.clone(), Arc::clone(&self.schema));
+            let work = store_part(store, self.recipe, schema, batches).in_current_span();
+            self.pending = Some((self.parts.len() - 1, tokio::spawn(work)));
+        }
+        Ok(())
+    }
+
+    async fn finish_pending(&mut self) -> Result<(), RunError> {
+        if let Some((at, handle)) = self.pending.take() {
+            let stored = handle.await.map_err(|_| StepError::new("a writer thread panicked"))?;
+            self.parts[at].blob = Some(stored?);
+        }
+        Ok(())
+    }
+
+    /// Finishes the last part, and waits until all are stored.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub(super) async fn finish(mut self) -> Result<(), RunError> {
+        self.store_growing().await?;
+        self.finish_pending().await
+    }
+}
+
+impl Found {
+    /// Notes where the result of a row is, if it is that: another row may have the same first bytes.
+    fn take(&mut self, asked: usize, key: &RowKey, place: FoundPlace) -> Result<(), RunError> {
+        if let Some(batch) = self.batches.get(place.batch)
+            && row_key(digests(batch)?, place.row) == *key
+        {
+            self.places[asked] = Some(place);
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of an array's own rows, which may be a slice of a larger buffer.
+pub(super) fn own_bytes(array: &ArrayRef) -> usize {
+    array.to_data().get_slice_memory_size().unwrap_or(0)
+}
+
+/// The column of row digests.
+fn digest_schema(schema: &SchemaRef) -> Result<SchemaRef, RunError> {
+    let at = schema.index_of(ROW_DIGEST)?;
+    Ok(Arc::new(Schema::new(vec![Arc::clone(&schema.fields()[at])])))
+}
+
+/// The rows of a stored part in their order, with the columns of the schema.
+async fn read(
+    store: &Store,
+    blob: Digest,
+    schema: SchemaRef,
+) -> Result<Vec<RecordBatch>, RunError> {
+    Ok(scan_files(&session(1), store, &[blob], schema)?.collect().await?)
+}
+
+fn unreadable(cx: &StepContext, blob: &Digest, error: &RunError) {
+    cx.warn(format!("part {} cannot be read: {error}", blob.short()));
+}
+
+async fn store_part(
+    store: Store,
+    recipe: Digest,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> Result<Digest, RunError> {
+    let mut batches = batches.into_iter();
+    let encoding = BlobEncoding::start(&store, schema, 1, None, move || batches.next())?;
+    let blob = encoding.finish().await?.commit(&store).await?;
+    let digest = blob.digest;
+    commit_part(&store, &recipe, blob, None).await?;
+    Ok(digest)
+}

@@ -1,0 +1,183 @@
+//! A window of input rows: which of them have a result, which are fresh, and both joined.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{filter_record_batch, interleave};
+use arrow::datatypes::{Schema, SchemaRef};
+
+use super::super::error::RunError;
+use super::input::InputBatch;
+use super::results::{Found, FoundPlace, Results};
+use super::{RowKey, digests, row_key};
+use galeras_base::id::ROW_DIGEST;
+use galeras_operator::StepError;
+
+/// Which columns go where.
+pub(super) struct Columns {
+    /// What the operator is given: the digest, and the columns that it reads.
+    read: SchemaRef,
+    /// Where these columns are in the input, without the digest.
+    read_at: Vec<usize>,
+    /// Where the produced columns are in a result.
+    produced_at: Vec<usize>,
+    /// The columns of the input, and the produced ones.
+    joined: SchemaRef,
+}
+
+impl Columns {
+    /// For an input and results of these columns, of which the operator is given `read`.
+    pub(super) fn new(
+        input: &SchemaRef,
+        produced: &SchemaRef,
+        read: SchemaRef,
+    ) -> Result<Self, RunError> {
+        let digest_at = produced.index_of(ROW_DIGEST)?;
+        let produced_at = (0..produced.fields().len()).filter(|at| *at != digest_at);
+        let produced_at: Vec<usize> = produced_at.collect();
+        let mut fields = input.fields().to_vec();
+        fields.extend(produced_at.iter().map(|at| Arc::clone(&produced.fields()[*at])));
+        let names = read.fields().iter().skip(1);
+        let read_at: Result<_, _> = names.map(|field| input.index_of(field.name())).collect();
+        Ok(Self { read_at: read_at?, read, produced_at, joined: Arc::new(Schema::new(fields)) })
+    }
+
+    pub(super) fn read(&self) -> &SchemaRef {
+        &self.read
+    }
+
+    pub(super) fn joined(&self) -> &SchemaRef {
+        &self.joined
+    }
+}
+
+/// Where the result of a row is.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// In one of the known batches.
+    Known { batch: usize, row: usize },
+    /// It is computed now.
+    Fresh(RowKey),
+}
+
+/// Some rows of the input on their way to the ports.
+pub(super) struct Window {
+    input: Vec<InputBatch>,
+    /// For each row of the input.
+    origins: Vec<Origin>,
+    /// Batches of stored parts.
+    known: Vec<RecordBatch>,
+    fresh: Vec<RecordBatch>,
+    reused: u64,
+}
+
+impl Window {
+    /// Looks up the rows.
+    pub(super) async fn new(
+        input: Vec<InputBatch>,
+        columns: &Columns,
+        results: &mut Results<'_>,
+    ) -> Result<Self, RunError> {
+        results.tick();
+        // Each digest once, and which of them each row has.
+        let mut keys: Vec<RowKey> = Vec::new();
+        let mut numbers = Vec::with_capacity(input.iter().map(|batch| batch.keys.len()).sum());
+        let mut seen: HashMap<RowKey, usize> = HashMap::with_capacity(numbers.capacity());
+        for batch in &input {
+            for row in 0..batch.keys.len() {
+                let key = row_key(&batch.keys, row);
+                numbers.push(*seen.entry(key).or_insert_with(|| {
+                    keys.push(key);
+                    keys.len() - 1
+                }));
+            }
+        }
+        let Found { batches: known, places } = results.find(&keys).await?;
+        let (mut fresh, mut reused) = (Vec::new(), 0);
+        let mut origins = Vec::with_capacity(numbers.len());
+        // The digest that comes for the first time next.
+        let mut next = 0;
+        for batch in &input {
+            let mut is_fresh = vec![false; batch.keys.len()];
+            for is_fresh in &mut is_fresh {
+                let number = numbers[origins.len()];
+                *is_fresh = number == next && places[number].is_none();
+                next += usize::from(number == next);
+                reused += u64::from(places[number].is_some_and(|place| place.reused));
+                origins.push(match places[number] {
+                    Some(FoundPlace { batch, row, .. }) => Origin::Known { batch, row },
+                    None => Origin::Fresh(keys[number]),
+                });
+            }
+            if is_fresh.contains(&true) {
+                let mut arrays: Vec<ArrayRef> = vec![Arc::new(batch.keys.clone())];
+                let read = columns.read_at.iter().map(|at| Arc::clone(batch.rows.column(*at)));
+                arrays.extend(read);
+                let rows = RecordBatch::try_new(Arc::clone(&columns.read), arrays)?;
+                fresh.push(match is_fresh.contains(&false) {
+                    true => filter_record_batch(&rows, &BooleanArray::from(is_fresh))?,
+                    false => rows,
+                });
+            }
+        }
+        Ok(Self { input, origins, known, fresh, reused })
+    }
+
+    /// The rows that have to be computed, each digest once.
+    pub(super) fn fresh_rows(&self) -> &[RecordBatch] {
+        &self.fresh
+    }
+
+    /// Rows of the input whose result is of an earlier run.
+    pub(super) fn reused(&self) -> u64 {
+        self.reused
+    }
+
+    /// The other rows of the input.
+    pub(super) fn computed(&self) -> u64 {
+        self.origins.len() as u64 - self.reused
+    }
+
+    /// The rows of the input with their results, in the order of the input.
+    pub(super) fn join(
+        &self,
+        evaluated: &[RecordBatch],
+        columns: &Columns,
+    ) -> Result<Vec<RecordBatch>, RunError> {
+        let mut computed: HashMap<RowKey, (usize, usize)> = HashMap::new();
+        for (at, batch) in evaluated.iter().enumerate() {
+            let keys = digests(batch)?;
+            let places = (0..keys.len()).map(|row| (row_key(keys, row), row));
+            computed.extend(places.map(|(key, row)| (key, (self.known.len() + at, row))));
+        }
+        let sources: Vec<&RecordBatch> = self.known.iter().chain(evaluated).collect();
+        let produced: Vec<Vec<&dyn Array>> = columns
+            .produced_at
+            .iter()
+            .map(|at| sources.iter().map(|batch| batch.column(*at).as_ref()).collect())
+            .collect();
+        let mut origins = self.origins.iter();
+        let mut joined = Vec::with_capacity(self.input.len());
+        for batch in &self.input {
+            let rows = batch.keys.len();
+            let mut places = Vec::with_capacity(rows);
+            for origin in origins.by_ref().take(rows) {
+                places.push(match origin {
+                    Origin::Known { batch, row } => (*batch, *row),
+                    Origin::Fresh(key) => *computed.get(key).ok_or_else(|| {
+                        StepError::new("a defect: the operator gave no result for a row")
+                    })?,
+                });
+            }
+            let mut arrays = batch.rows.columns().to_vec();
+            for column in &produced {
+                arrays.push(interleave(column, &places)?);
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(rows));
+            let schema = Arc::clone(&columns.joined);
+            joined.push(RecordBatch::try_new_with_options(schema, arrays, &options)?);
+        }
+        Ok(joined)
+    }
+}

@@ -1,0 +1,502 @@
+//! The scheduler: independent steps side by side, failures kept to what depends on them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{Mutex, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span};
+
+use super::check::check_all;
+use super::compute::compute;
+use super::context::{Resources, StepContext, StepTask, Surroundings};
+use super::error::RunError;
+use super::freed_memory::give_back;
+use super::history::RunHistory;
+use super::input::input_size;
+use super::key::step_key;
+use super::lookup::{Lookup, lookup, retry_reason};
+use super::output::{OutputOptions, OutputWriter};
+use super::progress::RunProgress;
+use super::reason::reason_to_run;
+use super::remote::{Fetched, Remote};
+use super::results::RunResults;
+use super::spending::{RunSpending, may_cost};
+use super::spread::Engine;
+use super::wave::{Wave, Waves};
+use crate::plan::Plan;
+use galeras_base::digest::Digest;
+use galeras_base::scratch::{create_private, sweep};
+use galeras_operator::event::{
+    EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary,
+};
+use galeras_operator::{Consent, StepError};
+use galeras_store::{Manifest, RunRecord, RunSettings, Store};
+
+/// How to run a plan.
+pub struct RunOptions {
+    /// Threads, which are also the steps that are computed side by side, and the memory that these
+    /// share.
+    pub resources: Resources,
+    /// The positions of the steps that are wanted, with all they need; `None` for all.
+    pub select: Option<Vec<usize>>,
+    /// The positions of steps that are computed even if their result is stored.
+    pub force: HashSet<usize>,
+    /// How output files are written; `None` if they are not.
+    pub outputs: Option<OutputOptions>,
+    /// What later commands go by, if it is this run that they go by.
+    pub remembered: Option<RunSettings>,
+    /// After a failure go on with the steps that do not depend on it.
+    pub keep_going: bool,
+    /// Cancelled to stop the run.
+    pub cancel: CancellationToken,
+    /// Who does the work of the steps.
+    pub engine: Arc<dyn Engine>,
+    /// Where results may come from as well.
+    pub remote: Option<Arc<Remote>>,
+    /// What the user agreed to: a step that may do anything else to the machine fails.
+    pub consent: Arc<dyn Consent>,
+    /// When the process started, from which the time of the run counts.
+    pub started: Instant,
+    /// Where events go; the last one, [`RunOutcome::finished`], is for the caller to send.
+    pub events: Arc<dyn EventSink>,
+}
+
+/// How a run ended, and what it left.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// How the run as a whole ended.
+    pub status: RunStatus,
+    /// How the wanted steps ended, in the order of the plan.
+    pub steps: Vec<StepSummary>,
+    /// The stored results by position in the plan; `None` for a step that was not wanted, or
+    /// that has no result that may be passed on.
+    pub manifests: Vec<Option<Arc<Manifest>>>,
+}
+
+impl RunOutcome {
+    /// The last event of the run, for when all that comes after it is done as well.
+    pub fn finished(&self, started: Instant) -> RunEvent {
+        let seconds = started.elapsed().as_secs_f64();
+        RunEvent::Finished { status: self.status, steps: self.steps.clone(), seconds }
+    }
+}
+
+/// What a step's task returns.
+struct FinishedStep {
+    summary: StepSummary,
+    manifest: Option<Arc<Manifest>>,
+    failure: Option<RunStatus>,
+}
+
+/// A step on its way to a result.
+pub(super) struct Attempt {
+    summary: StepSummary,
+    /// When it was taken up: after it had its turn, if it is computed.
+    began: Instant,
+}
+
+impl Attempt {
+    pub(super) fn new(summary: StepSummary) -> Self {
+        Self { summary, began: Instant::now() }
+    }
+}
+
+/// Runs the plan against the store.
+pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutcome {
+    let started = options.started;
+    let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
+    record.params = plan.params.clone().into();
+    record.remember(options.remembered.as_ref());
+    let wanted = wanted(&plan, options.select.as_deref());
+    let slots = options.resources.jobs.max(1);
+    let events = Arc::clone(&options.events);
+    let progress = Arc::new(RunProgress::new(events, Arc::clone(&plan), &wanted, slots));
+    let runner = Arc::new(Runner {
+        history: Arc::new(RunHistory::new(&store, &plan.name)),
+        computing: Arc::new(Semaphore::new(slots)),
+        recipes: Mutex::default(),
+        recorded: tokio::sync::OnceCell::new(),
+        record: record.clone(),
+        results: RunResults::new(plan.steps.len()),
+        spending: RunSpending::new(&plan),
+        waves: std::sync::Mutex::default(),
+        events: Arc::clone(&progress) as Arc<dyn EventSink>,
+        progress,
+        wanted,
+        plan,
+        store,
+        options,
+    });
+    let steps = runner.plan.steps.iter().zip(&runner.wanted).filter(|(_, wanted)| **wanted);
+    runner.events.send(RunEvent::Started {
+        workflow: runner.plan.name.clone(),
+        run: record.id.clone(),
+        steps: steps.map(|(step, _)| step.name.clone()).collect(),
+    });
+    let _ = create_private(&runner.plan.downloads); // Whoever writes there says what is wrong.
+    // What killed runs left goes while the steps run; it may be large.
+    let swept = tokio::task::spawn_blocking(sweep);
+    let _freed = give_back(runner.options.resources.memory);
+    let lock = runner.store.shared_lock().await;
+    let (mut status, steps, manifests) = match &lock {
+        Ok(_) => runner.schedule().await,
+        Err(error) => {
+            runner.warn(None, error.to_string());
+            (RunStatus::CacheFailed, Vec::new(), Vec::new())
+        }
+    };
+    if let Some(options) = &runner.options.outputs
+        && (status == RunStatus::Ok || runner.options.keep_going)
+    {
+        let (plan, store, events) = (&*runner.plan, &runner.store, &*runner.events);
+        let (run, done) = (record.id.as_str(), manifests.as_slice());
+        let written = OutputWriter { plan, store, options, run, done }.write_all(events).await;
+        if status == RunStatus::Ok {
+            status = written;
+        }
+    }
+    if let Some(remote) = &runner.options.remote {
+        let Fetched { files, bytes } = remote.fetched();
+        let from = remote.location().to_string();
+        runner.events.send(RunEvent::Fetched { remote: from, files, bytes });
+    }
+    runner.account(&manifests);
+    if let Ok(folders @ 1..) = swept.await {
+        debug!(folders, "temporary folders of killed runs removed");
+    }
+    runner.progress.end();
+    record.status = Some(status);
+    record.steps = steps.clone();
+    record.seconds = started.elapsed().as_secs_f64();
+    if let Err(error) = runner.store.put_run(&record).await
+        && status != RunStatus::CacheFailed
+    {
+        let all_hits = steps.iter().all(|s| s.status == StepStatus::Hit);
+        if !(all_hits && error.is_forbidden()) {
+            runner.warn(None, format!("the run is not recorded: {error}"));
+        }
+    }
+    runner.store.settle().await;
+    RunOutcome { status, steps, manifests }
+}
+
+/// Which steps of the plan are run: those that are selected, with all they need.
+fn wanted(plan: &Plan, select: Option<&[usize]>) -> Vec<bool> {
+    let Some(selected) = select else { return vec![true; plan.steps.len()] };
+    let mut wanted = vec![false; plan.steps.len()];
+    plan.with_ancestors(selected).into_iter().for_each(|at| wanted[at] = true);
+    wanted
+}
+
+pub(super) struct Runner {
+    pub(super) plan: Arc<Plan>,
+    pub(super) store: Store,
+    pub(super) options: RunOptions,
+    wanted: Vec<bool>,
+    /// Watches the events on their way to those of the options.
+    progress: Arc<RunProgress>,
+    /// The same.
+    pub(super) events: Arc<dyn EventSink>,
+    history: Arc<RunHistory>,
+    computing: Arc<Semaphore>,
+    /// One lock for each recipe that this run computes.
+    recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
+    /// The run is recorded when its first step is computed, so that a kill leaves a trace.
+    recorded: tokio::sync::OnceCell<()>,
+    record: RunRecord,
+    pub(super) results: RunResults,
+    pub(super) spending: RunSpending,
+    /// The wave in which each step that may cost money has started.
+    pub(super) waves: std::sync::Mutex<HashMap<usize, Arc<Wave>>>,
+}
+
+/// Steps whose tasks are there at the same time; few of them compute.
+const TASKS: usize = 256;
+
+impl Runner {
+    pub(super) fn warn(&self, step: Option<String>, message: String) {
+        tracing::warn!("{message}");
+        self.events.send(RunEvent::Warning { step, message });
+    }
+
+    async fn schedule(
+        self: &Arc<Self>,
+    ) -> (RunStatus, Vec<StepSummary>, Vec<Option<Arc<Manifest>>>) {
+        let (count, wanted) = (self.plan.steps.len(), &self.wanted);
+        let mut downstream: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut waiting = vec![0; count];
+        for (i, step) in self.plan.steps.iter().enumerate().filter(|(i, _)| wanted[*i]) {
+            let upstream: HashSet<usize> = step.upstream().collect();
+            waiting[i] = upstream.len();
+            upstream.into_iter().for_each(|u| downstream[u].push(i));
+        }
+        let mut summaries: Vec<Option<StepSummary>> = vec![None; count];
+        let mut status = RunStatus::Ok;
+        let mut tasks: JoinSet<FinishedStep> = JoinSet::new();
+        let mut running: HashMap<tokio::task::Id, usize> = HashMap::new();
+        let asks = (0..count).filter(|i| wanted[*i] && may_cost(&self.plan, *i));
+        let needs = asks.map(|i| {
+            let mut needs = self.plan.with_ancestors(&[i]);
+            needs.retain(|need| *need != i);
+            (i, needs)
+        });
+        let mut waves = Waves::new(count, needs.collect());
+        let mut ready: Vec<usize> = (0..count).filter(|i| wanted[*i] && waiting[*i] == 0).collect();
+        ready.reverse();
+        loop {
+            let stop = self.options.cancel.is_cancelled()
+                || (status != RunStatus::Ok && !self.options.keep_going)
+                || status == RunStatus::CacheFailed;
+            while !stop && tasks.len() < TASKS {
+                let Some(i) = ready.pop() else {
+                    let Some(wave) = waves.release() else { break };
+                    ready = self.starts(&wave);
+                    continue;
+                };
+                if waves.park(i) {
+                    continue;
+                }
+                let runner = Arc::clone(self);
+                let planned = &self.plan.steps[i];
+                let operator = planned.operator.descriptor().name;
+                let span = info_span!("step", name = planned.name.as_str(), operator);
+                let work = async move { runner.step(i).await };
+                let task = tasks.spawn(work.instrument(span));
+                running.insert(task.id(), i);
+            }
+            let joined = tokio::select! {
+                joined = tasks.join_next_with_id() => joined,
+                () = self.options.cancel.cancelled(), if !tasks.is_empty() => {
+                    // Dropping a task ends it at its next await; what it wrote so far are
+                    // finished parts and temporary files.
+                    tasks.shutdown().await;
+                    None
+                }
+            };
+            let ended = match joined {
+                None => break,
+                Some(Ok((id, finished))) => running.remove(&id).map(|i| (i, finished)),
+                Some(Err(error)) => {
+                    running.remove(&error.id()).map(|i| (i, self.panicked(i, error)))
+                }
+            };
+            match ended {
+                None => status = RunStatus::Failed,
+                Some((i, finished)) => {
+                    self.events.send(RunEvent::StepFinished(finished.summary.clone()));
+                    summaries[i] = Some(finished.summary);
+                    waves.ended(i, finished.failure.is_some());
+                    // A table that fails its tests is not passed on, nor written as an output.
+                    let result = finished.manifest.filter(|_| finished.failure.is_none());
+                    self.results.put(i, result);
+                    match finished.failure {
+                        Some(failure) => status = status.worse(failure),
+                        None => {
+                            for next in &downstream[i] {
+                                waiting[*next] -= 1;
+                                if waiting[*next] == 0 {
+                                    ready.push(*next);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if self.options.cancel.is_cancelled() {
+            status = RunStatus::Interrupted;
+        }
+        for i in (0..count).filter(|i| wanted[*i]) {
+            if summaries[i].is_none() {
+                let summary = self.summary(i, StepStatus::Skipped);
+                self.events.send(RunEvent::StepFinished(summary.clone()));
+                summaries[i] = Some(summary);
+            }
+        }
+        (status, summaries.into_iter().flatten().collect(), self.results.take())
+    }
+
+    /// The end of a step whose task panicked: a defect, but only of this step.
+    fn panicked(&self, i: usize, error: tokio::task::JoinError) -> FinishedStep {
+        let mut summary = self.summary(i, StepStatus::Failed);
+        summary.detail = Some(format!("a defect in the operator: {error}"));
+        FinishedStep { summary, manifest: None, failure: Some(RunStatus::Failed) }
+    }
+
+    pub(super) fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
+        let step = &self.plan.steps[i];
+        StepSummary::new(&step.name, status, step.step.work_unit())
+    }
+
+    async fn step(&self, i: usize) -> FinishedStep {
+        let mut done = self.results.of(self.plan.steps[i].upstream());
+        let mut attempt = Attempt::new(self.summary(i, StepStatus::Hit));
+        let result = self.manifest(i, &done, &mut attempt).await;
+        let Attempt { mut summary, began } = attempt;
+        summary.seconds = began.elapsed().as_secs_f64();
+        let manifest = match result {
+            Ok(manifest) => Arc::new(manifest),
+            Err(error) => {
+                summary.status = StepStatus::Failed;
+                summary.detail = Some(error.explained());
+                debug!("failed: {error}");
+                let failure = match &error {
+                    _ if error.is_interruption() => RunStatus::Interrupted,
+                    _ if error.blames_disk() => RunStatus::CacheFailed,
+                    _ => RunStatus::Failed,
+                };
+                return FinishedStep { summary, manifest: None, failure: Some(failure) };
+            }
+        };
+        summary.key = Some(manifest.key);
+        summary.ports = manifest
+            .ports
+            .iter()
+            .map(|p| PortSummary { port: p.port.clone(), digest: p.digest, rows: p.rows })
+            .collect();
+        if let Some(main) = manifest.ports.first() {
+            summary.rows = main.rows;
+            summary.digest = Some(main.digest);
+        }
+        match summary.status {
+            StepStatus::Hit => summary.reused_rows = manifest.computed_rows + manifest.reused_rows,
+            _ => {
+                summary.computed_rows = manifest.computed_rows;
+                summary.reused_rows = manifest.reused_rows;
+            }
+        }
+        done[i] = Some(Arc::clone(&manifest));
+        let failure =
+            check_all(&self.plan, i, &self.store, &done, &*self.events, &mut summary).await;
+        summary.seconds = began.elapsed().as_secs_f64();
+        FinishedStep { summary, manifest: Some(manifest), failure }
+    }
+
+    /// The stored result of a step: found, or computed. If that fails because a stored file
+    /// of an input is damaged, the input is computed again first.
+    pub(super) async fn manifest(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+        attempt: &mut Attempt,
+    ) -> Result<Manifest, RunError> {
+        match self.attempt(i, done, attempt).await {
+            Err(RunError::Step(error)) => match self.repaired_inputs(i, done).await? {
+                Some(done) => self.attempt(i, &done, attempt).await,
+                None => Err(error.into()),
+            },
+            other => other,
+        }
+    }
+
+    /// The ports of a step that outputs are written from. A report may show every table.
+    fn written_ports(&self, i: usize) -> HashSet<&str> {
+        let Some(_) = &self.options.outputs else { return HashSet::new() };
+        if self.plan.report.file.is_some() && self.options.select.is_none() {
+            return self.plan.steps[i].step.ports().iter().map(|port| port.name).collect();
+        }
+        let tables = self.plan.outputs.iter().flat_map(|output| &output.input.tables);
+        tables.filter(|table| table.step == i).map(|table| table.port).collect()
+    }
+
+    /// One attempt at the stored result of a step. No lock outlives it.
+    async fn attempt(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+        attempt: &mut Attempt,
+    ) -> Result<Manifest, RunError> {
+        let step = &self.plan.steps[i];
+        let step_key = tokio::task::block_in_place(|| step_key(&self.plan, step, done))?;
+        let key = step_key.preimage.key();
+        let remote = self.options.remote.as_ref();
+        debug!(%key, version = step_key.preimage.version, "action key");
+        let forced = self.options.force.contains(&i);
+        let mut stored = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
+        match stored {
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
+                debug!("hit");
+                return Ok(*manifest);
+            }
+            _ => {}
+        }
+        if let (Some(remote), false) = (remote, forced)
+            && let Some(manifest) = remote.manifest(&self.plan, i, &key, Some(&*self.events)).await
+        {
+            let ports = self.written_ports(i);
+            let (plan, store, events) = (&self.plan, &self.store, &*self.events);
+            if remote.take(plan, i, &manifest, &ports, store, events).await? {
+                debug!("hit of the remote");
+                attempt.summary.remote = true;
+                return Ok((*manifest).clone());
+            }
+        }
+        if let Some(remote) = remote
+            && !remote.fetch_inputs(&self.plan, i, done, &self.store, &*self.events).await?
+        {
+            // The inputs that are missing are computed, and this step after them.
+            return Err(StepError::new("tables of its inputs are missing").into());
+        }
+        self.say_what_is_asked(i).await;
+        self.progress.queued(i);
+        let turn = Arc::clone(&self.computing).acquire_owned().await;
+        let turn = turn.map_err(|_| RunError::Interrupted)?;
+        let waits = || {
+            self.warn(Some(step.name.clone()), "waiting for another run of the same step".into());
+        };
+        // One at a time computes a recipe; the other then finds the rows in the store. Steps of
+        // this run queue up first, so that the lock is only ever held by another run.
+        let recipe = step_key.preimage.recipe();
+        let queue = Arc::clone(self.recipes.lock().await.entry(recipe).or_default());
+        let _queue = queue.lock().await;
+        let name = recipe.to_string();
+        let _lock = self.store.lock(&name, waits).await?;
+        if !forced {
+            stored = lookup(&self.store, &key).await?;
+        }
+        let (reason, detail) = match stored {
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
+                debug!("hit: another run has computed it meanwhile");
+                return Ok(*manifest);
+            }
+            Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retry_reason(&manifest))),
+            _ if forced => (Reason::Forced, None),
+            Lookup::Incomplete(files) => {
+                self.warn(Some(step.name.clone()), format!("{files}; computing again"));
+                self.forget_descendants(&step.name, &files.damaged).await?;
+                (Reason::BlobMissing, Some(files.to_string()))
+            }
+            Lookup::Miss => reason_to_run(&self.history, step, &step_key).await,
+        };
+        debug!(reason = reason.code(), detail = detail.as_deref(), %recipe, "runs");
+        self.recorded
+            .get_or_init(|| async {
+                let _ = self.store.put_run(&self.record).await;
+                self.progress.begin(&self.history, &self.store, &self.options.force);
+            })
+            .await;
+        attempt.began = Instant::now();
+        attempt.summary.status = StepStatus::Ran;
+        attempt.summary.reason = Some(reason);
+        attempt.summary.detail = detail.clone();
+        self.events.send(RunEvent::StepStarted {
+            step: step.name.clone(),
+            reason,
+            detail,
+            unit: step.step.work_unit(),
+        });
+        let (events, RunOptions { cancel, consent, resources, .. }) = (&self.events, &self.options);
+        let budget = self.spending.budget(i);
+        let beside = self.plan.independent_of(i, &self.wanted, resources.jobs.max(1) - 1);
+        let resources = Resources { memory: resources.memory / (beside + 1), ..*resources };
+        let surroundings = Surroundings { events, cancel, consent, budget, resources };
+        let bytes = input_size(step, done).map(|(_, bytes)| bytes);
+        let task = StepTask::of(&self.plan, step);
+        let cx = StepContext::new(&task, &self.store, surroundings, bytes, forced)?;
+        let engine = &*self.options.engine;
+        compute(&self.plan, i, &step_key, done, (&cx, engine), turn).await
+    }
+}

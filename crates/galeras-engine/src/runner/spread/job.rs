@@ -1,0 +1,262 @@
+//! The coordinator of a job: stores its order, hands the items to the engine, watches the store for
+//! how they end, and hands out again what is missing, a bounded number of times.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use super::super::context::StepContext;
+use super::super::error::RunError;
+use super::engine::{Engine, EngineError};
+use super::order::{DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem};
+use galeras_operator::StepError;
+use galeras_operator::event::RunEvent;
+
+/// How often an item is handed out at most.
+const ROUNDS: u32 = 4;
+/// How often the store is asked how items ended: at first, and at last. In between, the longer
+/// nothing ended the longer are the pauses: one of so many parts of that time.
+const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
+const POLL_SHARE: u32 = 16;
+/// A store that answers slowly is left alone for so many times as long as an answer took.
+const POLL_REST: u32 = 2;
+/// For how long an engine that cannot be reached is tried again while nothing else happens.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two attempts to reach it.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Has the items of a step's jobs done.
+pub(super) struct Coordinator<'a> {
+    cx: &'a StepContext,
+    engine: &'a dyn Engine,
+    step: StepOrder,
+}
+
+/// A job under way.
+struct Job<'a> {
+    cx: &'a StepContext,
+    name: String,
+    items: Vec<WorkItem>,
+    ended: BTreeMap<u32, Outcome>,
+    /// Whether what the items computed is the progress of the step.
+    counts: bool,
+    /// When an item ended last.
+    last: Instant,
+}
+
+impl<'a> Coordinator<'a> {
+    pub(super) fn new(cx: &'a StepContext, engine: &'a dyn Engine, step: StepOrder) -> Self {
+        Self { cx, engine, step }
+    }
+
+    /// Has these items done; `None` if one of them cannot be done anywhere but here.
+    ///
+    /// # Errors
+    /// If an item failed, nobody ended it, the engine refuses or cannot be reached, or the store
+    /// fails.
+    pub(super) async fn run(
+        &self,
+        items: Vec<WorkItem>,
+        fresh: bool,
+        counts: bool,
+    ) -> Result<Option<Vec<Outcome>>, RunError> {
+        let store = &self.cx.store;
+        let name = store.new_job();
+        let (ended, last) = (BTreeMap::new(), Instant::now());
+        let mut job = Job { cx: self.cx, name, items, ended, counts, last };
+        let done = self.rounds(&mut job, fresh).await;
+        // What is left of a job is in nobody's way.
+        let _ = store.end_job(&job.name).await;
+        Ok(done?.then(|| job.ended.into_values().collect()))
+    }
+
+    async fn rounds(&self, job: &mut Job<'_>, fresh: bool) -> Result<bool, RunError> {
+        let order = JobOrder {
+            build: self.engine.build().to_string(),
+            step: self.step.clone(),
+            items: job.items.clone(),
+            fresh,
+        };
+        self.cx.store.put_work(&job.name, ORDER, &order).await?;
+        let (mut round, mut failed_before) = (1, Vec::new());
+        loop {
+            let mut missing = job.missing();
+            if missing.is_empty() {
+                return Ok(true);
+            }
+            // Twice, so that one who can do it gets it as well as who could not.
+            missing.append(&mut failed_before);
+            let name = job.name.clone();
+            let handed_out = self.engine.scatter(&name, &missing);
+            let error = job.watch(handed_out).await?;
+            match error {
+                None => {}
+                Some(EngineError::Unreachable(why)) if job.last.elapsed() < PATIENCE => {
+                    self.waiting(&why);
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                Some(EngineError::Unreachable(why) | EngineError::Refused(why)) => {
+                    return Err(self.error(&why, None).into());
+                }
+            }
+            let failed = job.take_failures();
+            if let Some((_, outcome, failure)) = failed.iter().find(|(_, _, f)| f.only_there) {
+                let (why, by) = (&failure.message, &outcome.executor);
+                tracing::info!("{by} cannot do it: {why}; it is done here");
+                return Ok(false);
+            }
+            if let Some((item, outcome, failure)) =
+                failed.iter().find(|(_, _, failure)| !failure.again || round >= ROUNDS)
+            {
+                return Err(self.failed(job, *item, outcome, failure).into());
+            }
+            for (item, outcome, failure) in &failed {
+                let name = job.items[*item as usize].name();
+                let (why, by) = (&failure.message, &outcome.executor);
+                self.cx.warn(format!("{name}, by {by}: {why}; it is handed out again"));
+                self.cx.store.forget_work(&job.name, &format!("{DONE}/{item}")).await?;
+            }
+            failed_before = failed.into_iter().map(|(item, ..)| item).collect();
+            let missing = job.missing();
+            if missing.is_empty() {
+                return Ok(true);
+            }
+            if round >= ROUNDS {
+                return Err(self.unended(job, &missing).into());
+            }
+            tracing::debug!(missing = missing.len(), round, "handed out again");
+            round += 1;
+        }
+    }
+
+    fn waiting(&self, why: &str) {
+        let text = format!("waits for {}: {why}", self.engine.address().unwrap_or_default());
+        let step = self.cx.name.clone();
+        self.cx.events.send(RunEvent::Activity { step, text, waiting: true });
+    }
+
+    fn failed(&self, job: &Job<'_>, item: u32, outcome: &Outcome, failure: &Failure) -> StepError {
+        let name = job.items[item as usize].name();
+        let message = format!("{} (executor {}, {name})", failure.message, outcome.executor);
+        self.error(&message, failure.help.as_deref())
+    }
+
+    fn unended(&self, job: &Job<'_>, missing: &[u32]) -> StepError {
+        let names: Vec<String> =
+            missing.iter().take(3).map(|item| job.items[*item as usize].name()).collect();
+        let more = missing.len().saturating_sub(names.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let message = format!(
+            "{} of {} items were handed out {ROUNDS} times, and nobody ended them: {}{more}",
+            missing.len(),
+            job.items.len(),
+            names.join(", ")
+        );
+        let help = "see what the executors say, and whether they use the same store; what is done is \
+                    kept, and another run goes on from there";
+        self.error(&message, Some(help))
+    }
+
+    fn error(&self, message: &str, help: Option<&str>) -> StepError {
+        let error = StepError::new(message);
+        match help {
+            Some(help) => error.help(help),
+            None => error,
+        }
+    }
+}
+
+impl Job<'_> {
+    /// The items of which nobody has said how they ended.
+    fn missing(&self) -> Vec<u32> {
+        (0..self.items.len() as u32).filter(|item| !self.ended.contains_key(item)).collect()
+    }
+
+    /// Looks for items that ended until all have, or the engine is done with them; then says why
+    /// that gave up, if it did.
+    async fn watch(
+        &mut self,
+        handed_out: impl Future<Output = Result<(), EngineError>>,
+    ) -> Result<Option<EngineError>, RunError> {
+        let mut handed_out = std::pin::pin!(handed_out);
+        let (mut since, mut took) = (Instant::now(), Duration::ZERO);
+        loop {
+            let pause = (since.elapsed() / POLL_SHARE).clamp(POLL.0, POLL.1);
+            let pause = pause.max(took * POLL_REST);
+            let over = tokio::select! {
+                over = &mut handed_out => Some(over),
+                () = sleep(pause) => None,
+            };
+            let (before, asked) = (self.ended.len(), Instant::now());
+            self.look().await?;
+            took = asked.elapsed();
+            if self.ended.len() > before {
+                since = Instant::now();
+            }
+            if let Some(over) = over {
+                return Ok(over.err());
+            }
+            let final_failure = |failure: &Failure| !failure.again;
+            let failed = |outcome: &Outcome| outcome.failure.as_ref().is_some_and(final_failure);
+            if self.ended.len() == self.items.len() || self.ended.values().any(failed) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads how items ended since the last look.
+    async fn look(&mut self) -> Result<(), RunError> {
+        for name in self.cx.store.work_names(&self.name, DONE).await? {
+            let Ok(item) = name.parse::<u32>() else { continue };
+            if item as usize >= self.items.len() || self.ended.contains_key(&item) {
+                continue;
+            }
+            let path = format!("{DONE}/{item}");
+            let Some(outcome) = self.cx.store.work::<Outcome>(&self.name, &path).await? else {
+                continue;
+            };
+            self.tell(item, &outcome);
+            self.last = Instant::now();
+            self.ended.insert(item, outcome);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, item: u32, outcome: &Outcome) {
+        let name = self.items[item as usize].name();
+        let (executor, seconds) = (&outcome.executor, outcome.seconds);
+        tracing::debug!(item, name, executor, seconds, computed = outcome.computed, "item ended");
+        for warning in &outcome.warnings {
+            self.cx.warn(warning.clone());
+        }
+        let ended = self.ended.len() + 1;
+        let text = format!("item {ended} of {} by {executor}: {name}", self.items.len());
+        let step = self.cx.name.clone();
+        self.cx.events.send(RunEvent::Activity { step, text, waiting: false });
+        if self.counts {
+            let before: u64 = self.ended.values().map(|outcome| outcome.computed).sum();
+            self.cx.progress(before + outcome.computed);
+        }
+    }
+
+    /// The items that failed, which count as missing again.
+    fn take_failures(&mut self) -> Vec<(u32, Outcome, Failure)> {
+        let failed: Vec<u32> = self
+            .ended
+            .iter()
+            .filter(|(_, outcome)| outcome.failure.is_some())
+            .map(|(item, _)| *item)
+            .collect();
+        let mut failures = Vec::with_capacity(failed.len());
+        for item in failed {
+            if let Some(outcome) = self.ended.remove(&item)
+                && let Some(failure) = outcome.failure.clone()
+            {
+                failures.push((item, outcome, failure));
+            }
+        }
+        failures
+    }
+}

@@ -1,0 +1,430 @@
+//! Does items of jobs: finds the order in the store, binds the step as the coordinator did, and
+//! leaves parts, tables and a word on how it ended.
+//!
+//! Does not live here: what a step is computed by (`step_work`, `row_step`, `fan_out_step`), and who
+//! hands items out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::super::context::{Resources, StepContext, StepTask, Surroundings};
+use super::super::error::RunError;
+use super::super::fan_out_step::{self, OpenedRows, Share};
+use super::super::freed_memory::give_back;
+use super::super::row_step::{self, RowInput};
+use super::super::step_work::StepWork;
+use super::order::{
+    BEGUN, Begun, DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem, build_stamp,
+};
+use galeras_base::digest::Digest;
+use galeras_chat::Budget;
+use galeras_operator::event::{EventSink, RunEvent};
+use galeras_operator::{
+    BindContext, BoundStep, Consent, FullConsent, Lowering, Pins, Registry, StepError,
+    StepErrorKind,
+};
+use galeras_sql::session::{guarded, ordered_session, planning_session};
+use galeras_store::{Store, StoreError};
+
+/// An item is begun by so many at most who never say how it ended: it may be what ends them.
+const ATTEMPTS: usize = 3;
+/// Orders that are kept in memory.
+const ORDERS: usize = 16;
+/// For so long a disk that was full, or a store that could not be reached, counts as that ...
+const LATELY: Duration = Duration::from_secs(60);
+/// ... and an item is left to others for so long, if nobody begins it ...
+const UNBEGUN: Duration = Duration::from_secs(3);
+/// ... or does not end it, who may be dead.
+const UNENDED: Duration = Duration::from_secs(120);
+/// How often the store is asked what became of it.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A process, or a part of one, that does items one by one.
+pub struct Worker {
+    name: String,
+    build: String,
+    registry: Registry,
+    store: Store,
+    downloads: PathBuf,
+    resources: Resources,
+    orders: Mutex<Vec<(String, Arc<Job>)>>,
+    /// When an item failed last that others may be able to do.
+    failed: Mutex<Option<Instant>>,
+}
+
+/// A job whose step is bound.
+struct Job {
+    order: JobOrder,
+    /// The step, or why it cannot be bound here.
+    work: Result<Bound, Failure>,
+    opened: OpenedRows,
+}
+
+struct Bound {
+    step: Box<dyn BoundStep>,
+    inputs: Vec<super::super::input::StoredInput>,
+}
+
+/// What an item came to, before anyone is told.
+#[derive(Default)]
+struct Done {
+    computed: u64,
+    reused: u64,
+    tables: Option<Vec<galeras_store::PortArtifact>>,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// A worker of that name on a store. `downloads` is a folder for what is fetched; `resources` are
+    /// those of an item.
+    pub fn new(
+        name: String,
+        registry: Registry,
+        store: Store,
+        downloads: PathBuf,
+        resources: Resources,
+    ) -> Self {
+        let build = build_stamp(&registry);
+        let (orders, failed) = (Mutex::default(), Mutex::default());
+        Self { name, build, registry, store, downloads, resources, orders, failed }
+    }
+
+    /// Gives memory back that its items freed, until what is returned is dropped.
+    pub fn give_memory_back(&self) -> AbortOnDropHandle<()> {
+        give_back(self.resources.memory.saturating_mul(self.resources.jobs))
+    }
+
+    /// Does an item of a job, unless it is done already, and says in the store how it ended.
+    ///
+    /// # Errors
+    /// If the store fails, so that nobody can be told.
+    pub async fn perform(&self, job: &str, item: u32) -> Result<(), StoreError> {
+        let done = format!("{DONE}/{item}");
+        if self.store.work::<Outcome>(job, &done).await?.is_some() {
+            return Ok(());
+        }
+        let Some(found) = self.job(job).await? else { return Ok(()) };
+        if self.failed_lately() && self.left_to_others(job, item).await? {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let begun = format!("{BEGUN}/{item}");
+        let before = self.store.work_names(job, &begun).await?;
+        let attempt = self.store.new_job();
+        let me = Begun { executor: self.name.clone() };
+        self.store.put_work(job, &format!("{begun}/{attempt}"), &me).await?;
+        let warnings = Arc::new(Warnings::default());
+        let (result, retry, reads) = match before.len() {
+            ATTEMPTS.. => {
+                let who = self.beginners(job, &begun).await?;
+                (Err(given_up(before.len(), &who)), 0, Vec::new())
+            }
+            _ => self.guarded(&found, item, &warnings).await,
+        };
+        let (ended, failure) = match result {
+            Ok(done) => (done, None),
+            Err(failure) => (Done::default(), Some(failure)),
+        };
+        self.note(failure.as_ref());
+        let outcome = Outcome {
+            executor: self.name.clone(),
+            seconds: started.elapsed().as_secs_f64(),
+            computed: ended.computed,
+            reused: ended.reused,
+            retry,
+            warnings: warnings.take(),
+            failure,
+            tables: ended.tables,
+            reads,
+        };
+        self.store.put_work(job, &done, &outcome).await?;
+        self.store.forget_work(job, &format!("{begun}/{attempt}")).await
+    }
+
+    fn failed_lately(&self) -> bool {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.is_some_and(|at| at.elapsed() < LATELY)
+    }
+
+    /// Remembers whether an item failed for want of something that others may have.
+    fn note(&self, failure: Option<&Failure>) {
+        let here = failure.is_some_and(|failure| failure.again);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = here.then(Instant::now);
+    }
+
+    /// Waits for others to do an item: who fails at once would otherwise take more items than all
+    /// who work. False if nobody does it.
+    async fn left_to_others(&self, job: &str, item: u32) -> Result<bool, StoreError> {
+        let (done, begun) = (format!("{DONE}/{item}"), format!("{BEGUN}/{item}"));
+        let since = Instant::now();
+        loop {
+            sleep(LOOK).await;
+            let over = self.store.work::<JobOrder>(job, ORDER).await?.is_none();
+            if over || self.store.work::<Outcome>(job, &done).await?.is_some() {
+                return Ok(true);
+            }
+            let who = self.beginners(job, &begun).await?;
+            let others = who.iter().any(|executor| *executor != self.name);
+            if since.elapsed() > if others { UNENDED } else { UNBEGUN } {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Who has begun an item and not said how it ended, each once.
+    async fn beginners(&self, job: &str, begun: &str) -> Result<Vec<String>, StoreError> {
+        let mut names = Vec::new();
+        for attempt in self.store.work_names(job, begun).await? {
+            let begun: Option<Begun> = self.store.work(job, &format!("{begun}/{attempt}")).await?;
+            names.extend(begun.map(|begun| begun.executor));
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Does an item; a panic is a failure of it.
+    async fn guarded(
+        &self,
+        found: &Job,
+        item: u32,
+        warnings: &Arc<Warnings>,
+    ) -> (Result<Done, Failure>, u64, Vec<Digest>) {
+        let (item, bound) = match (found.order.items.get(item as usize), &found.work) {
+            (Some(item), Ok(bound)) => (item, bound),
+            (_, Err(failure)) => return (Err(failure.clone()), 0, Vec::new()),
+            (None, _) => return (Err(final_failure("the job has no such item")), 0, Vec::new()),
+        };
+        let mut told = (0, Vec::new());
+        let work = async {
+            let cx = self.context(&found.order, bound, warnings)?;
+            let done = self.done(found, item, bound, &cx).await?;
+            told = (cx.lower.retry.load(Ordering::Relaxed), cx.all_reads());
+            Ok::<_, RunError>(done)
+        };
+        let result = match guarded(work).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(error)) => Err(failure_of(&error)),
+            Err(panic) => Err(final_failure(format!("a library gave up: {panic}"))),
+        };
+        (result, told.0, told.1)
+    }
+
+    fn context(
+        &self,
+        order: &JobOrder,
+        bound: &Bound,
+        warnings: &Arc<Warnings>,
+    ) -> Result<StepContext, RunError> {
+        let task = StepTask {
+            name: &order.step.name,
+            bound: bound.step.as_ref(),
+            base: Path::new(&order.step.base),
+            downloads: &self.downloads,
+        };
+        let events = Arc::clone(warnings) as Arc<dyn EventSink>;
+        let consent: Arc<dyn Consent> = Arc::new(FullConsent);
+        let surroundings = Surroundings {
+            events: &events,
+            cancel: &CancellationToken::new(),
+            consent: &consent,
+            budget: Budget::unlimited(),
+            resources: self.resources,
+        };
+        StepContext::new(&task, &self.store, surroundings, None, order.fresh)
+    }
+
+    async fn done(
+        &self,
+        job: &Job,
+        item: &WorkItem,
+        bound: &Bound,
+        cx: &StepContext,
+    ) -> Result<Result<Done, Failure>, RunError> {
+        let recipe = job.order.step.recipe;
+        let no_input = || StepError::new("a defect: the step of the job has no input");
+        match (item, bound.step.lowering()) {
+            (WorkItem::Whole, _) => {
+                let turn = Arc::new(Semaphore::new(1)).acquire_owned().await;
+                let turn = turn.map_err(|_| RunError::Interrupted)?;
+                let inputs = bound.inputs.clone();
+                let work = StepWork { bound: bound.step.as_ref(), inputs, recipe };
+                let result = work.perform(cx, turn).await?;
+                let rows = result.artifacts.first().map_or(0, |table| table.rows);
+                let (computed, reused) = result.counts.unwrap_or((rows, 0));
+                Ok(Ok(Done { computed, reused, tables: Some(result.artifacts) }))
+            }
+            (&WorkItem::Rows { table, start, len }, Lowering::Row(row)) => {
+                let input = bound.inputs.first().ok_or_else(no_input)?;
+                let session = ordered_session(cx.jobs);
+                let rows = input.open_rows(&session, &cx.store, (table, start, len)).await?;
+                let input = RowInput { rows: Some(rows), stored: None, order: Vec::new() };
+                let counts = row_step::fill(cx, row, input, recipe).await?;
+                Ok(Ok(Done { computed: counts.computed, reused: counts.reused, tables: None }))
+            }
+            (WorkItem::Share { row, share, of, .. }, Lowering::FanOut(fan_out)) => {
+                let input = bound.inputs.first().ok_or_else(no_input)?;
+                let input = input.open(&cx.lower.session, &cx.store)?;
+                let share = Share { share: *share, of: *of };
+                match fan_out_step::fill(cx, fan_out, input, recipe, (row, share), &job.opened)
+                    .await?
+                {
+                    Ok(pieces) => Ok(Ok(Done { computed: pieces, reused: 0, tables: None })),
+                    Err(error) => {
+                        Ok(Err(Failure { only_there: true, ..final_failure(error.reason) }))
+                    }
+                }
+            }
+            _ => Err(StepError::new("a defect: the item does not fit the step").into()),
+        }
+    }
+
+    /// The order of a job, bound once for all its items; `None` if the job is over.
+    async fn job(&self, job: &str) -> Result<Option<Arc<Job>>, StoreError> {
+        let known = |orders: &[(String, Arc<Job>)]| {
+            orders.iter().find(|(name, _)| name == job).map(|(_, job)| Arc::clone(job))
+        };
+        if let Some(job) = known(&self.orders.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(Some(job));
+        }
+        let order: Option<JobOrder> = self.store.work(job, ORDER).await?;
+        let Some(order) = order else { return Ok(None) };
+        let work = match order.build == self.build {
+            true => self.bind(&order.step).await,
+            false => Err(final_failure(format!(
+                "{} is {}, but the run is of {}",
+                self.name, self.build, order.build
+            ))
+            .help("start executors of the same build as the run")),
+        };
+        let found = Arc::new(Job { order, work, opened: OpenedRows::default() });
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        if orders.len() >= ORDERS {
+            orders.remove(0);
+        }
+        // Repositories take memory, and few jobs have any.
+        orders.iter().for_each(|(_, job)| job.opened.close());
+        orders.push((job.to_string(), Arc::clone(&found)));
+        Ok(Some(found))
+    }
+
+    /// Binds the step as the coordinator did.
+    async fn bind(&self, order: &StepOrder) -> Result<Bound, Failure> {
+        let bound = guarded(self.bound(order)).await;
+        match bound {
+            Ok(Ok(bound)) => Ok(bound),
+            Ok(Err(error)) => Err(failure_of(&error)),
+            Err(panic) => Err(final_failure(format!("a library gave up: {panic}"))),
+        }
+    }
+
+    async fn bound(&self, order: &StepOrder) -> Result<Bound, RunError> {
+        let inputs: Vec<_> =
+            order.inputs.iter().map(|input| input.input()).collect::<Result<_, _>>()?;
+        let operator = self.registry.get(&order.operator);
+        let operator = operator.filter(|found| found.descriptor().version == order.version);
+        let Some(operator) = operator else {
+            let message = format!("there is no operator {} here", order.operator);
+            return Err(StepError::new(message).into());
+        };
+        let schemas = inputs.iter().map(|input| (input.port.clone(), input.schema.clone()));
+        let cx = BindContext {
+            session: planning_session(),
+            inputs: schemas.collect::<BTreeMap<_, _>>(),
+            base: PathBuf::from(&order.base),
+            downloads: self.downloads.clone(),
+            pins: Arc::new(Pins::default()),
+            registration: None,
+            consent: Arc::new(FullConsent),
+        };
+        let step = operator.bind(&order.arguments, &cx).await.map_err(|errors| {
+            let errors: Vec<String> = errors.into_iter().map(|error| error.message).collect();
+            StepError::new(format!("the step cannot be bound here: {}", errors.join("; ")))
+        })?;
+        if step.args() != order.bound_args {
+            let message = "the arguments of the step mean something else here";
+            return Err(StepError::new(message).into());
+        }
+        Ok(Bound { step, inputs })
+    }
+}
+
+fn final_failure(message: impl Into<String>) -> Failure {
+    Failure { message: message.into(), help: None, again: false, only_there: false }
+}
+
+/// Why an item is not begun once more.
+fn given_up(attempts: usize, who: &[String]) -> Failure {
+    let who = who.join(", ");
+    final_failure(format!("it was begun {attempts} times, by {who}, and nobody ended it"))
+        .help("it may take more memory than an executor has: give them more, or fewer slots each")
+}
+
+impl Failure {
+    fn help(self, help: &str) -> Self {
+        Self { help: Some(help.to_string()), ..self }
+    }
+}
+
+/// A disk may be full here alone, and a store may be reached again.
+fn failure_of(error: &RunError) -> Failure {
+    let again = match error {
+        RunError::Store(_) | RunError::Interrupted => true,
+        RunError::Step(error) => matches!(
+            error.kind(),
+            StepErrorKind::DiskFull
+                | StepErrorKind::ReadOnlyDisk
+                | StepErrorKind::Io
+                | StepErrorKind::Store
+                | StepErrorKind::Interrupted
+        ),
+        RunError::Rows(_) | RunError::Occupied(_) => false,
+    };
+    let explained = error.explained();
+    let (message, help) = match explained.split_once("\nhelp: ") {
+        Some((message, help)) => (message.to_string(), Some(help.to_string())),
+        None => (explained, disk_help(error)),
+    };
+    Failure { message, help, again, only_there: false }
+}
+
+/// Which disk is full cannot be known.
+fn disk_help(error: &RunError) -> Option<String> {
+    let RunError::Step(error) = error else { return None };
+    let temporary = std::env::temp_dir();
+    let temporary = temporary.display();
+    (error.kind() == StepErrorKind::DiskFull).then(|| {
+        format!("make room for that executor's temporary files, in {temporary} (TMPDIR), or in the store")
+    })
+}
+
+/// Keeps the warnings of an item for its outcome.
+#[derive(Default)]
+struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl EventSink for Warnings {
+    fn send(&self, event: RunEvent) {
+        if let RunEvent::Warning { message, .. } = event {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        }
+    }
+}

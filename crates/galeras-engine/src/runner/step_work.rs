@@ -1,0 +1,210 @@
+//! The work of a step, wherever it is done: inputs are opened, the operator is lowered, and its
+//! tables are stored.
+//!
+//! Does not live here: the key, the manifest, and whether there is anything to do (`compute`); who
+//! does it (`engine`).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use datafusion::dataframe::DataFrame;
+use futures::future::try_join_all;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::context::StepContext;
+use super::error::RunError;
+use super::input::StoredInput;
+use super::row_step::{RowCounts, RowInput, RowRun};
+use super::{fan_out_step, paid_step, row_step};
+use galeras_base::digest::Digest;
+use galeras_operator::{BoundStep, Lowering, Port, Ports, StepError};
+use galeras_sql::session::{BaseTable, OpenTable, open_table, ordered_session};
+use galeras_store::PortArtifact;
+
+/// A step whose inputs are stored.
+pub(super) struct StepWork<'a> {
+    /// The operator, bound to its arguments.
+    pub(super) bound: &'a dyn BoundStep,
+    /// What it reads.
+    pub(super) inputs: Vec<StoredInput>,
+    /// What its results of single rows are stored under.
+    pub(super) recipe: Digest,
+}
+
+/// What came of the work.
+pub(super) struct StepResult {
+    /// The stored tables.
+    pub(super) artifacts: Vec<PortArtifact>,
+    /// What was computed, and what was reused, in the unit of the step; `None` for a step whose
+    /// unit is the row of its result.
+    pub(super) counts: Option<(u64, u64)>,
+}
+
+impl StepWork<'_> {
+    /// Does the work. `turn` ends when it only waits for the disk: steps side by side wait together
+    /// for what each would wait for alone.
+    ///
+    /// # Errors
+    /// If the operator fails, or the store.
+    pub(super) async fn perform(
+        &self,
+        cx: &StepContext,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<StepResult, RunError> {
+        let turn = Turn::new(turn);
+        let bases = self.inputs.iter().flat_map(StoredInput::bases).collect();
+        let writer = PortWriter { bound: self.bound, cx, turn: &turn, bases };
+        let recipe = self.recipe;
+        let session = match self.bound.lowering() {
+            // Keeps the order of stored rows.
+            Lowering::Row(_) => ordered_session(cx.jobs),
+            Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => {
+                cx.lower.session.clone()
+            }
+        };
+        let mut inputs = BTreeMap::new();
+        for input in &self.inputs {
+            cx.reads(input.blobs());
+            inputs.insert(input.port.clone(), input.open(&session, &cx.store)?);
+        }
+        match self.bound.lowering() {
+            Lowering::Row(row) => {
+                let order = match self.inputs.as_slice() {
+                    [input] => input.order(),
+                    _ => Vec::new(),
+                };
+                let rows = inputs.into_values().next();
+                let input = RowInput { rows, stored: self.stored_rows(), order };
+                let run = row_step::open(cx, row, input, recipe).await?;
+                let (artifacts, counts) = writer.row_ports(run).await?;
+                Ok(StepResult { artifacts, counts: Some((counts.computed, counts.reused)) })
+            }
+            Lowering::FanOut(fan_out) => {
+                let input = inputs.into_values().next();
+                let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
+                let result = fan_out_step::run(cx, fan_out, input, recipe).await?;
+                let counts = Some((result.computed, result.reused));
+                Ok(StepResult { artifacts: writer.ports(result.ports, false).await?, counts })
+            }
+            Lowering::Paid(paid) => {
+                let result = paid_step::run(cx, paid, inputs, recipe).await?;
+                let counts = Some((result.computed, result.reused));
+                Ok(StepResult { artifacts: writer.ports(result.ports, false).await?, counts })
+            }
+            Lowering::Table(table) => {
+                let ports = table.lower(&cx.lower, inputs).await?;
+                Ok(StepResult { artifacts: writer.ports(ports, true).await?, counts: None })
+            }
+        }
+    }
+
+    /// The rows of all its inputs; `None` for a step without any.
+    pub(super) fn stored_rows(&self) -> Option<u64> {
+        let tables = self.inputs.iter().flat_map(|input| &input.tables);
+        tables.map(|table| table.stored.rows).reduce(|rows, more| rows + more)
+    }
+
+    /// The bytes of all its inputs, as they are stored.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        let tables = self.inputs.iter().flat_map(|input| &input.tables);
+        tables.map(|table| table.stored.all_bytes()).sum()
+    }
+}
+
+/// Computes just these rows of a row step and stores their tables, of which no manifest tells.
+///
+/// # Errors
+/// If the operator fails, or the store.
+pub(super) async fn perform_rows(
+    bound: &dyn BoundStep,
+    recipe: Digest,
+    input: RowInput,
+    cx: &StepContext,
+    turn: OwnedSemaphorePermit,
+) -> Result<Vec<PortArtifact>, RunError> {
+    let Lowering::Row(row) = bound.lowering() else {
+        return Err(StepError::new("a defect: the step does not compute row by row").into());
+    };
+    let turn = Turn::new(turn);
+    let run = row_step::open(cx, row, input, recipe).await?;
+    let writer = PortWriter { bound, cx, turn: &turn, bases: Vec::new() };
+    Ok(writer.row_ports(run).await?.0)
+}
+
+/// The turn of a step to compute, which ends when its last table is encoded.
+struct Turn(Mutex<Option<OwnedSemaphorePermit>>);
+
+impl Turn {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Mutex::new(Some(permit)))
+    }
+
+    fn end(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Stores the tables of a step.
+struct PortWriter<'a> {
+    bound: &'a dyn BoundStep,
+    cx: &'a StepContext,
+    turn: &'a Turn,
+    /// The tables that the step reads.
+    bases: Vec<BaseTable>,
+}
+
+impl PortWriter<'_> {
+    async fn open(&self, name: &str, df: DataFrame) -> Result<OpenTable, RunError> {
+        let table = open_table(df, &self.port(name)?.table).await?;
+        Ok(table.over(self.bases.clone()))
+    }
+
+    fn port(&self, name: &str) -> Result<&Port, StepError> {
+        let missing = || StepError::new(format!("the operator has no port {name}"));
+        self.bound.ports().iter().find(|port| port.name == name).ok_or_else(missing)
+    }
+
+    /// One table after the other. The rows of the first are the progress of the step, if `counts`.
+    async fn ports(&self, ports: Ports, counts: bool) -> Result<Vec<PortArtifact>, RunError> {
+        let (store, threads) = (&self.cx.store, self.cx.jobs);
+        let mut tables = Vec::with_capacity(ports.len());
+        for (at, (name, df)) in ports.into_iter().enumerate() {
+            let rows = AtomicU64::new(0);
+            let on_rows = |n| {
+                let before = rows.fetch_add(n, Ordering::Relaxed);
+                if counts && at == 0 {
+                    self.cx.progress(before + n);
+                }
+            };
+            let table = self.open(name, df).await?;
+            tables.push(table.encode(name, store, threads, on_rows).await?);
+        }
+        self.turn.end();
+        Ok(try_join_all(tables.into_iter().map(|table| table.commit(store))).await?)
+    }
+
+    /// All tables of a row step while its rows are computed.
+    async fn row_ports(
+        &self,
+        mut run: RowRun<'_>,
+    ) -> Result<(Vec<PortArtifact>, RowCounts), RunError> {
+        let mut tables = Vec::with_capacity(run.ports.len());
+        for (name, df) in std::mem::take(&mut run.ports) {
+            tables.push((name, self.open(name, df).await?));
+        }
+        let left = AtomicUsize::new(tables.len());
+        let on_encoded = || {
+            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                self.turn.end();
+            }
+        };
+        let mut stored = Vec::with_capacity(tables.len());
+        for (name, table) in tables {
+            stored.push(table.store(name, &self.cx.store, self.cx.jobs, |_| {}, on_encoded));
+        }
+        let stored = async { Ok::<_, RunError>(try_join_all(stored).await?) };
+        let (counts, artifacts) = tokio::try_join!(run.compute(), stored)?;
+        Ok((artifacts, counts))
+    }
+}

@@ -1,0 +1,128 @@
+//! The state of every step as the workflow and the store stand now; nothing is computed.
+
+use std::sync::Arc;
+
+use super::error::RunError;
+use super::history::RunHistory;
+use super::key::{StepKey, step_key};
+use super::lookup::{Lookup, lookup, retry_reason};
+use super::reason::reason_to_run;
+use super::remote::Remote;
+use crate::plan::Plan;
+use galeras_operator::event::Reason;
+use galeras_store::{Manifest, Preimage, Store};
+
+/// What a run would do with a step.
+pub enum Forecast {
+    /// The result is stored.
+    Hit,
+    /// The result is stored elsewhere.
+    RemoteHit,
+    /// The step would run, for this reason.
+    Runs {
+        /// The reason.
+        reason: Reason,
+        /// What changed, in words.
+        detail: Option<String>,
+    },
+    /// A step that it reads would run; whether this one does depends on the result.
+    Waits {
+        /// The positions of those steps in the plan.
+        on: Vec<usize>,
+    },
+    /// Its key cannot be computed, for this reason.
+    Broken(String),
+}
+
+impl Forecast {
+    /// Whether there is a result, here or elsewhere.
+    pub fn is_hit(&self) -> bool {
+        matches!(self, Self::Hit | Self::RemoteHit)
+    }
+}
+
+/// A step's state with its stored result and the pre-image of its key, where known.
+pub struct StepState {
+    /// What a run would do.
+    pub forecast: Forecast,
+    /// The stored result.
+    pub manifest: Option<Arc<Manifest>>,
+    /// The pre-image of its key.
+    pub preimage: Option<Preimage>,
+}
+
+/// The state of every step of the plan, in its order. Reads manifests, those of the remote, too,
+/// where there is one; hashes stored files that were not compared with their digests before, and
+/// side files.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn survey(
+    plan: &Plan,
+    store: &Store,
+    remote: Option<&Remote>,
+) -> Result<Vec<StepState>, RunError> {
+    let history = RunHistory::new(store, &plan.name);
+    let mut states: Vec<StepState> = Vec::with_capacity(plan.steps.len());
+    let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
+    for (at, step) in plan.steps.iter().enumerate() {
+        let mut on: Vec<usize> = step.upstream().filter(|u| done[*u].is_none()).collect();
+        on.dedup();
+        let state = if on.is_empty() {
+            match step_key(plan, step, &done) {
+                Ok(key) => {
+                    let mut state = stored(&history, step, store, key).await?;
+                    if let (Some(remote), false) = (remote, state.forecast.is_hit()) {
+                        state = offered(remote, plan, at, state).await;
+                    }
+                    state
+                }
+                Err(error) => StepState {
+                    forecast: Forecast::Broken(error.to_string()),
+                    manifest: None,
+                    preimage: None,
+                },
+            }
+        } else {
+            StepState { forecast: Forecast::Waits { on }, manifest: None, preimage: None }
+        };
+        done.push(state.manifest.clone());
+        states.push(state);
+    }
+    Ok(states)
+}
+
+/// The state of a step that would run, unless the remote has its result.
+async fn offered(remote: &Remote, plan: &Plan, at: usize, state: StepState) -> StepState {
+    let Some(key) = state.preimage.as_ref().map(Preimage::key) else { return state };
+    match remote.manifest(plan, at, &key, None).await {
+        Some(manifest) => {
+            StepState { forecast: Forecast::RemoteHit, manifest: Some(manifest), ..state }
+        }
+        None => state,
+    }
+}
+
+async fn stored(
+    history: &RunHistory,
+    step: &crate::plan::PlannedStep,
+    store: &Store,
+    key: StepKey,
+) -> Result<StepState, RunError> {
+    let (forecast, manifest) = match lookup(store, &key.preimage.key()).await? {
+        Lookup::Hit(manifest) if manifest.retry_rows > 0 => {
+            let (reason, detail) = (Reason::PrevFailed, Some(retry_reason(&manifest)));
+            (Forecast::Runs { reason, detail }, Some(Arc::new(*manifest)))
+        }
+        Lookup::Hit(manifest) => (Forecast::Hit, Some(Arc::new(*manifest))),
+        Lookup::Incomplete(files) => {
+            let detail = Some(files.to_string());
+            (Forecast::Runs { reason: Reason::BlobMissing, detail }, None)
+        }
+        Lookup::Miss => {
+            let (reason, detail) = reason_to_run(history, step, &key).await;
+            (Forecast::Runs { reason, detail }, None)
+        }
+    };
+    Ok(StepState { forecast, manifest, preimage: Some(key.preimage) })
+}

@@ -1,0 +1,243 @@
+//! Sends results from one store to another: tables, outcomes of data tests, and last the manifest
+//! of each result, so that whoever is interrupted leaves only what is whole, and goes on from there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use galeras_signatures::{SignatureFile, SigningKey};
+use tokio::sync::OnceCell;
+
+use super::check::outcome_keys;
+use super::error::RunError;
+use crate::plan::Plan;
+use galeras_base::digest::Digest;
+use galeras_operator::StepError;
+use galeras_store::{
+    CopyError, LayerFile, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
+};
+
+/// How many results are on their way at once.
+const PARALLEL: usize = 8;
+
+/// Results that are to be in another store, in the order of the plan.
+pub struct Transfer<'a> {
+    plan: &'a Plan,
+    /// Positions in the plan, with their results.
+    results: Vec<(usize, Arc<Manifest>)>,
+    /// Tables that stay where they are.
+    left_out: HashSet<Digest>,
+    /// What signs each result in the store that it goes to.
+    key: Option<&'a SigningKey>,
+    /// Whether outcomes of data tests are sent, too.
+    outcomes: bool,
+}
+
+/// What came of a transfer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transferred {
+    /// Results that are now there, those that were there before included.
+    pub results: u64,
+    /// Tables that were sent.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Tables that were there already.
+    pub present: u64,
+    /// Results that have a signature there.
+    pub signed: u64,
+    /// Steps whose results the store they come from does not have, and why.
+    pub lacking: Vec<(String, String)>,
+}
+
+/// One file on its way.
+enum Sent {
+    Present,
+    /// So many bytes came, as the table of this logical digest or as a layer of one.
+    Copied(u64, Option<Digest>),
+    Lacking(String),
+}
+
+impl<'a> Transfer<'a> {
+    /// The results of these steps.
+    pub fn new(plan: &'a Plan, results: Vec<(usize, Arc<Manifest>)>) -> Self {
+        Self { plan, results, left_out: HashSet::new(), key: None, outcomes: true }
+    }
+
+    /// The same without these tables, whose manifests are sent nevertheless.
+    pub fn without(self, left_out: HashSet<Digest>) -> Self {
+        Self { left_out, ..self }
+    }
+
+    /// The same, each manifest signed with this key.
+    pub fn signed(self, key: &'a SigningKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// The same without outcomes of data tests, which nobody signs.
+    pub fn without_outcomes(self) -> Self {
+        Self { outcomes: false, ..self }
+    }
+
+    /// How many results there are.
+    pub fn results(&self) -> u64 {
+        self.results.len() as u64
+    }
+
+    /// The files of the tables, each once, with their sizes.
+    fn files(&self) -> HashMap<Digest, u64> {
+        let ports = self.results.iter().flat_map(|(_, manifest)| &manifest.ports);
+        let sent = ports.filter(|port| !self.left_out.contains(&port.blob));
+        sent.flat_map(PortArtifact::files).map(|file| (file.blob, file.bytes)).collect()
+    }
+
+    /// What is to be sent: how many files, and how large they are together.
+    ///
+    /// # Errors
+    /// If `to` cannot be read.
+    pub async fn size(&self, to: &Store) -> Result<(u64, u64), RunError> {
+        let (mut files, mut bytes) = (0, 0);
+        for (blob, size) in self.files() {
+            if !to.has_blob(&blob, size).await? {
+                files += 1;
+                bytes += size;
+            }
+        }
+        Ok((files, bytes))
+    }
+
+    /// Sends what `to` does not have, telling how many bytes came whenever some did.
+    ///
+    /// # Errors
+    /// If `to` cannot be written, or `from` cannot be reached. What `from` lacks, or has otherwise
+    /// than its manifests say, is in the report.
+    pub async fn send(
+        &self,
+        from: &Store,
+        to: &Store,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Transferred, RunError> {
+        // Whoever cleans the store waits until the tables are named by manifests.
+        let _writing = to.shared_lock().await?;
+        let cells: HashMap<Digest, OnceCell<Sent>> =
+            self.files().into_keys().map(|blob| (blob, OnceCell::new())).collect();
+        let mut report = Transferred::default();
+        let work = self.results.iter().map(|(at, manifest)| {
+            let cells = &cells;
+            async move {
+                let there = to.manifest(&manifest.key).await?;
+                let known = &there.is_some_and(|there| there.ports == manifest.ports);
+                let tables = manifest.ports.iter().filter(|port| cells.contains_key(&port.blob));
+                for (port, file) in tables.flat_map(|port| port.files().map(move |f| (port, f))) {
+                    let Some(cell) = cells.get(&file.blob) else { continue };
+                    let copy = || copied(from, to, port, file, progress);
+                    let sent = cell.get_or_try_init(copy).await?;
+                    let cause = match sent {
+                        Sent::Lacking(cause) => Some(cause.clone()),
+                        _ if file.blob != port.blob || *known => None,
+                        Sent::Copied(_, Some(table)) if *table == port.digest => None,
+                        // It is there for other reasons, and need not be what is said of it.
+                        Sent::Copied(..) | Sent::Present => to.judge(port).await?,
+                    };
+                    if let Some(cause) = cause {
+                        return Ok(Err((self.plan.steps[*at].name.clone(), cause)));
+                    }
+                }
+                if self.outcomes {
+                    for (_, check) in outcome_keys(self.plan, *at, manifest) {
+                        from.copy_check(to, &check).await?;
+                    }
+                }
+                // What is there may change until it is written, if two send one result at a time.
+                let turn = format!("named-{}", manifest.key.shard());
+                let _turn = to.lock(&turn, || {}).await?;
+                let (manifest, signatures) = self.named(from, to, manifest).await?;
+                let signed = !signatures.is_empty();
+                to.put_signed(&manifest, signatures).await?;
+                Ok::<_, RunError>(Ok(signed))
+            }
+        });
+        let mut work = futures::stream::iter(work).buffered(PARALLEL);
+        while let Some(result) = work.next().await {
+            match result? {
+                Ok(signed) => {
+                    report.results += 1;
+                    report.signed += u64::from(signed);
+                }
+                Err(lacking) => report.lacking.push(lacking),
+            }
+        }
+        drop(work);
+        to.settle().await;
+        for sent in cells.values().filter_map(OnceCell::get) {
+            match sent {
+                Sent::Present => report.present += 1,
+                Sent::Copied(bytes, _) => {
+                    report.files += 1;
+                    report.bytes += bytes;
+                }
+                Sent::Lacking(_) => {}
+            }
+        }
+        Ok(report)
+    }
+
+    /// The manifest of a result as it is to be in `to`, byte by byte, and its signatures: those that
+    /// came with it, those that are there, and that of the own key. If the same result is there, it
+    /// stays as it is, unless only ours is signed.
+    async fn named(
+        &self,
+        from: &Store,
+        to: &Store,
+        manifest: &Manifest,
+    ) -> Result<(StoredManifest, SignatureFile), RunError> {
+        let own = match from.offer(&manifest.key).await? {
+            // Another one than was asked for is none; labels may have been changed on the way.
+            Offer::Manifest(stored) if stored.manifest() == manifest => *stored,
+            Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => {
+                StoredManifest::of(manifest.clone())?
+            }
+        };
+        let of = |signatures: SignatureFile, stored: &StoredManifest| {
+            signatures.only_of(SIGNATURE_NAMESPACE, stored.bytes())
+        };
+        let signatures = of(from.offered_signatures(&manifest.key).await?, &own);
+        let there = to.offered_signatures(&manifest.key).await?;
+        let (stored, signatures) = match to.offer(&manifest.key).await? {
+            Offer::Manifest(other) if other.bytes() == own.bytes() => {
+                let both = of(signatures.and(there), &own);
+                (own, both)
+            }
+            Offer::Manifest(other) if other.is_same_result(&own) => {
+                let theirs = of(there, &other);
+                match theirs.is_empty() && !signatures.is_empty() {
+                    true => (own, signatures),
+                    false => (*other, theirs),
+                }
+            }
+            Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => (own, signatures),
+        };
+        let Some(key) = self.key else { return Ok((stored, signatures)) };
+        let signature = key.sign(SIGNATURE_NAMESPACE, stored.bytes());
+        let signature = signature.map_err(|error| StepError::new(error.to_string()))?;
+        let signatures = of(signatures.and([signature]), &stored);
+        Ok((stored, signatures))
+    }
+}
+
+async fn copied(
+    from: &Store,
+    to: &Store,
+    port: &PortArtifact,
+    file: LayerFile,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Sent, RunError> {
+    if to.has_blob(&file.blob, file.bytes).await? {
+        return Ok(Sent::Present);
+    }
+    match from.copy_file(to, port, file, progress).await {
+        Ok(()) => Ok(Sent::Copied(file.bytes, (file.blob == port.blob).then_some(port.digest))),
+        Err(CopyError::To(error)) => Err(error.into()),
+        Err(CopyError::From(error)) => Ok(Sent::Lacking(error.to_string())),
+    }
+}

@@ -1,0 +1,255 @@
+//! What `--allow` says: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`.
+//!
+//! A host stands for its server through TLS. Any other way to it is written with its scheme
+//! (`http://HOST`): who allows the one has not agreed to send the same in the clear.
+//!
+//! A character that would end an item, or steer a terminal, is written as `%2C`: what we print can
+//! be pasted, and says no more than was shown.
+
+use std::ffi::OsString;
+use std::fmt::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use super::ground::{lies_in, real};
+use galeras_base::visible::escape_all;
+use galeras_operator::{Access, ServerAddress};
+
+/// An item of `--allow`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Allowance {
+    /// Any program.
+    Program,
+    /// The value of a variable may go to a server.
+    Variable {
+        /// The variable.
+        name: String,
+        /// The server, as `server` writes it.
+        host: String,
+    },
+    /// A server may be asked.
+    Host(String),
+    /// A file, or what lies in a folder, may be read.
+    Read(PathBuf),
+    /// A file, or into a folder, may be written.
+    Write(PathBuf),
+}
+
+impl Allowance {
+    /// Reads an item; relative paths start in the current folder.
+    ///
+    /// # Errors
+    /// A text that says which items there are.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text == "exec" {
+            return Ok(Self::Program);
+        }
+        let usage = "write exec, env:NAME=HOST, host:HOST, read:PATH or write:PATH";
+        let (kind, rest) = text.split_once(':').ok_or(usage)?;
+        let path = |text: &str| {
+            let path = PathBuf::from(OsString::from_vec(decoded(text)));
+            let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+            real(&current.join(path))
+        };
+        let plain = |text: &str| String::from_utf8(decoded(text)).map_err(|_| usage.to_string());
+        if rest.is_empty() {
+            return Err(usage.into());
+        }
+        match kind {
+            "env" => match rest.rsplit_once('=') {
+                Some((name, host)) if !name.is_empty() && !host.is_empty() => {
+                    Ok(Self::Variable { name: plain(name)?, host: server_in(&plain(host)?) })
+                }
+                _ => Err("write env:NAME=HOST".into()),
+            },
+            "host" => Ok(Self::Host(server_in(&plain(rest)?))),
+            "read" => Ok(Self::Read(path(rest))),
+            "write" => Ok(Self::Write(path(rest))),
+            _ => Err(usage.into()),
+        }
+    }
+
+    /// What allows just this, and with it all programs or what lies in the folder.
+    pub fn of(access: &Access) -> Self {
+        match access {
+            Access::Program { .. } => Self::Program,
+            Access::Variable { name, to } => {
+                Self::Variable { name: name.clone(), host: server(to) }
+            }
+            Access::Host { to } => Self::Host(server(to)),
+            Access::Read { path } => Self::Read(path.clone()),
+            Access::Write { path } => Self::Write(path.clone()),
+        }
+    }
+
+    /// Whether it allows this, whose paths are settled.
+    pub fn covers(&self, access: &Access) -> bool {
+        match (self, access) {
+            (Self::Program, Access::Program { .. }) => true,
+            (Self::Variable { name, host }, Access::Variable { name: wanted, to }) => {
+                name == wanted && *host == server(to)
+            }
+            // Who may have a secret may be asked.
+            (Self::Variable { host, .. } | Self::Host(host), Access::Host { to }) => {
+                *host == server(to)
+            }
+            (Self::Read(folder), Access::Read { path })
+            | (Self::Write(folder), Access::Write { path }) => lies_in(path, folder),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = |path: &Path| encoded(path.as_os_str().as_bytes());
+        match self {
+            Self::Program => f.write_str("exec"),
+            Self::Variable { name, host } => {
+                let [name, host] =
+                    [name, host].map(|text| encoded(text.as_bytes()).replace('=', "%3D"));
+                write!(f, "env:{name}={host}")
+            }
+            Self::Host(host) => write!(f, "host:{}", encoded(host.as_bytes())),
+            Self::Read(folder) => write!(f, "read:{}", path(folder)),
+            Self::Write(folder) => write!(f, "write:{}", path(folder)),
+        }
+    }
+}
+
+/// A server in an item: its host, and before it its scheme if that is not https.
+fn server(to: &ServerAddress) -> String {
+    if to.is_encrypted() { to.authority() } else { to.to_string() }
+}
+
+/// The server of an item as [`server`] writes it.
+fn server_in(text: &str) -> String {
+    let text = text.to_lowercase();
+    // To git's parser an address without a path is none.
+    let address = format!("{text}/");
+    let known = text.contains("://").then(|| ServerAddress::of(&address)).flatten();
+    known.map_or(text, |to| server(&to))
+}
+
+/// The text of bytes, with `%XX` for what cannot stand in a list, or cannot be shown.
+fn encoded(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    // Writing to a String cannot fail.
+    let hide = |out: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut buffer = [0; 4];
+            let text: &str = c.encode_utf8(&mut buffer);
+            if ",%".contains(c) || escape_all(text) != text {
+                hide(&mut out, text.as_bytes());
+            } else {
+                out.push(c);
+            }
+        }
+        hide(&mut out, chunk.invalid());
+    }
+    out
+}
+
+/// The inverse of [`encoded`].
+fn decoded(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let hex = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(value) => {
+                out.push(value);
+                at += 3;
+            }
+            None => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use galeras_operator::ServerAddress;
+
+    #[test]
+    fn what_is_printed_says_just_that_again() {
+        let to = ServerAddress::of("https://a,exec/x").unwrap();
+        let odd =
+            PathBuf::from(OsString::from_vec(b"/no/a,exec %41\x1b[31m\xff/\xc3\xa9".to_vec()));
+        for access in [
+            Access::Variable { name: "A=B,exec".into(), to: to.clone() },
+            Access::Host { to },
+            Access::Read { path: odd.clone() },
+            Access::Write { path: odd },
+            Access::Program { command: "x".into(), folder: "/".into(), files: Vec::new() },
+        ] {
+            let text = Allowance::of(&access).to_string();
+            assert!(!text.contains(',') && !text.chars().any(char::is_control), "{text}");
+            let parsed = Allowance::parse(&text).unwrap();
+            assert_eq!(parsed, Allowance::of(&access), "{text}");
+            assert!(parsed.covers(&access));
+        }
+    }
+
+    /// A workflow that is edited from https to http, say, does not send in the clear what was
+    /// allowed through TLS.
+    #[test]
+    fn a_host_without_a_scheme_is_reached_through_tls() {
+        let to = |url| ServerAddress::of(url).unwrap();
+        let sends = |url| Access::Variable { name: "KEY".into(), to: to(url) };
+        let asks = |url| Access::Host { to: to(url) };
+        let covers = |item: &str, access: Access| Allowance::parse(item).unwrap().covers(&access);
+        let others = ["http://h.example/v1", "ssh://h.example/v1", "git://h.example/v1"];
+        for url in others {
+            assert!(!covers("env:KEY=h.example", sends(url)), "{url}");
+            assert!(!covers("env:KEY=h.example", asks(url)), "{url}");
+            assert!(!covers("host:h.example", asks(url)), "{url}");
+            assert!(!covers("host:https://h.example", asks(url)), "{url}");
+            for other in others {
+                assert_eq!(covers(&format!("host:{other}"), asks(url)), url == other, "{other}");
+            }
+        }
+        assert!(covers("env:KEY=http://H.example/", sends("http://h.example/v1")));
+        assert!(!covers("env:KEY=http://h.example", sends("https://h.example/v1")));
+        for item in ["env:KEY=https://h.example/v1", "env:KEY=https://h.example:443"] {
+            assert!(covers(item, sends("https://h.example/v1")), "{item}");
+        }
+        assert!(covers("host:ssh://git@h.example", asks("git@h.example:x")));
+        assert_eq!(Allowance::of(&sends(others[0])).to_string(), "env:KEY=http://h.example");
+        assert_eq!(Allowance::of(&asks("git@h.example:x")).to_string(), "host:ssh://h.example");
+    }
+
+    #[test]
+    fn an_allowance_covers_its_own_kind() {
+        let to = |url| ServerAddress::of(url).unwrap();
+        let sends = |name: &str, url| Access::Variable { name: name.into(), to: to(url) };
+        let key = Allowance::parse("env:KEY=Example.org").unwrap();
+        assert!(key.covers(&sends("KEY", "https://example.org/v1")));
+        assert!(!key.covers(&sends("OTHER", "https://example.org/v1")));
+        assert!(!key.covers(&sends("KEY", "https://example.org:8443/v1")));
+        assert!(!key.covers(&sends("KEY", "https://evil.example/v1")));
+        assert!(key.covers(&Access::Host { to: to("https://example.org/") }));
+        let host = Allowance::parse("host:10.0.0.1:8000").unwrap();
+        assert!(host.covers(&Access::Host { to: to("https://10.0.0.1:8000/") }));
+        assert!(!host.covers(&sends("KEY", "https://10.0.0.1:8000/")));
+        let read = Allowance::parse("read:/srv/data").unwrap();
+        assert!(read.covers(&Access::Read { path: "/srv/data/x".into() }));
+        assert!(!read.covers(&Access::Read { path: "/srv/database".into() }));
+        assert!(!read.covers(&Access::Read { path: "/srv/data/../x".into() }));
+        assert!(!read.covers(&Access::Write { path: "/srv/data/x".into() }));
+        for wrong in ["", "execute", "env:KEY", "env:=h", "read:", "network", "write"] {
+            assert!(Allowance::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

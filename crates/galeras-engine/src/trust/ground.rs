@@ -1,0 +1,249 @@
+//! What needs no consent: keys for the servers that they belong to, this machine, public servers
+//! that get no secret, files that belong to the workflow or were named by the user.
+
+use std::path::{Component, Path, PathBuf};
+
+use url::Url;
+
+use galeras_operator::{Access, ServerAddress};
+
+/// Variables that may go to their owner's server, through TLS, without being asked for.
+const OWN_KEYS: [(&str, &str); 3] = [
+    ("ANTHROPIC_API_KEY", "api.anthropic.com"),
+    ("GITHUB_TOKEN", "api.github.com"),
+    ("OPENAI_API_KEY", "api.openai.com"),
+];
+
+/// The folders and files that a workflow may use as its own.
+#[derive(Clone, Debug, Default)]
+pub struct Ground {
+    /// Folders whose files may be read and written.
+    folders: Vec<PathBuf>,
+    /// Files and folders that the user named; these may be read, and nothing else in them: a value
+    /// may be a part of many paths.
+    named: Vec<PathBuf>,
+    /// The folder for outputs.
+    out: Option<PathBuf>,
+    /// Whether no server may be asked, not even a public one.
+    offline: bool,
+}
+
+impl Ground {
+    /// The ground of the workflow in the file `workflow`: its folder, and the current one. Neither
+    /// counts if the user's `home` is that folder or lies in it: then everything would. `set` are
+    /// the settings of the command line, `out` is the folder for outputs. A setting names the file
+    /// or folder that its whole value is the path of, unless home is that folder or lies in it.
+    pub fn new(
+        workflow: &Path,
+        current: &Path,
+        home: Option<&Path>,
+        set: &[String],
+        out: Option<&Path>,
+    ) -> Self {
+        let home = home.map(real);
+        let own = real(&current.join(workflow));
+        let folders = [own.parent(), Some(&real(current))]
+            .into_iter()
+            .flatten()
+            .filter(|folder| is_small(folder, home.as_deref()))
+            .map(Path::to_path_buf)
+            .collect();
+        let values = set.iter().filter_map(|setting| setting.split_once('=')).map(|(_, v)| v);
+        let texts = values.flat_map(|value| std::iter::once(value).chain(value.split(',')));
+        // A path is relative to the current folder or, as a text, to the workflow's.
+        let starts = [Some(current), own.parent()];
+        let named = texts
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .filter_map(|text| match text.contains("://") {
+                true => Url::parse(text).ok().and_then(|url| url.to_file_path().ok()),
+                false => Some(PathBuf::from(text)),
+            })
+            .flat_map(|path| starts.iter().flatten().map(move |start| real(&start.join(&path))))
+            .filter(|path| is_small(path, home.as_deref()))
+            .collect();
+        Self { folders, named, out: out.map(|out| real(&current.join(out))), offline: false }
+    }
+
+    /// The same, but every server needs consent.
+    pub fn offline(self) -> Self {
+        Self { offline: true, ..self }
+    }
+
+    /// Whether this needs consent. Paths are those that `settled` gives.
+    pub fn asks(&self, access: &Access) -> bool {
+        match access {
+            Access::Program { .. } => true,
+            Access::Variable { name, to } => !(to.is_loopback() || is_owner(name, to)),
+            Access::Host { .. } if self.offline => true,
+            Access::Host { to } => !(to.is_loopback() || (to.is_encrypted() && to.is_public())),
+            Access::Read { path } => {
+                !self.named.contains(path)
+                    && !self.folders.iter().any(|folder| lies_in(path, folder))
+            }
+            Access::Write { path } => {
+                !self.folders.iter().chain(&self.out).any(|folder| lies_in(path, folder))
+            }
+        }
+    }
+}
+
+/// Whether a path is neither that of everything nor that of all that a user has.
+fn is_small(path: &Path, home: Option<&Path>) -> bool {
+    path.parent().is_some() && home.is_none_or(|home| !home.starts_with(path))
+}
+
+fn is_owner(variable: &str, server: &ServerAddress) -> bool {
+    let own = |(name, host): &(&str, &str)| *name == variable && server.authority() == *host;
+    server.is_encrypted() && OWN_KEYS.iter().any(own)
+}
+
+/// Whether a settled path is the folder or lies in it.
+pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
+    path.starts_with(folder) && !path.components().any(|part| part == Component::ParentDir)
+}
+
+/// The same with paths behind all links, so that they can be compared.
+pub(super) fn settled(access: &Access) -> Access {
+    match access {
+        Access::Read { path } => Access::Read { path: real(path) },
+        Access::Write { path } => Access::Write { path: real(path) },
+        Access::Program { command, folder, files } => {
+            Access::Program { command: command.clone(), folder: real(folder), files: files.clone() }
+        }
+        other => other.clone(),
+    }
+}
+
+/// The path behind all links. What does not exist yet is taken as it is written.
+pub(super) fn real(path: &Path) -> PathBuf {
+    // Else nothing would be above the first part of a relative path that does not exist yet.
+    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut missing = Vec::new();
+    let mut at = path.as_path();
+    loop {
+        if let Ok(found) = at.canonicalize() {
+            return missing.into_iter().rev().fold(found, |path, part| path.join(part));
+        }
+        match (at.parent(), at.file_name()) {
+            (Some(parent), Some(name)) => {
+                missing.push(name);
+                at = parent;
+            }
+            _ => return path.to_path_buf(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn to(url: &str) -> ServerAddress {
+        ServerAddress::of(url).unwrap()
+    }
+
+    #[test]
+    fn keys_go_to_their_owners_and_to_this_machine() {
+        let ground = Ground::default();
+        let asks = |name: &str, url: &str| {
+            ground.asks(&Access::Variable { name: name.into(), to: to(url) })
+        };
+        assert!(!asks("OPENAI_API_KEY", "https://api.openai.com/v1"));
+        assert!(!asks("ANTHROPIC_API_KEY", "https://api.anthropic.com"));
+        assert!(!asks("GITHUB_TOKEN", "https://api.github.com/"));
+        assert!(!asks("HOME", "http://127.0.0.1:8000/v1"));
+        assert!(asks("OPENAI_API_KEY", "http://api.openai.com/v1"));
+        assert!(asks("OPENAI_API_KEY", "https://api.openai.com:8443/v1"));
+        assert!(asks("OPENAI_API_KEY", "https://api.openai.com.evil.example/v1"));
+        assert!(asks("ANTHROPIC_API_KEY", "http://api.anthropic.com"));
+        assert!(asks("ANTHROPIC_API_KEY", "https://api.openai.com/v1"));
+        assert!(asks("OPENAI_API_KEY", "https://api.anthropic.com"));
+        assert!(asks("GITHUB_TOKEN", "https://api.openai.com/v1"));
+        assert!(asks("HOME", "https://api.openai.com/v1"));
+    }
+
+    #[test]
+    fn public_servers_are_reached_through_tls_only() {
+        let asks = |url: &str| Ground::default().asks(&Access::Host { to: to(url) });
+        assert!(!asks("https://github.com/a/b") && !asks("http://localhost:1/"));
+        for url in ["http://example.org/", "git@example.org:a/b", "https://10.0.0.1/"] {
+            assert!(asks(url), "{url}");
+        }
+    }
+
+    /// `path: ${{ params.sep }}etc${{ params.sep }}passwd` is nothing that anybody named.
+    #[test]
+    fn a_setting_names_one_path_and_nothing_below_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("top/home/work")).unwrap();
+        let (work, home) = (root.join("top/home/work"), root.join("top/home"));
+        let asks = |set: &str, path: &Path| {
+            let set = [format!("p={set}")];
+            let ground = Ground::new(Path::new("w.yaml"), &work, Some(&home), &set, None);
+            ground.asks(&settled(&Access::Read { path: work.join(path) }))
+        };
+        for (set, path) in [
+            ("/", "/etc/passwd"),
+            ("/", "/"),
+            ("..", ".."),
+            ("..", "../x"),
+            ("../..", "../../x"),
+            ("../..", "../.."),
+            ("../lib", "../lib/x"),
+            ("../li", "../lib"),
+            ("file:///", "/etc/passwd"),
+            ("a,/", "/etc/passwd"),
+        ] {
+            assert!(asks(set, Path::new(path)), "{set}: {path}");
+        }
+        for (set, path) in [("../lib", "../lib"), ("a,../lib/x", "../lib/x"), ("/etc/x", "/etc/x")]
+        {
+            assert!(!asks(set, Path::new(path)), "{set}: {path}");
+        }
+    }
+
+    #[test]
+    fn files_of_the_workflow_are_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["home/work/flows", "home/work/data", "other/secret", "lib"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("other"), root.join("home/work/flows/link")).unwrap();
+        let home = root.join("home");
+        let ground = |file: &str, current: &str, set: &[String]| {
+            let out = root.join("results");
+            Ground::new(Path::new(file), &root.join(current), Some(&home), set, Some(&out))
+        };
+        let reads = |ground: &Ground, path: &str| {
+            ground.asks(&settled(&Access::Read { path: root.join(path) }))
+        };
+        let work = ground("flows/w.yaml", "home/work", &[]);
+        assert!(!reads(&work, "home/work/flows/x.csv") && !reads(&work, "home/work/data"));
+        assert!(!reads(&work, "home/work/flows/../data/x.csv"));
+        for path in [
+            "home/work/flows/link/secret",
+            "home/.ssh/id",
+            "home/work/../x",
+            "home/work/none/../../../other",
+            "home/workshop",
+        ] {
+            assert!(reads(&work, path), "{path}");
+        }
+        let write = |path: &str| work.asks(&settled(&Access::Write { path: root.join(path) }));
+        assert!(!write("results/a/b.csv") && write("other/b.csv"));
+        // The home folder holds too much to be a workflow's folder.
+        let home = ground("w.yaml", "home", &[]);
+        assert!(reads(&home, "home/x.csv"));
+        let set = ["repos=../../lib,/nowhere/x".to_string(), format!("d={}", root.display())];
+        let named = ground("flows/w.yaml", "home/work", &set[..1]);
+        assert!(!reads(&named, "lib") && reads(&named, "lib/r") && reads(&named, "other"));
+        let set = [format!("d={}", root.join("other/se cret").display())];
+        assert!(!reads(&ground("flows/w.yaml", "home/work", &set), "other/se cret"));
+        let set = [format!("d=file://localhost{}/other/se%20cret", root.display())];
+        assert!(!reads(&ground("flows/w.yaml", "home/work", &set), "other/se cret"));
+    }
+}

@@ -1,0 +1,134 @@
+//! What was agreed to before: a file per thing, below the user's data folder, named by the digest
+//! of what was agreed to. It is not in the store, which may be shared.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use galeras_base::digest::Digest;
+use galeras_base::scratch::WholeFile;
+use galeras_operator::Access;
+use galeras_store::timestamp;
+
+/// The version of what is hashed; increase it whenever an old agreement must not count any more.
+const FORMAT: u32 = 1;
+
+/// What was agreed to for the workflow of one file.
+#[derive(Clone, Debug, Default)]
+pub struct TrustMemory {
+    /// `None` if the user has no folder for data: then nothing is remembered.
+    folder: Option<PathBuf>,
+    /// The file, behind all links.
+    workflow: PathBuf,
+}
+
+impl TrustMemory {
+    /// The memory in `$XDG_DATA_HOME/galeras/trust`, or in `~/.local/share/galeras/trust`.
+    pub fn of_user(workflow: PathBuf) -> Self {
+        let variable = |name: &str| {
+            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let data = variable("XDG_DATA_HOME");
+        let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
+        Self { folder: data.map(|data| data.join("galeras/trust")), workflow }
+    }
+
+    /// Whether this was agreed to.
+    pub fn knows(&self, access: &Access) -> bool {
+        let (Some(folder), Some(agreed)) = (&self.folder, self.agreed(access)) else {
+            return false;
+        };
+        if !is_private(folder) {
+            return false;
+        }
+        let digest = Digest::of_json(&agreed);
+        let text = fs::read_to_string(folder.join(file_name(&digest))).unwrap_or_default();
+        // A file that broke off, or says something else than its name, is none.
+        let said = serde_json::from_str::<Value>(&text).ok().and_then(|v| v.get("agreed").cloned());
+        said.is_some_and(|said| Digest::of_json(&said) == digest)
+    }
+
+    /// Remembers that this was agreed to, and says in which folder.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or the user has no folder for data.
+    pub fn remember(&self, access: &Access) -> io::Result<&Path> {
+        let (Some(folder), Some(agreed)) = (&self.folder, self.agreed(access)) else {
+            return Err(io::Error::other("there is no folder for it: HOME is not set"));
+        };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        if !is_private(folder) {
+            let why = format!("others may write to {}", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        let digest = Digest::of_json(&agreed);
+        let text = json!({"agreed": agreed, "at": timestamp()});
+        WholeFile::write(&folder.join(file_name(&digest)), format!("{text:#}\n").as_bytes())?;
+        Ok(folder)
+    }
+
+    /// What is hashed. `None` for a path that JSON cannot hold.
+    fn agreed(&self, access: &Access) -> Option<Value> {
+        let workflow = self.workflow.to_str()?;
+        let access = serde_json::to_value(access).ok()?;
+        Some(json!({"format": FORMAT, "workflow": workflow, "access": access}))
+    }
+}
+
+fn file_name(digest: &Digest) -> String {
+    format!("{digest}.json")
+}
+
+/// Whether nobody but the user can have written what is in the folder.
+fn is_private(folder: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let others_write = 0o022;
+    fs::metadata(folder).is_ok_and(|m| m.uid() == user && m.mode() & others_write == 0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use galeras_operator::SideFile;
+
+    fn program(command: &str, content: &str) -> Access {
+        let digest = Digest::of(content.as_bytes());
+        let files = vec![SideFile { name: "a.py".into(), digest }];
+        Access::Program { command: command.into(), folder: "/w".into(), files }
+    }
+
+    #[test]
+    fn just_what_was_agreed_to_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("share/galeras/trust");
+        let memory = |workflow: &str| TrustMemory {
+            folder: Some(folder.clone()),
+            workflow: workflow.into(),
+        };
+        let here = memory("/w/w.yaml");
+        let agreed = program("python3 a.py", "1");
+        assert!(!here.knows(&agreed));
+        here.remember(&agreed).unwrap();
+        assert!(here.knows(&agreed));
+        assert!(!here.knows(&program("python3 a.py", "2")), "the file has changed");
+        assert!(!here.knows(&program("python3 a.py ", "1")), "the command has changed");
+        assert!(!memory("/other/w.yaml").knows(&agreed), "it was another workflow");
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        // Damage, and folders that others may write to, are no consent.
+        let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("python3", "python2")).unwrap();
+        assert!(!here.knows(&agreed));
+        fs::write(&file, &text).unwrap();
+        assert!(here.knows(&agreed));
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!here.knows(&agreed) && here.remember(&agreed).is_err());
+        assert!(!TrustMemory::default().knows(&agreed));
+    }
+}

@@ -1,0 +1,97 @@
+//! [`Trust`]: everything that is known about what a workflow may do.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::allowance::Allowance;
+use super::ground::{Ground, settled};
+use super::memory::TrustMemory;
+use super::request::AccessRequest;
+use super::words::phrase;
+use galeras_base::visible::shell_word;
+use galeras_operator::{Access, Consent, RefusedAccess};
+
+/// What a workflow may do: what needs no consent, what the command line allows, what was agreed
+/// to before, and what is agreed to now.
+#[derive(Debug, Default)]
+pub struct Trust {
+    ground: Ground,
+    allowed: Vec<Allowance>,
+    everything: bool,
+    memory: TrustMemory,
+    agreed: Mutex<BTreeSet<Access>>,
+    refused: Mutex<BTreeSet<Access>>,
+}
+
+impl Trust {
+    /// The trust in the workflow whose ground and memory these are. `everything` allows whatever
+    /// it does.
+    pub fn new(
+        ground: Ground,
+        memory: TrustMemory,
+        allowed: Vec<Allowance>,
+        everything: bool,
+    ) -> Self {
+        Self { ground, memory, allowed, everything, ..Self::default() }
+    }
+
+    /// Whether this may be done; its paths are settled.
+    fn grants(&self, access: &Access) -> bool {
+        self.everything
+            || !self.ground.asks(access)
+            || self.allowed.iter().any(|allowance| allowance.covers(access))
+            || locked(&self.agreed).contains(access)
+            || self.memory.knows(access)
+    }
+
+    /// Those that nobody has agreed to.
+    pub fn open(&self, requests: Vec<AccessRequest>) -> Vec<AccessRequest> {
+        requests.into_iter().filter(|request| !self.grants(&request.access)).collect()
+    }
+
+    /// What was refused since this was last asked: steps may ask before there is a plan.
+    pub fn take_refused(&self) -> Vec<Access> {
+        std::mem::take(&mut *locked(&self.refused)).into_iter().collect()
+    }
+
+    /// Agrees, for this run and for later ones; says where that is remembered.
+    ///
+    /// # Errors
+    /// If it cannot be remembered; it counts for this run all the same.
+    pub fn agree<'a>(
+        &self,
+        accesses: impl IntoIterator<Item = &'a Access>,
+    ) -> io::Result<Option<&Path>> {
+        let mut folder = Ok(None);
+        for access in accesses {
+            locked(&self.agreed).insert(access.clone());
+            if folder.is_ok() {
+                folder = self.memory.remember(access).map(Some);
+            }
+        }
+        folder
+    }
+}
+
+impl Consent for Trust {
+    fn refusal(&self, access: &Access) -> Option<RefusedAccess> {
+        let access = settled(access);
+        if self.grants(&access) {
+            return None;
+        }
+        let flag = shell_word(&Allowance::of(&access).to_string());
+        let refused = RefusedAccess {
+            message: phrase(&access),
+            help: format!("allow it with --allow {flag}"),
+        };
+        locked(&self.refused).insert(access);
+        Some(refused)
+    }
+}
+
+/// What a thread that panicked held is whole: entries are added, nothing else.
+fn locked<T>(set: &Mutex<T>) -> MutexGuard<'_, T> {
+    set.lock().unwrap_or_else(PoisonError::into_inner)
+}

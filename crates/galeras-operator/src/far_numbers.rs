@@ -1,0 +1,96 @@
+//! Numbers for which doubles are too coarse as they stand: columns far from zero, which are measured
+//! from their least value, and columns that have lost what tells their rows apart, which are refused.
+//!
+//! The sums of a column far from zero round away what tells its rows apart: of doubles near 10^15
+//! that differ by 1, a mean keeps one digit. No difference and no slope depends on a constant that is
+//! subtracted from a column, so they are estimated from columns without it. Does not live here:
+//! what does depend on it, such as ratios of means.
+
+use galeras_base::prose::{count, four_digits};
+
+/// The size of a column, as a multiple of its range, beyond which a constant is subtracted. A sum
+/// of squares of the values themselves then has lost twelve of the sixteen digits of a double.
+const FAR: f64 = 1e6;
+
+/// Integers from here on are not all doubles: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A column that varies by less than this share of its size is constant to a regression.
+pub const LEAST_RANGE: f64 = 4.0 * f64::EPSILON;
+
+/// The least and the greatest value.
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let finite = values.filter(|value| value.is_finite());
+    finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+}
+
+/// Whether a column with these ends is far from zero.
+pub fn is_far(least: f64, greatest: f64) -> bool {
+    least.abs().max(greatest.abs()) > FAR * (greatest - least)
+}
+
+/// The least of values that are far from zero; none of others.
+pub fn least_if_far(values: &[f64]) -> Option<f64> {
+    let (least, greatest) = ends(values.iter().copied());
+    (least < greatest && is_far(least, greatest)).then_some(least)
+}
+
+/// The values less the least of them, if they are far from zero; none else. The differences are
+/// exact, as each value is less than twice the least one (Sterbenz 1974), and do not depend on
+/// the order of rows. A missing value stays missing.
+pub fn near_zero(values: &[f64]) -> Option<Vec<f64>> {
+    least_if_far(values).map(|least| values.iter().map(|value| value - least).collect())
+}
+
+/// The column, near zero if it was far from it.
+pub fn moved(values: Vec<f64>) -> Vec<f64> {
+    near_zero(&values).unwrap_or(values)
+}
+
+/// Why the values of a column are not what they are in the file, or tell no rows apart, as doubles.
+/// `whole` says whether they were integers of 64 bits.
+pub fn lost_digits(
+    name: &str,
+    whole: bool,
+    values: impl Iterator<Item = f64> + Clone,
+    least_range: f64,
+) -> Option<String> {
+    let beyond = |value: &f64| value.is_finite() && value.abs() >= EXACT;
+    let beyond = if whole { values.clone().filter(beyond).count() } else { 0 };
+    if beyond > 0 {
+        return Some(format!(
+            "`{name}` has integers of 2^53 or more in {}, which a double does not tell apart: \
+             subtract a constant from the column, or divide it, before",
+            count(beyond, "row", "rows")
+        ));
+    }
+    let (low, high) = ends(values);
+    let largest = low.abs().max(high.abs());
+    (low < high && high - low <= least_range * largest).then(|| {
+        format!(
+            "`{name}` varies by {} only, at a size of {}, which is lost in the rounding of \
+             doubles: subtract a constant from the column before",
+            four_digits(high - low),
+            four_digits(largest)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_columns_far_from_zero_are_moved_and_exactly() {
+        let values = [1e15 + 0.625, f64::NAN, 1e15 + 0.125, 1e15 + 0.875];
+        let near = near_zero(&values).unwrap();
+        assert_eq!([near[0], near[2], near[3]], [0.5, 0.0, 0.75]);
+        assert!(near[1].is_nan() && near_zero(&near).is_none());
+        let below = near_zero(&[-1e15 + 0.5, -1e15]).unwrap();
+        assert_eq!(below, [0.5, 0.0]);
+        // Scores, timestamps of a year in seconds, a constant and an empty column stay.
+        for values in [&[0.1, 0.9][..], &[1.7e9, 1.73e9], &[4.0, 4.0], &[]] {
+            assert_eq!(near_zero(values), None, "{values:?}");
+        }
+    }
+}

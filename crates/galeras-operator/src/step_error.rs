@@ -1,0 +1,210 @@
+//! Why a running step stopped: a kind, a message for people, advice, and the cause.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use datafusion::error::DataFusionError;
+use tokio::task::JoinError;
+
+use galeras_base::cause;
+
+/// What sort of failure a [`StepError`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepErrorKind {
+    /// The operator could not do its work.
+    Failed,
+    /// The table that it computed breaks a rule that every stored table keeps.
+    Refused,
+    /// The run was interrupted.
+    Interrupted,
+    /// A disk, or the user's share of it, is full.
+    DiskFull,
+    /// A file system may only be read.
+    ReadOnlyDisk,
+    /// Any other failure of a file or a network.
+    Io,
+    /// A plan failed in DataFusion, Arrow or Parquet.
+    DataFusion,
+    /// The store failed.
+    Store,
+}
+
+/// Why a running step stopped.
+///
+/// It is displayed as one message for people. [`Error::source`] leads to the error that caused
+/// it, down to what the operating system said.
+#[derive(Debug)]
+pub struct StepError {
+    kind: StepErrorKind,
+    message: String,
+    help: Option<String>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl StepError {
+    /// An error in the operator's own words.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { kind: StepErrorKind::Failed, message: message.into(), help: None, source: None }
+    }
+
+    /// The step computed a table that may not be stored.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self { kind: StepErrorKind::Refused, ..Self::new(message) }
+    }
+
+    /// The step ended early because the run was interrupted.
+    pub fn interrupted() -> Self {
+        Self { kind: StepErrorKind::Interrupted, ..Self::new("interrupted") }
+    }
+
+    /// An error of this kind that says what its cause says.
+    pub fn of(kind: StepErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let source = source.into();
+        Self { kind, ..Self::new(source.to_string()) }.because(source)
+    }
+
+    /// The same with its cause, which also decides the kind if a disk or a file is to blame.
+    pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let source = source.into();
+        let io = cause::io_cause(source.as_ref()).map(io::Error::kind);
+        self.kind = match io {
+            Some(kind) if cause::is_full(kind) => StepErrorKind::DiskFull,
+            Some(io::ErrorKind::ReadOnlyFilesystem) => StepErrorKind::ReadOnlyDisk,
+            Some(_) if self.kind == StepErrorKind::Failed => StepErrorKind::Io,
+            _ => self.kind,
+        };
+        self.source = Some(source);
+        self
+    }
+
+    /// The same with advice.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same, which happened while this was done: `cannot read …`.
+    pub fn while_doing(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// What sort of failure it is.
+    pub fn kind(&self) -> StepErrorKind {
+        self.kind
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for StepError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+impl From<DataFusionError> for StepError {
+    fn from(error: DataFusionError) -> Self {
+        let message = plain_message(&error);
+        Self { kind: StepErrorKind::DataFusion, ..Self::new(message) }.because(error)
+    }
+}
+
+impl From<arrow::error::ArrowError> for StepError {
+    fn from(error: arrow::error::ArrowError) -> Self {
+        Self::of(StepErrorKind::DataFusion, error)
+    }
+}
+
+impl From<parquet::errors::ParquetError> for StepError {
+    fn from(error: parquet::errors::ParquetError) -> Self {
+        Self::of(StepErrorKind::DataFusion, error)
+    }
+}
+
+impl From<object_store::Error> for StepError {
+    fn from(error: object_store::Error) -> Self {
+        Self::of(StepErrorKind::Io, error)
+    }
+}
+
+impl From<io::Error> for StepError {
+    fn from(error: io::Error) -> Self {
+        Self::of(StepErrorKind::Io, error)
+    }
+}
+
+/// DataFusion's message without its wrappers, back traces and layer names.
+pub fn plain_message(error: &DataFusionError) -> String {
+    if let Some(task) = cause::chain(error).find_map(panicked_task) {
+        // `task 7 panicked with message "…"`
+        let text = task.to_string();
+        let said = text.split_once('"').map(|(_, said)| said.trim_end_matches('"'));
+        return format!("a library gave up: {}", said.unwrap_or(&text));
+    }
+    let text = error.find_root().strip_backtrace();
+    let text = text.strip_prefix("Error during planning: ").unwrap_or(&text);
+    let text = text.strip_prefix("Schema error: ").unwrap_or(text);
+    let text = text.strip_prefix("Execution error: ").unwrap_or(text);
+    text.strip_prefix("External error: ").unwrap_or(text).trim().to_string()
+}
+
+/// The task that panicked, if this is what says so. Repartitioning shares it among its readers.
+fn panicked_task<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a JoinError> {
+    let shared = || cause.downcast_ref::<Arc<JoinError>>().map(Arc::as_ref);
+    cause.downcast_ref().or_else(shared).filter(|task: &&JoinError| task.is_panic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_kind_comes_from_the_bottom_of_the_chain() {
+        let io = io::Error::from_raw_os_error;
+        assert_eq!(StepError::from(io(28)).kind(), StepErrorKind::DiskFull);
+        assert_eq!(StepError::from(io(30)).kind(), StepErrorKind::ReadOnlyDisk);
+        assert_eq!(StepError::from(io(5)).kind(), StepErrorKind::Io);
+        let parquet = parquet::errors::ParquetError::from(io(28));
+        let error = StepError::from(DataFusionError::from(parquet).context("while writing"));
+        assert_eq!(error.kind(), StepErrorKind::DiskFull);
+        let named = StepError::new("cannot write the model").because(io(28));
+        assert_eq!(named.kind(), StepErrorKind::DiskFull);
+        assert_eq!(named.to_string(), "cannot write the model");
+        let bottom = cause::chain(&named).last().map(ToString::to_string);
+        assert_eq!(bottom.as_deref(), Some("No space left on device (os error 28)"));
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_a_library_that_gave_up() {
+        let panicked = || async {
+            tokio::spawn(async { [1, 2][..std::hint::black_box(9)].len() }).await.unwrap_err()
+        };
+        let join = DataFusionError::ExecutionJoin(Box::new(panicked().await));
+        let shared = DataFusionError::External(Box::new(Arc::new(panicked().await)));
+        let parquet = parquet::errors::ParquetError::External(Box::new(panicked().await));
+        for error in [join, shared, parquet.into()] {
+            let message = plain_message(&error.context("reading"));
+            assert!(message.starts_with("a library gave up: range end"), "{message}");
+        }
+    }
+
+    #[test]
+    fn words_alone_have_no_cause() {
+        let error = StepError::new("No space left on device (os error 28)");
+        assert_eq!(error.kind(), StepErrorKind::Failed);
+        assert!(error.source().is_none());
+    }
+}

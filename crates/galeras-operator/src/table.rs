@@ -1,0 +1,190 @@
+//! Tables as the planner sees them: schema, key columns, ports, column metadata.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+
+use galeras_base::id::ID;
+
+/// The main output port of every operator.
+pub const MAIN: &str = "out";
+/// The port of rows that an operator did not pass on.
+pub const REJECTS: &str = "rejects";
+/// The port with counts.
+pub const SUMMARY: &str = "summary";
+
+const DESCRIPTION: &str = "description";
+const UNIT: &str = "unit";
+const VIRTUAL: &str = "galeras.virtual";
+
+/// The columns of a table and those of them that identify a row.
+#[derive(Clone, Debug)]
+pub struct TableSchema {
+    /// Names, types and descriptions of the columns.
+    pub schema: SchemaRef,
+    /// The key columns: unique together, and the order in which the table is stored.
+    pub key: Vec<String>,
+    /// Whether there may be columns besides these. Only while a workflow with mistakes is planned:
+    /// behind a step that is wrong, not everything is known.
+    pub open: bool,
+}
+
+impl Default for TableSchema {
+    fn default() -> Self {
+        Self { schema: Arc::new(Schema::empty()), key: Vec::new(), open: false }
+    }
+}
+
+impl TableSchema {
+    /// A schema with its key; without a key given, `id` if there is such a column, else all
+    /// columns together.
+    pub fn new(schema: SchemaRef, key: Option<Vec<String>>) -> Self {
+        let key = key.unwrap_or_else(|| {
+            if schema.field_with_name(ID).is_ok() {
+                vec![ID.to_string()]
+            } else {
+                schema.fields().iter().map(|f| f.name().clone()).collect()
+            }
+        });
+        Self { schema, key, open: false }
+    }
+
+    /// The column names in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.schema.fields().iter().map(|f| f.name().as_str())
+    }
+
+    /// Whether not everything is known of it: a column may be missing here, or have no type.
+    pub fn is_vague(&self) -> bool {
+        self.open || self.schema.fields().iter().any(|f| *f.data_type() == DataType::Null)
+    }
+
+    /// The column of that name.
+    pub fn field(&self, name: &str) -> Option<&FieldRef> {
+        self.schema.fields().iter().find(|f| f.name() == name)
+    }
+
+    /// This schema with `added` columns: those that exist are replaced in their place, the
+    /// others come after, in order.
+    pub fn with(&self, added: &[FieldRef]) -> Self {
+        let mut fields: Vec<FieldRef> = self.schema.fields().to_vec();
+        for field in added {
+            match fields.iter_mut().find(|f| f.name() == field.name()) {
+                Some(place) => *place = Arc::clone(field),
+                None => fields.push(Arc::clone(field)),
+            }
+        }
+        Self { schema: Arc::new(Schema::new(fields)), ..self.clone() }
+    }
+
+    /// This table with another key.
+    pub fn keyed(mut self, key: &[&str]) -> Self {
+        self.key = key.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    /// The table as another step sees it: a column that is filled in on reading is then a
+    /// column like any other.
+    pub fn materialised(&self) -> Self {
+        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
+        if plain && self.schema.metadata().is_empty() {
+            return self.clone();
+        }
+        let fields = self.schema.fields().iter().map(|f| {
+            let mut metadata = f.metadata().clone();
+            metadata.remove(VIRTUAL);
+            Arc::new(f.as_ref().clone().with_metadata(metadata))
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Self { schema, ..self.clone() }
+    }
+
+    /// The columns that are stored: without those that are added on reading.
+    pub fn stored(&self) -> SchemaRef {
+        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
+        if plain && self.schema.metadata().is_empty() {
+            return Arc::clone(&self.schema);
+        }
+        let fields = self.schema.fields().iter().filter(|f| !is_virtual(f)).cloned();
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+}
+
+/// One output of a step.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Its name; `out` for the main port.
+    pub name: &'static str,
+    /// Its columns and key.
+    pub table: TableSchema,
+}
+
+impl Port {
+    /// A port of that name.
+    pub fn new(name: &'static str, table: TableSchema) -> Self {
+        Self { name, table }
+    }
+}
+
+/// A column with a description and, where it has one, a unit.
+pub fn describe(
+    name: &str,
+    data_type: DataType,
+    nullable: bool,
+    description: &str,
+    unit: Option<&str>,
+) -> FieldRef {
+    let mut metadata = HashMap::from([(DESCRIPTION.to_string(), description.to_string())]);
+    if let Some(unit) = unit {
+        metadata.insert(UNIT.to_string(), unit.to_string());
+    }
+    Arc::new(Field::new(name, data_type, nullable).with_metadata(metadata))
+}
+
+/// What a column holds, if that is known.
+pub fn column_description(field: &Field) -> Option<&str> {
+    field.metadata().get(DESCRIPTION).map(String::as_str)
+}
+
+/// The unit of a column's numbers, if it has one.
+pub fn column_unit(field: &Field) -> Option<&str> {
+    field.metadata().get(UNIT).map(String::as_str)
+}
+
+/// The column `step`: the name of the step that a row comes from. It is added when a table is
+/// read and never stored, so that renaming a step changes no stored result.
+pub fn virtual_step() -> FieldRef {
+    let field = describe("step", DataType::Utf8, false, "the step that rejected the row", None);
+    let mut metadata = field.metadata().clone();
+    metadata.insert(VIRTUAL.to_string(), "step".to_string());
+    Arc::new(field.as_ref().clone().with_metadata(metadata))
+}
+
+/// Whether this column is added on reading, and not stored.
+pub fn is_virtual(field: &Field) -> bool {
+    field.metadata().contains_key(VIRTUAL)
+}
+
+/// The type under which a column is stored: one text, list and binary type, no dictionaries.
+pub fn stored_type(data_type: &DataType) -> DataType {
+    let item =
+        |field: &FieldRef| Arc::new(Field::new("item", stored_type(field.data_type()), true));
+    match data_type {
+        DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
+        DataType::BinaryView | DataType::LargeBinary => DataType::Binary,
+        DataType::Dictionary(_, value) => stored_type(value),
+        DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) => {
+            DataType::List(item(f))
+        }
+        DataType::Struct(fields) => DataType::Struct(
+            fields
+                .iter()
+                .map(|f| Arc::new(Field::new(f.name(), stored_type(f.data_type()), true)))
+                .collect(),
+        ),
+        // A column of nulls only has no type in most readers.
+        DataType::Null => DataType::Utf8,
+        other => other.clone(),
+    }
+}

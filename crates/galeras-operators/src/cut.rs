@@ -1,0 +1,277 @@
+//! `cut`: a random prefix of a method, for completion tasks.
+
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::logical_expr::{cast, lit};
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use galeras_base::id::ID;
+use galeras_operator::columns::{is_text, require_column};
+use galeras_operator::rejects::{reject_table, reject_values};
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, describe, parse_args,
+};
+use galeras_sql::functions::{CUT_REASON, RandomCut, call};
+use galeras_sql::projection::{keep_hidden, project, text};
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The column with the method's text.
+    #[serde(default = "code")]
+    column: String,
+    /// The seed of the positions.
+    seed: i64,
+    /// The smallest share of the characters before the cut, of what `share_of` says.
+    #[serde(default = "min")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    min: f64,
+    /// The largest share of the characters before the cut, of what `share_of` says.
+    #[serde(default = "max")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    max: f64,
+    /// Where a cut may lie.
+    #[serde(default)]
+    at: At,
+    /// What the cut has to come after.
+    #[serde(default)]
+    after: After,
+    /// What the share is of.
+    #[serde(default)]
+    share_of: ShareOf,
+}
+
+fn code() -> String {
+    "code".into()
+}
+
+fn min() -> f64 {
+    0.4
+}
+
+fn max() -> f64 {
+    0.65
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum At {
+    /// Before a space.
+    #[default]
+    Space,
+    /// Before a token.
+    Token,
+    /// Before a line.
+    Line,
+}
+
+impl At {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Space => "space",
+            Self::Token => "token",
+            Self::Line => "line",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum After {
+    /// The colon of the signature.
+    #[default]
+    Signature,
+    /// The docstring; the signature, where there is none.
+    Docstring,
+    /// Nothing: the signature may be cut too.
+    None,
+}
+
+impl After {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Docstring => "docstring",
+            Self::None => "none",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ShareOf {
+    /// The whole text.
+    #[default]
+    Text,
+    /// What lies behind the place that `after` names.
+    Rest,
+}
+
+impl ShareOf {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Rest => "rest",
+        }
+    }
+}
+
+/// The operator.
+pub struct CutOperator;
+
+const DOC: &str = r#"Cut methods at a random place, for completion tasks.
+
+## What it does
+Draws a share r uniformly from [`min`, `max`], from the seed and the row's `id`, and cuts the
+text at the last boundary before `r * length`: a space (as the published RandomCut testbed), a
+token or a line. With `after: signature` (the default) a cut never lies in the signature, with
+`after: docstring` not in the docstring either: where it would, the first boundary behind is taken.
+So a method whose signature or docstring is the larger part of it shows little or nothing of its body
+before the cut. With `share_of: rest` the share is of what lies behind, its indentation aside, and
+the cut inside of that: for testbeds that keep docstrings in place.
+
+Adds `random_cut` (what comes before), `cut_rest` (what comes after: the two together are the
+text) and `cut_at` (characters before the cut). A row that cannot be cut goes to the port
+`rejects` with `step`, `rule` and `reason`.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+testbed:
+  op: cut
+  from: methods
+  with: { seed: 42, min: 0.4, max: 0.65, at: space }
+```
+
+## Cost and reuse
+Row by row: only rows with a new `id` or text are cut.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "cut",
+    version: 3,
+    grain: Grain::of::<BoundCut, _>(),
+    effect: Effect::Seeded,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for CutOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+            require_column(cx, "", ID, "an id", |_| true, &mut errors);
+            for (path, value) in [("min", args.min), ("max", args.max)] {
+                if !(0.0..=1.0).contains(&value) {
+                    errors.push(ArgError::new(
+                        path,
+                        Code::OutOfRange,
+                        "a share must be between 0 and 1",
+                    ));
+                }
+            }
+            if args.min > args.max {
+                let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
+                errors.push(ArgError::new("min", Code::OutOfRange, message));
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let input = cx.input();
+            let added = [
+                describe("random_cut", DataType::Utf8, true, "the text before the cut", None),
+                describe("cut_rest", DataType::Utf8, true, "the text after the cut", None),
+                describe(
+                    "cut_at",
+                    DataType::Int64,
+                    true,
+                    "length before the cut",
+                    Some("characters"),
+                ),
+            ];
+            let ports =
+                vec![Port::new(MAIN, input.with(&added)), Port::new(REJECTS, reject_table(&input))];
+            Ok(Box::new(BoundCut { args, ports }) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct BoundCut {
+    args: Args,
+    ports: Vec<Port>,
+}
+
+/// The struct that the function returns.
+const STRUCT: &str = "__cut";
+
+impl BoundStep for BoundCut {
+    fn args(&self) -> Value {
+        serde_json::json!(self.args)
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Row(self)
+    }
+}
+
+impl RowStep for BoundCut {
+    fn is_light(&self) -> bool {
+        true
+    }
+
+    fn reads(&self) -> Vec<String> {
+        vec![ID.to_string(), self.args.column.clone()]
+    }
+
+    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        let cut = call::<RandomCut>(vec![
+            column(&self.args.column),
+            cast(column(ID), DataType::Utf8),
+            lit(self.args.seed),
+            lit(self.args.min),
+            lit(self.args.max),
+            lit(self.args.at.name()),
+            lit(self.args.after.name()),
+            lit(self.args.share_of.name()),
+        ]);
+        keep_hidden(rows, vec![cut.alias(STRUCT)])
+    }
+
+    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
+        let field = |name: &'static str| get_field(column(STRUCT), name);
+        let kept = rows.clone().filter(field(CUT_REASON).is_null())?;
+        let rejected = rows.filter(field(CUT_REASON).is_not_null())?;
+        let produced =
+            ["random_cut", "cut_rest", "cut_at"].map(|name| (name, field(name))).to_vec();
+        let reject = reject_values(text("cut"), field(CUT_REASON));
+        Ok(vec![
+            (MAIN, project(kept, &self.ports[0].table, produced)?),
+            (REJECTS, project(rejected, &self.ports[1].table, reject)?),
+        ])
+    }
+}

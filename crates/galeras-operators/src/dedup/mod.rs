@@ -1,0 +1,451 @@
+//! `dedup`: near-duplicates by Jaccard similarity; one row of each cluster is kept.
+//!
+//! Lives here: the arguments, and how the parts go together. Does not live here: the columns of the
+//! ports (`tables`), the reading of tokens (`read`), which row is kept (`decide`), what is near to
+//! another table (`against`, `near`), the joins themselves (`galeras_similarity`).
+
+mod against;
+mod decide;
+mod near;
+mod read;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use arrow::array::RecordBatch;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{JoinType, lit};
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::against::{AGAINST, Against, AgainstIds};
+use self::decide::{Decided, decide};
+use self::read::{limits, read, tokenizer};
+use super::tokenizer_model::{MODEL, read_model};
+use galeras_base::digest::Digest;
+use galeras_base::id::ID;
+use galeras_base::small_file::{self, MAX_MODEL_BYTES};
+use galeras_operator::columns::{is_text, require_column};
+use galeras_operator::rejects::reject_values;
+use galeras_operator::{
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
+    StepError, TableStep, args_schema, parse_args,
+};
+use galeras_similarity::{PairSearch, Thresholds, expected_recall};
+use galeras_sql::projection::project;
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The column with the texts to compare.
+    column: String,
+    /// The least Jaccard similarity of the sets of tokens, above 0 and at most 1.
+    #[serde(default = "threshold")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    threshold: f64,
+    /// The least Jaccard similarity of the multisets of tokens; 0 for no such condition.
+    #[serde(default = "multiset_threshold")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    multiset_threshold: f64,
+    /// A row with fewer tokens is never a duplicate.
+    #[serde(default = "min_tokens")]
+    min_tokens: u32,
+    /// What the texts are compared by.
+    #[serde(default)]
+    tokens: Tokens,
+    /// Whether Python's keywords count as words.
+    #[serde(default)]
+    keywords: Keywords,
+    /// A `tokenizer.json` for `tokens: bpe`, in the place of the port `tokenizer`.
+    #[serde(default)]
+    tokenizer_file: Option<String>,
+    /// How similar rows are found.
+    #[serde(default)]
+    method: SearchMethod,
+    /// The columns by which the first row of a cluster is found; ties go by `id`.
+    #[serde(default)]
+    order_by: Vec<String>,
+    /// Which row of a cluster is kept.
+    #[serde(default)]
+    keep: Keep,
+    /// The column of `against` with the texts; `column` if absent.
+    #[serde(default)]
+    against_column: Option<String>,
+    /// The column of `against` that names a row in `near_to`; `id` if absent.
+    #[serde(default)]
+    against_id: Option<String>,
+    /// The column of `against` that says which table a row is from, for `near_to_source`.
+    #[serde(default)]
+    against_source: Option<String>,
+    /// Which rows of `against` a row is compared with, by their `against_id`; `any` if absent.
+    #[serde(default)]
+    against_ids: Option<AgainstIds>,
+    /// The least Jaccard similarity of the sets with a row of `against`; `threshold` if absent.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    against_threshold: Option<f64>,
+    /// As `multiset_threshold`, which it is if absent, with a row of `against`.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    against_multiset_threshold: Option<f64>,
+    /// The least share of a row's 8-grams that a row of `against` has, 0.7 if absent; 0 for no such
+    /// condition.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    containment_8: Option<f64>,
+    /// The same for 13-grams, 0 if absent.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    containment_13: Option<f64>,
+}
+
+fn threshold() -> f64 {
+    0.8
+}
+
+fn multiset_threshold() -> f64 {
+    0.7
+}
+
+fn min_tokens() -> u32 {
+    20
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Tokens {
+    /// Identifiers, keywords and other words.
+    #[default]
+    Word,
+    /// The tokens of a tokenizer.
+    Bpe,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Keywords {
+    /// They are words like others.
+    #[default]
+    Keep,
+    /// They are left out.
+    Drop,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SearchMethod {
+    /// All similar pairs.
+    #[default]
+    Exact,
+    /// Those that locality-sensitive hashing finds.
+    Minhash,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Keep {
+    /// The first.
+    #[default]
+    First,
+    /// The last.
+    Last,
+}
+
+/// The operator.
+pub struct DedupOperator;
+
+/// The port with the members of clusters.
+const CLUSTERS: &str = "clusters";
+/// The input port for a tokenizer.
+const TOKENIZER: &str = "tokenizer";
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "dedup",
+    version: 1,
+    grain: Grain::of::<BoundDedup, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::OneAnd(&[TOKENIZER, AGAINST]),
+    doc: include_str!("doc.md"),
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for DedupOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            // A param may say `word` where there is a tokenizer; who says nothing forgot `bpe`.
+            let chosen = args.get("tokens").is_some();
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+            let input = cx.input();
+            if input.key == [ID] {
+                require_column(cx, "", ID, "text", is_text, &mut errors);
+            } else if !input.open {
+                let message = format!("`dedup` needs a table whose key is `{ID}`");
+                let error = ArgError::new("", Code::WrongKey, message);
+                errors.push(error.help(format!("the key is {}", input.key.join(", "))));
+            }
+            for (at, name) in args.order_by.iter().enumerate() {
+                let path = format!("order_by[{at}]");
+                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+            }
+            check_thresholds(&args, &mut errors);
+            let against = Against::bind(&args, cx, &mut errors);
+            let file = check_tokenizer(&args, chosen, cx, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let rejects = tables::rejects(&input, against.as_ref());
+            let ports = vec![
+                Port::new(MAIN, input),
+                Port::new(REJECTS, rejects),
+                Port::new(CLUSTERS, tables::clusters()),
+                Port::new(SUMMARY, tables::summary(against.as_ref())),
+            ];
+            Ok(Box::new(BoundDedup { args, against, file, ports }) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+/// Thresholds lie in 0 to 1; that of the sets is above 0.
+fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
+    if !(args.threshold > 0.0 && args.threshold <= 1.0) {
+        let message = "`threshold` must be above 0 and at most 1";
+        let mut error = ArgError::new("threshold", Code::OutOfRange, message);
+        if args.threshold == 0.0 {
+            error = error.help("with 0 every row would be a duplicate of every other");
+        }
+        errors.push(error);
+    }
+    if !(0.0..=1.0).contains(&args.multiset_threshold) {
+        let message = "`multiset_threshold` must be between 0 and 1";
+        errors.push(ArgError::new("multiset_threshold", Code::OutOfRange, message));
+    }
+}
+
+/// Whether there is exactly the tokenizer that is needed; the path of its file.
+fn check_tokenizer(
+    args: &Args,
+    chosen: bool,
+    cx: &BindContext,
+    errors: &mut Vec<ArgError>,
+) -> Option<PathBuf> {
+    let port = cx.inputs.get(TOKENIZER);
+    if let Some(table) = port
+        && !(table.open && table.field(MODEL).is_none())
+        && table.field(MODEL).is_none_or(|field| !is_text(field.data_type()))
+    {
+        let message = format!("the input `{TOKENIZER}` has no text column `{MODEL}`");
+        let error = ArgError::new("", Code::WrongInputs, message);
+        errors.push(error.help("give it the result of a `tokenizer` step"));
+    }
+    let given = usize::from(port.is_some()) + usize::from(args.tokenizer_file.is_some());
+    match (args.tokens, given) {
+        (Tokens::Bpe, 0) => errors.push(
+            ArgError::new("tokens", Code::MissingArgument, "`tokens: bpe` needs a tokenizer")
+                .help("add `tokenizer: <step>` under `from`, or `tokenizer_file`"),
+        ),
+        (Tokens::Bpe, 2) => errors.push(ArgError::new(
+            "tokenizer_file",
+            Code::ConflictingArguments,
+            "give either the port `tokenizer` or `tokenizer_file`, not both",
+        )),
+        (Tokens::Word, 1..) if !chosen || args.tokenizer_file.is_some() => errors.push(
+            ArgError::new(
+                "tokens",
+                Code::ConflictingArguments,
+                "`tokens: word` needs no tokenizer",
+            )
+            .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
+        ),
+        _ => {}
+    }
+    if args.tokens == Tokens::Bpe && args.keywords == Keywords::Drop {
+        let message = "`keywords: drop` goes with `tokens: word`";
+        errors.push(ArgError::new("keywords", Code::ConflictingArguments, message));
+    }
+    let path = cx.base.join(args.tokenizer_file.as_ref()?);
+    if !path.is_file() {
+        let message = format!("there is no file {}", path.display());
+        errors.push(ArgError::new("tokenizer_file", Code::MissingFile, message));
+    } else if (args.tokens, given) == (Tokens::Bpe, 1)
+        && let Err(error) = read_model(&path)
+    {
+        errors.push(ArgError::new("tokenizer_file", Code::BadFile, error.to_string()));
+    }
+    Some(path)
+}
+
+#[derive(Debug)]
+struct BoundDedup {
+    args: Args,
+    against: Option<Against>,
+    file: Option<PathBuf>,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundDedup {
+    fn args(&self) -> Value {
+        let mut args = serde_json::json!(self.args);
+        // Its content counts, not its place.
+        if self.args.tokenizer_file.is_some() {
+            args["tokenizer_file"] = Value::Bool(true);
+        }
+        Against::resolve(self.against.as_ref(), &mut args);
+        args
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, input: &str) -> Reads {
+        match (input, &self.against) {
+            (TOKENIZER, _) if self.args.tokens == Tokens::Word => Reads::Columns(Vec::new()),
+            (TOKENIZER, _) => Reads::Columns(vec![MODEL.to_string()]),
+            (AGAINST, Some(against)) => Reads::Columns(against.reads()),
+            _ => Reads::All,
+        }
+    }
+
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        let (Some(path), Some(name)) = (&self.file, &self.args.tokenizer_file) else {
+            return Ok(Vec::new());
+        };
+        let content = small_file::read(path, MAX_MODEL_BYTES).map_err(|e| {
+            StepError::new(format!("cannot read {}: {e}", path.display())).because(e)
+        })?;
+        Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let read = |path: &PathBuf| Access::Read { path: path.clone() };
+        self.file.iter().map(|path| Demand::new("tokenizer_file", read(path))).collect()
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        self.file.iter().map(|path| ("tokenizer_file".to_string(), path.clone())).collect()
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+impl BoundDedup {
+    fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            set: self.args.threshold,
+            multiset: self.args.multiset_threshold,
+            min_tokens: self.args.min_tokens,
+        }
+    }
+
+    fn method(&self) -> PairSearch {
+        match self.args.method {
+            SearchMethod::Exact => PairSearch::Exact,
+            SearchMethod::Minhash => PairSearch::MinHash,
+        }
+    }
+
+    fn recall(&self) -> f64 {
+        match self.args.method {
+            SearchMethod::Exact => 1.0,
+            SearchMethod::Minhash => expected_recall(self.args.threshold),
+        }
+    }
+}
+
+/// The error of the step for one of the similarity search.
+fn similarity_error(error: galeras_similarity::SimilarityError) -> StepError {
+    let vocabulary = matches!(error, galeras_similarity::SimilarityError::Vocabulary { .. });
+    let error = StepError::new(error.to_string()).because(error);
+    if vocabulary {
+        return error.help("allow more with `galeras run --memory`, or use `tokens: bpe`");
+    }
+    error
+}
+
+impl TableStep for BoundDedup {
+    fn bounded(&self) -> bool {
+        true
+    }
+
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let missing = || StepError::new("`dedup` needs an input table");
+            let input = inputs.remove(INPUT).ok_or_else(missing)?;
+            let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
+            let bpe = tokenizer(self, model).await?;
+            let limits = limits(cx)?;
+            let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
+            // A small table stands on the left: its rows are looked up by those of the input, which
+            // stay in their order.
+            let (here, there) = ([decide::DUPLICATE], [ID]);
+            let mut rest = input.clone();
+            let mut near = None;
+            if let Some(against) = &self.against {
+                let other = inputs.remove(AGAINST).ok_or_else(missing)?;
+                let tables = (input.clone(), other);
+                let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
+                let ids = small(&found.ids()?)?;
+                rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
+                near = Some(found);
+            }
+            let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
+            let counts = near.as_ref().map(|near| near.counts);
+            let Decided { duplicates, clusters, summary } =
+                decide(self, cx, rest, corpus, counts).await?;
+            let mut values = vec![
+                ("duplicate_of", column(decide::DUPLICATE_OF)),
+                ("jaccard", column(decide::JACCARD)),
+                ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
+            ];
+            let set_aside = match &near {
+                None => {
+                    let rule = lit(against::DUPLICATE_RULE);
+                    values.extend(reject_values(rule, column(decide::REASON)));
+                    duplicates
+                }
+                Some(near) => {
+                    let rule = column(against::RULE);
+                    values.extend(reject_values(rule, column(decide::REASON)));
+                    values.extend([
+                        ("near_to", column(against::NEAR_TO)),
+                        ("near_to_source", column(against::NEAR_TO_SOURCE)),
+                        ("containment_8", column(against::CONTAINMENT[0])),
+                        ("containment_13", column(against::CONTAINMENT[1])),
+                    ]);
+                    near.with_duplicates(&duplicates)?
+                }
+            };
+            let kept =
+                small(&set_aside)?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+            let others = small(&set_aside)?.join(input, JoinType::Inner, &here, &there, None)?;
+            Ok(vec![
+                (MAIN, kept),
+                (REJECTS, project(others, &self.ports[1].table, values)?),
+                (CLUSTERS, cx.session.read_batch(clusters)?),
+                (SUMMARY, cx.session.read_batch(summary)?),
+            ])
+        })
+    }
+}

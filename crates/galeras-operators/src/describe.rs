@@ -1,0 +1,500 @@
+//! `describe`: summary statistics per column and group.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Float64Builder, Int64Array, RecordBatch, StringArray,
+};
+use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
+use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use galeras_causal::tail::t_quantile;
+use galeras_operator::columns::{is_number, require_column};
+use galeras_operator::far_numbers::is_far;
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    describe, parse_args,
+};
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The numeric columns to describe.
+    #[schemars(length(min = 1))]
+    columns: Vec<String>,
+    /// Columns whose combinations are described separately.
+    #[serde(default)]
+    by: Vec<String>,
+    /// The column with the cluster that a row belongs to, such as a repository: rows of one cluster
+    /// need not be independent of each other.
+    #[serde(default)]
+    cluster: Option<String>,
+    /// 1 - alpha is the coverage of the intervals.
+    #[serde(default = "five_percent")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    alpha: f64,
+}
+
+fn five_percent() -> f64 {
+    0.05
+}
+
+/// The operator.
+pub struct DescribeOperator;
+
+const DOC: &str = r#"Summarise numeric columns: count, mean, deviation, quartiles.
+
+## What it does
+Gives one row per column (and per combination of the `by` columns) with `n` (values that are
+not null), `mean`, `std` (sample standard deviation, divisor n - 1), the mean's `standard_error`
+and interval `ci_low` to `ci_high`, `min`, `q1`, `median`, `q3` (linear interpolation, as NumPy's
+default) and `max`. All are exact: they do not depend on the order of rows or the number of threads.
+Of whole numbers beyond 2^53 the mean and the deviation are those of the numbers themselves; `min`,
+`max` and the quartiles are the nearest doubles.
+
+The interval is Student's, with n - 1 degrees of freedom. It takes rows as independent. Methods of
+one repository or answers to one prompt are not: name that column in `cluster`, and the standard
+error is the cluster-robust one of a regression on a constant (CR1, as statsmodels' and Stata's), the
+degrees of freedom those of the clusters, whose number is in `n_clusters`. Fewer than some thirty
+clusters of unequal size make even this interval too short. One row or one cluster has none.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+features:
+  op: ast
+  from: methods
+table:
+  op: describe
+  from: features
+  with: { columns: [nloc, complexity], by: [path] }
+```
+
+## Cost and reuse
+Runs as a whole, but only when one of the named columns has changed.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "describe",
+    version: 3,
+    grain: Grain::of::<BoundDescribe, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for DescribeOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            for (at, name) in args.columns.iter().enumerate() {
+                let path = format!("columns[{at}]");
+                require_column(cx, &path, name, "a number", is_number, &mut errors);
+                if args.columns[..at].contains(name) {
+                    let message = format!("column `{name}` is named twice");
+                    errors.push(ArgError::new(path, Code::DuplicateColumn, message));
+                }
+            }
+            for (at, name) in args.by.iter().enumerate() {
+                let path = format!("by[{at}]");
+                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+                if RESULT.contains(&name.as_str()) {
+                    let message = format!("`{name}` is the name of a column of the result");
+                    errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
+                }
+            }
+            if let Some(cluster) = &args.cluster {
+                let plain = |t: &DataType| !t.is_nested();
+                require_column(cx, "cluster", cluster, "a plain value", plain, &mut errors);
+            }
+            if !(args.alpha > 0.0 && args.alpha < 1.0) {
+                let message = "`alpha` must be between 0 and 1";
+                errors.push(ArgError::new("alpha", Code::OutOfRange, message));
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let input = cx.input();
+            let mut fields: Vec<FieldRef> =
+                args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
+            fields.push(describe("column", DataType::Utf8, false, "the described column", None));
+            for Statistic { name, data_type, about, .. } in STATISTICS {
+                fields.push(describe(name, data_type.clone(), true, about, None));
+                if *name == "std" {
+                    fields.extend(
+                        INTERVAL.iter().map(|(name, about)| {
+                            describe(name, DataType::Float64, true, about, None)
+                        }),
+                    );
+                }
+            }
+            if args.cluster.is_some() {
+                let about = "clusters with a value";
+                fields.push(describe(CLUSTERS, DataType::Int64, true, about, Some("clusters")));
+            }
+            let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
+            key.push("column");
+            let table = TableSchema::default().with(&fields).keyed(&key);
+            let resolved_args = serde_json::to_value(&args)
+                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+            let ports = vec![Port::new(MAIN, table)];
+            let long = |name: &&String| {
+                let field = input.field(name);
+                field.is_some_and(|f| matches!(f.data_type(), DataType::Int64 | DataType::UInt64))
+            };
+            let whole = args.columns.iter().filter(long).cloned().collect();
+            let bound = BoundDescribe { args, resolved_args, ports, whole };
+            Ok(Box::new(bound) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+/// A column of the result, and the SQL that computes it from a value.
+struct Statistic {
+    name: &'static str,
+    data_type: DataType,
+    about: &'static str,
+    sql: fn(&DescribedValue) -> String,
+}
+
+/// A described column in SQL.
+struct DescribedValue {
+    /// As it is, if it is an integer of 64 bits, of which not all are doubles; else as a double.
+    exact: String,
+    /// As a double.
+    double: String,
+}
+
+const fn statistic(
+    name: &'static str,
+    data_type: DataType,
+    about: &'static str,
+    sql: fn(&DescribedValue) -> String,
+) -> Statistic {
+    Statistic { name, data_type, about, sql }
+}
+
+const STATISTICS: &[Statistic] = &[
+    statistic("n", DataType::Int64, "values that are not null", |x| format!("count({})", x.double)),
+    statistic("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({})", x.exact)),
+    statistic("std", DataType::Float64, "sample standard deviation (divisor n - 1)", |x| {
+        format!("stddev({})", x.exact)
+    }),
+    statistic("min", DataType::Float64, "smallest value", |x| format!("min({})", x.double)),
+    statistic("q1", DataType::Float64, "first quartile", |x| quantile(x, "0.25")),
+    statistic("median", DataType::Float64, "second quartile", |x| quantile(x, "0.5")),
+    statistic("q3", DataType::Float64, "third quartile", |x| quantile(x, "0.75")),
+    statistic("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
+];
+
+/// What stands behind `std`: computed from the statistics, not by SQL.
+const INTERVAL: [(&str, &str); 3] = [
+    ("standard_error", "standard error of the mean"),
+    ("ci_low", "lower end of the mean's interval"),
+    ("ci_high", "upper end of the mean's interval"),
+];
+/// The number of clusters, where there is a `cluster`.
+const CLUSTERS: &str = "n_clusters";
+/// The columns of the result that no group may be called.
+const RESULT: [&str; 13] = [
+    "column",
+    "n",
+    "mean",
+    "std",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "min",
+    "q1",
+    "median",
+    "q3",
+    "max",
+    CLUSTERS,
+];
+/// The positions of `n`, `mean`, `std`, `min` and `max` among the statistics.
+const N: usize = 0;
+const MEAN: usize = 1;
+const STD: usize = 2;
+const MIN: usize = 3;
+const MAX: usize = 7;
+/// Behind the statistics of all columns, for each of them: what [`ClusterSums`] has.
+const OF_CLUSTERS: usize = 5;
+
+fn quantile(value: &DescribedValue, share: &str) -> String {
+    format!("percentile_cont({share}) WITHIN GROUP (ORDER BY {})", value.double)
+}
+
+#[derive(Debug)]
+struct BoundDescribe {
+    args: Args,
+    /// The arguments with their defaults, for the key of the result.
+    resolved_args: Value,
+    ports: Vec<Port>,
+    /// The columns that are integers of 64 bits.
+    whole: BTreeSet<String>,
+}
+
+impl BoundStep for BoundDescribe {
+    fn args(&self) -> Value {
+        self.resolved_args.clone()
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, _: &str) -> Reads {
+        let Args { columns, by, cluster, .. } = &self.args;
+        Reads::Columns(columns.iter().chain(by).chain(cluster).cloned().collect())
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// A name as a quoted SQL identifier.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl TableStep for BoundDescribe {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
+            cx.session.register_table(INPUT, input.into_view())?;
+            if let Some(cluster) = &self.args.cluster {
+                let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
+                let missing = cx.session.sql(&query).await?.count().await?;
+                if missing > 0 {
+                    let message = format!("{missing} rows have no cluster: `{cluster}` is null");
+                    return Err(StepError::new(message)
+                        .help("leave them out with `sql` or `validate`, or name them"));
+                }
+            }
+            let mut parts = Vec::new();
+            for names in self.args.columns.chunks(TOGETHER) {
+                let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
+                for batch in wide {
+                    parts.extend(self.rows(&batch, names)?);
+                }
+            }
+            if parts.is_empty() {
+                parts.push(RecordBatch::new_empty(self.ports[0].table.stored()));
+            }
+            Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
+        })
+    }
+}
+
+/// Columns that one query describes: the values of all of them are held for their quartiles.
+const TOGETHER: usize = 16;
+
+impl BoundDescribe {
+    /// The statistics of these columns, side by side in one row per group; behind them, where there
+    /// is a cluster, the sums of the clusters of each column.
+    fn query(&self, names: &[String]) -> String {
+        let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
+        let group =
+            if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
+        let value = |name: &String| {
+            let double = format!("CAST({} AS DOUBLE)", quoted(name));
+            let exact = if self.whole.contains(name) { quoted(name) } else { double.clone() };
+            DescribedValue { exact, double }
+        };
+        let values: Vec<DescribedValue> = names.iter().map(value).collect();
+        let statistics = values.iter().enumerate().flat_map(|(at, value)| {
+            STATISTICS.iter().enumerate().map(move |(which, statistic)| {
+                format!("{} AS \"__{at}_{which}\"", (statistic.sql)(value))
+            })
+        });
+        let selected: Vec<String> = by.iter().cloned().chain(statistics).collect();
+        let statistics = format!("SELECT {} FROM {INPUT} {group}", selected.join(", "));
+        let Some(cluster) = &self.args.cluster else { return statistics };
+        // The sums of each cluster's distances from the mean of its group, squared and added.
+        let cluster = quoted(cluster);
+        let of = |table: &str| -> Vec<String> {
+            by.iter().map(|name| format!("{table}.{name}")).collect()
+        };
+        let same = |left: &str, right: &str| match by.is_empty() {
+            true => "TRUE".to_owned(),
+            false => of(left)
+                .iter()
+                .zip(of(right))
+                .map(|(left, right)| format!("({left} IS NOT DISTINCT FROM {right})"))
+                .collect::<Vec<_>>()
+                .join(" AND "),
+        };
+        let listed = |columns: Vec<String>, more: Vec<String>| {
+            columns.into_iter().chain(more).collect::<Vec<_>>().join(", ")
+        };
+        let positions = 0..names.len();
+        let sums = positions.clone().map(|at| {
+            let value = format!("i.{}", quoted(&names[at]));
+            let mean = format!("s.\"__{at}_{MEAN}\"");
+            let distance = format!("CAST({value} AS DOUBLE) - {mean}");
+            let distance = match self.whole.contains(&names[at]) {
+                // Beyond 2^53 the mean is a whole number, and doubles are too coarse for the value.
+                true => format!(
+                    "CASE WHEN abs({mean}) >= 9007199254740992 THEN CAST(CAST({value} AS \
+                     DECIMAL(20, 0)) - CAST({mean} AS DECIMAL(20, 0)) AS DOUBLE) ELSE {distance} END"
+                ),
+                false => distance,
+            };
+            format!("CAST(count({value}) AS DOUBLE) AS \"__c{at}\", sum({distance}) AS \"__d{at}\"")
+        });
+        let squares = positions.clone().map(|at| {
+            format!(
+                "sum(\"__d{at}\" * \"__d{at}\") AS \"__q{at}\", \
+                 count(CASE WHEN \"__c{at}\" > 0 THEN 1 END) AS \"__g{at}\", \
+                 sum(\"__d{at}\") AS \"__e{at}\", sum(\"__c{at}\" * \"__d{at}\") AS \"__p{at}\", \
+                 sum(\"__c{at}\" * \"__c{at}\") AS \"__k{at}\""
+            )
+        });
+        let behind = positions
+            .flat_map(|at| ["q", "g", "e", "p", "k"].map(|which| format!("q.\"__{which}{at}\"")));
+        format!(
+            "WITH s AS ({statistics}), \
+             d AS (SELECT {}, i.{cluster} AS \"__cluster\" FROM {INPUT} i JOIN s ON {} GROUP BY {}), \
+             q AS (SELECT {} FROM d {group}) \
+             SELECT s.*, {} FROM s JOIN q ON {}",
+            listed(of("i"), sums.collect()),
+            same("i", "s"),
+            listed(of("i"), vec![format!("i.{cluster}")]),
+            listed(by.clone(), squares.collect()),
+            behind.collect::<Vec<_>>().join(", "),
+            same("s", "q"),
+        )
+    }
+
+    /// A table for each of the described columns, from the statistics side by side.
+    fn rows(&self, wide: &RecordBatch, names: &[String]) -> Result<Vec<RecordBatch>, StepError> {
+        let groups = self.args.by.len();
+        let table = self.ports[0].table.stored();
+        let fields = wide.schema_ref().fields()[..groups].iter().cloned();
+        let fields = fields.chain(table.fields()[groups..].iter().cloned());
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let tables = names.iter().enumerate().map(|(at, name)| -> Result<_, StepError> {
+            let first = groups + at * STATISTICS.len();
+            let statistics = &wide.columns()[first..first + STATISTICS.len()];
+            let behind = groups + names.len() * STATISTICS.len() + OF_CLUSTERS * at;
+            let clusters = self.args.cluster.as_ref().map(|_| {
+                let sums = ClusterSums::of(&wide.columns()[behind..behind + OF_CLUSTERS]);
+                (sums.squares(statistics), sums.clusters)
+            });
+            let mut columns = wide.columns()[..groups].to_vec();
+            columns.push(Arc::new(StringArray::from(vec![name.as_str(); wide.num_rows()])));
+            columns.extend_from_slice(&statistics[..=STD]);
+            let given = clusters.as_ref().map(|(squares, clusters)| (squares, *clusters));
+            columns.extend(self.intervals(statistics, given));
+            columns.extend_from_slice(&statistics[STD + 1..]);
+            if let Some((_, clusters)) = clusters {
+                columns.push(Arc::new(clusters.clone()));
+            }
+            Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
+        });
+        tables.collect()
+    }
+
+    /// Standard errors and the ends of intervals, a value for each group; null where there are not
+    /// two rows, or two clusters. With clusters, the sums of squares of their distances and their
+    /// numbers are given.
+    fn intervals(
+        &self,
+        statistics: &[ArrayRef],
+        clusters: Option<(&Float64Array, &Int64Array)>,
+    ) -> [ArrayRef; 3] {
+        let n = statistics[N].as_primitive::<Int64Type>();
+        let mean = statistics[MEAN].as_primitive::<Float64Type>();
+        let std = statistics[STD].as_primitive::<Float64Type>();
+        let mut ends: [Float64Builder; 3] = Default::default();
+        for at in 0..n.len() {
+            let rows = n.value(at) as f64;
+            let (error, degrees) = match clusters {
+                None => (std.value(at) / rows.sqrt(), rows - 1.0),
+                Some((squares, clusters)) => {
+                    let clusters = clusters.value(at) as f64;
+                    let correction = clusters / (clusters - 1.0);
+                    ((correction * squares.value(at)).sqrt() / rows, clusters - 1.0)
+                }
+            };
+            let known = mean.is_valid(at) && rows >= 2.0 && degrees >= 1.0;
+            let interval = known.then(|| {
+                let reach = t_quantile(1.0 - 0.5 * self.args.alpha, degrees) * error;
+                [error, mean.value(at) - reach, mean.value(at) + reach]
+            });
+            for (which, end) in ends.iter_mut().enumerate() {
+                end.append_option(interval.map(|values| values[which]));
+            }
+        }
+        ends.map(|mut end| Arc::new(end.finish()) as ArrayRef)
+    }
+}
+
+/// Sums over the clusters of each group. Of a cluster there are the values, and the sum of their
+/// distances from the mean.
+struct ClusterSums<'a> {
+    /// Of the squares of the sums of distances.
+    squares: &'a Float64Array,
+    clusters: &'a Int64Array,
+    /// Of the sums of distances: zero, but for the rounding of the mean.
+    distances: &'a Float64Array,
+    /// Of the number of values times the sum of distances.
+    products: &'a Float64Array,
+    /// Of the squares of the number of values.
+    counts: &'a Float64Array,
+}
+
+impl<'a> ClusterSums<'a> {
+    fn of(columns: &'a [ArrayRef]) -> Self {
+        let float = |at: usize| columns[at].as_primitive::<Float64Type>();
+        Self {
+            squares: float(0),
+            clusters: columns[1].as_primitive::<Int64Type>(),
+            distances: float(2),
+            products: float(3),
+            counts: float(4),
+        }
+    }
+
+    /// The sum of squares of each group. Far from zero, where the rounding of the mean is as large as
+    /// the distances from it, it is that of the distances from the mean before it was rounded.
+    fn squares(&self, statistics: &[ArrayRef]) -> Float64Array {
+        let n = statistics[N].as_primitive::<Int64Type>();
+        let [min, max] = [MIN, MAX].map(|at| statistics[at].as_primitive::<Float64Type>());
+        let squares = self.squares.iter().enumerate().map(|(at, squares)| {
+            if !is_far(min.value(at), max.value(at)) {
+                return squares;
+            }
+            let off = self.distances.value(at) / n.value(at) as f64;
+            let (products, counts) = (self.products.value(at), self.counts.value(at));
+            squares.map(|squares| squares - off * (2.0 * products - off * counts))
+        });
+        squares.collect()
+    }
+}

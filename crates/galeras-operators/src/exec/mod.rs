@@ -1,0 +1,262 @@
+//! `exec`: rows from an external program.
+
+mod group;
+mod input;
+mod output;
+mod process;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use self::input::write_table;
+use self::output::read_table;
+use self::process::{room, run, shown};
+use galeras_base::digest::Digest;
+use galeras_base::small_file;
+use galeras_operator::{
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
+    TableStep, args_schema, parse_args, parse_column,
+};
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The command, run by `sh -c` in the folder of the workflow file.
+    #[schemars(extend("x-language" = "shell"))]
+    command: String,
+    /// How tables are passed in and out.
+    #[serde(default)]
+    format: Format,
+    /// The columns that the command prints: name -> type, as in a `schema:` contract.
+    output: Map<String, Value>,
+    /// Files that the command reads, relative to the workflow file; their content enters the
+    /// key, so a changed file is a reason to run.
+    #[serde(default)]
+    files: Vec<String>,
+    /// The columns that identify a row; `id` if there is one, else all columns.
+    #[serde(default)]
+    key: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    /// One JSON object per line.
+    #[default]
+    Jsonl,
+    /// A Parquet file.
+    Parquet,
+    /// An Arrow IPC stream.
+    Arrow,
+}
+
+/// The operator.
+pub struct ExecOperator;
+
+const DOC: &str = r#"Compute a table with a program of your own.
+
+## What it does
+Runs `command` with `sh -c` in the folder of the workflow file. Every input table is written to
+a file, whose path is in the environment variable `GALERAS_INPUT_<PORT>` (`GALERAS_INPUT_INPUT`
+for a plain `from`); with exactly one input it is also the standard input. What the command
+prints on standard output, in `format`, is the result; it must have just the columns of
+`output`, and be whole: a last line or a stream that breaks off is an error. What it prints on
+standard error is shown when it fails.
+
+It need not read its input to the end. A command fails if its exit status is not 0 or a signal ends
+it; of a pipeline the shell tells only the last program's. When the command ends, whatever it left
+running is ended, too.
+
+The program must be deterministic: its result is stored and reused. The key holds the command,
+the arguments, the input tables and the content of `files`, so name the program's own source
+there.
+
+A program may do whatever you may do, so `galeras run` shows it and asks before it runs the first
+time, and again when the command or one of `files` has changed
+([Trust](../trust.md)). The value of `${{ params.x }}` or `${{ matrix.x }}` enters the command as
+one word of the shell: it is quoted where it stands, by itself, in `'…'` or in `"…"`, and is never
+read as shell code. So write `--name ${{ params.name }}`, without quotes of your own or with them.
+Where no quoting helps (in backticks, `${…}`, `$((…))`, a comment, after `<<`), only plain words and
+numbers are accepted.
+
+## Example
+```yaml
+numbers:
+  op: exec
+  with:
+    command: printf '{"id":"a","x":1}\n{"id":"b","x":2}\n'
+    output: { id: utf8!, x: int64 }
+```
+
+## Cost and reuse
+Runs as a whole when an input, the command or a declared file has changed. When a run is
+interrupted or killed, the program and everything it started end as well.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "exec",
+    version: 1,
+    grain: Grain::of::<BoundExec, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::Any,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for ExecOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            let mut fields = Vec::new();
+            for (name, kind) in &args.output {
+                match parse_column(name, kind.as_str().unwrap_or_default()) {
+                    Ok(field) => fields.push(field),
+                    Err(why) => {
+                        errors.push(ArgError::new(
+                            format!("output.{name}"),
+                            Code::UnknownType,
+                            why,
+                        ));
+                    }
+                }
+            }
+            if args.output.is_empty() {
+                errors.push(ArgError::new(
+                    "output",
+                    Code::MissingArgument,
+                    "`output` declares no columns",
+                ));
+            }
+            let schema: SchemaRef = Arc::new(Schema::new(fields));
+            for (at, name) in args.key.iter().flatten().enumerate() {
+                if schema.field_with_name(name).is_err() {
+                    let known = args.output.keys().map(String::as_str);
+                    errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
+                }
+            }
+            for (at, name) in args.files.iter().enumerate() {
+                if !cx.base.join(name).is_file() {
+                    let message = format!("there is no file `{name}`");
+                    let error = ArgError::new(format!("files[{at}]"), Code::MissingFile, message);
+                    errors.push(error.help("paths are relative to the workflow file"));
+                }
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
+            let base = cx.base.clone();
+            Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] })
+                as Box<dyn BoundStep>)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct BoundExec {
+    args: Args,
+    schema: SchemaRef,
+    base: PathBuf,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundExec {
+    fn args(&self) -> Value {
+        // The order of the columns is part of the result, so it must enter the key.
+        let output: Vec<Value> =
+            self.args.output.iter().map(|(name, kind)| json!([name, kind])).collect();
+        json!({
+            "command": self.args.command,
+            "format": self.args.format,
+            "output": output,
+            "key": self.ports[0].table.key,
+        })
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        self.args
+            .files
+            .iter()
+            .map(|name| {
+                // Piece by piece: data may be larger than the memory.
+                let digest = small_file::open(&self.base.join(name)).and_then(Digest::of_reader);
+                let digest = digest
+                    .map_err(|e| StepError::new(format!("cannot read `{name}`: {e}")).because(e))?;
+                Ok(SideFile { name: name.clone(), digest })
+            })
+            .collect()
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let command = self.args.command.clone();
+        // A file that is gone is an error of the key; it cannot have been agreed to.
+        let files = self.side_files().unwrap_or_default();
+        let access = Access::Program { command, folder: self.base.clone(), files };
+        vec![Demand::new("command", access)]
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        let files = self.args.files.iter().enumerate();
+        files.map(|(at, name)| (format!("files[{at}]"), self.base.join(name))).collect()
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+impl TableStep for BoundExec {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let (mut files, scratch) = (Vec::new(), cx.scratch.path()?);
+            for (name, df) in inputs {
+                let path = scratch.join(format!("input-{name}"));
+                let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+                let batches = df.collect().await?;
+                write_table(&path, self.args.format, &schema, &batches).map_err(|error| {
+                    let message = format!("cannot write `{name}` for the command: {error}");
+                    StepError::new(message).because(error).help(room())
+                })?;
+                files.push((name, path));
+            }
+            let (command, output) = (&self.args.command, scratch.join("output"));
+            run(command, cx, &files, &output).await?;
+            let batches = read_table(&output, self.args.format, &self.schema).map_err(|what| {
+                let command = shown(command);
+                StepError::new(format!(
+                    "the command {command} printed rows that break its `output` schema: {what}"
+                ))
+            })?;
+            let table = MemTable::try_new(Arc::clone(&self.schema), vec![batches])?;
+            Ok(vec![(MAIN, cx.session.read_table(Arc::new(table))?)])
+        })
+    }
+}

@@ -1,0 +1,301 @@
+//! What the command printed, as a table: it must have just the declared columns, and be whole.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::ipc::reader::StreamReader;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Map, Value};
+
+use super::Format;
+use galeras_operator::table_digest::type_name;
+use galeras_sql::session::{check_parquet, check_rows};
+
+/// Reads the table in the file `path`.
+///
+/// # Errors
+/// In words: what is wrong, and in which line, if there are lines.
+pub(super) fn read_table(
+    path: &Path,
+    format: Format,
+    schema: &SchemaRef,
+) -> Result<Vec<RecordBatch>, String> {
+    let open = || File::open(path).map_err(|e| e.to_string());
+    let batches: Vec<RecordBatch> = match format {
+        Format::Jsonl => {
+            check_json(BufReader::new(open()?), schema)?;
+            arrow::json::ReaderBuilder::new(Arc::clone(schema))
+                .with_strict_mode(true)
+                .build(BufReader::new(open()?))
+                .and_then(Iterator::collect)
+                .map_err(|e| e.to_string())?
+        }
+        Format::Arrow => read_stream(open()?)?,
+        Format::Parquet => {
+            check_footer(&open()?)?;
+            check_parquet(path)?;
+            check_rows(path)?;
+            read_parquet(open()?)?
+        }
+    };
+    batches.into_iter().map(|batch| fit(&batch, schema)).collect()
+}
+
+const CUT: &str = "the Arrow stream broke off: the mark of its end is missing (a writer that was \
+                   not closed leaves it out)";
+
+/// Reads an Arrow stream up to the mark of its end, behind which nothing may follow.
+fn read_stream(file: File) -> Result<Vec<RecordBatch>, String> {
+    let length = file.metadata().map_err(|e| e.to_string())?.len();
+    let mut file = BufReader::new(file);
+    check_messages(&mut file, length)?;
+    file.rewind().map_err(|e| e.to_string())?;
+    StreamReader::try_new(file, None).and_then(Iterator::collect).map_err(|e| e.to_string())
+}
+
+/// Goes from message to message. Arrow's reader takes an end between two of them for the end of
+/// the stream, and makes room for whatever length a message claims to have.
+fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), String> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => CUT.to_string(),
+        _ => error.to_string(),
+    };
+    let mut number = [0; 4];
+    loop {
+        file.read_exact(&mut number).map_err(failed)?;
+        // Streams of old do not have the four bytes that go before the length.
+        if number == [0xff; 4] {
+            file.read_exact(&mut number).map_err(failed)?;
+        }
+        let left = length - file.stream_position().map_err(failed)?;
+        let size = u32::from_le_bytes(number);
+        if size == 0 {
+            return match left {
+                0 => Ok(()),
+                _ => Err("something follows the end of the Arrow stream".into()),
+            };
+        }
+        if number == *b"ARRO" {
+            return Err("this is an Arrow file; print an Arrow stream".into());
+        }
+        if u64::from(size) > left {
+            return Err(CUT.into());
+        }
+        let mut head = vec![0; size as usize];
+        file.read_exact(&mut head).map_err(failed)?;
+        let message = arrow::ipc::root_as_message(&head)
+            .map_err(|error| format!("this is no Arrow stream: {error}"))?;
+        let body = message.bodyLength();
+        if !u64::try_from(body).is_ok_and(|body| body <= left - u64::from(size)) {
+            return Err(CUT.into());
+        }
+        file.seek_relative(body).map_err(failed)?;
+    }
+}
+
+fn read_parquet(file: File) -> Result<Vec<RecordBatch>, String> {
+    ParquetRecordBatchReaderBuilder::try_new(file)
+        .and_then(ParquetRecordBatchReaderBuilder::build)
+        .map_err(|e| e.to_string())?
+        .collect::<Result<_, _>>()
+        .map_err(|e| e.to_string())
+}
+
+/// A Parquet file ends with the length of its footer and a mark.
+fn check_footer(file: &File) -> Result<(), String> {
+    use std::os::unix::fs::FileExt;
+    const MARK: &[u8] = b"PAR1";
+    let length = file.metadata().map_err(|e| e.to_string())?.len();
+    let mut end = [0; 8];
+    if length < 12 {
+        return Err(format!("{length} bytes are no Parquet file"));
+    }
+    file.read_exact_at(&mut end, length - 8).map_err(|e| e.to_string())?;
+    let (footer, mark) = end.split_at(4);
+    if mark != MARK {
+        return Err("the Parquet file broke off, or is none: the mark at its end is missing".into());
+    }
+    let footer = footer.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    if footer > length - 12 {
+        return Err("the Parquet file broke off: its footer is longer than the file".into());
+    }
+    Ok(())
+}
+
+/// Arrow's reader rounds numbers and takes texts for numbers; a contract does not.
+fn check_json(mut file: impl BufRead, schema: &SchemaRef) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    let mut number = 0;
+    loop {
+        bytes.clear();
+        number += 1;
+        let read = file.read_until(b'\n', &mut bytes);
+        match read.map_err(|e| e.to_string())? {
+            0 => return Ok(()),
+            _ => check_line(&bytes, schema)
+                .map_err(|what| format!("line {number} of its standard output: {what}"))?,
+        }
+    }
+}
+
+fn check_line(bytes: &[u8], schema: &SchemaRef) -> Result<(), String> {
+    let whole = bytes.ends_with(b"\n");
+    let broke_off = "the output broke off: there is no line break at its end, and";
+    let line = std::str::from_utf8(bytes).map_err(|e| {
+        let what = format!("byte {} is no UTF-8", e.valid_up_to() + 1);
+        if whole { what } else { format!("{broke_off} {what}") }
+    })?;
+    if line.trim().is_empty() {
+        return Ok(());
+    }
+    let row: Map<String, Value> = serde_json::from_str(line).map_err(|e| {
+        // The parser sees one line only, and calls it the first.
+        let what = e.to_string();
+        let what = what.split(" at line 1 ").collect::<Vec<_>>().join(" at ");
+        if whole { what } else { format!("{broke_off} {what}") }
+    })?;
+    for field in schema.fields() {
+        let value = row.get(field.name()).unwrap_or(&Value::Null);
+        if !json_fits(value, field.data_type()) {
+            let wanted = type_name(field.data_type());
+            return Err(format!("column `{}` is {value}, not {wanted}", field.name()));
+        }
+        if value.is_null() && !field.is_nullable() {
+            return Err(format!("column `{}` is missing or null", field.name()));
+        }
+    }
+    match row.keys().find(|k| schema.field_with_name(k).is_err()) {
+        Some(extra) => Err(format!("column `{extra}` is not declared")),
+        None => Ok(()),
+    }
+}
+
+fn json_fits(value: &Value, data_type: &DataType) -> bool {
+    match (value, data_type) {
+        (Value::Null, _) => true,
+        (Value::Bool(_), t) => *t == DataType::Boolean,
+        (Value::Number(n), t) if t.is_integer() => n.is_i64() || n.is_u64(),
+        (Value::Number(_), t) => t.is_floating(),
+        (Value::String(_), t) => !t.is_numeric() && !t.is_nested() && *t != DataType::Boolean,
+        (Value::Array(items), DataType::List(item)) => {
+            items.iter().all(|v| json_fits(v, item.data_type()))
+        }
+        (Value::Object(map), DataType::Struct(fields)) => fields
+            .iter()
+            .all(|f| json_fits(map.get(f.name()).unwrap_or(&Value::Null), f.data_type())),
+        _ => false,
+    }
+}
+
+/// The batch with its columns in the declared order and of the declared types.
+fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
+    let printed = batch.schema();
+    if let Some(extra) = printed.fields().iter().find(|f| schema.field_with_name(f.name()).is_err())
+    {
+        return Err(format!("column `{}` is not declared", extra.name()));
+    }
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for field in schema.fields() {
+        let column = batch
+            .column_by_name(field.name())
+            .ok_or_else(|| format!("column `{}` is missing", field.name()))?;
+        if type_name(column.data_type()) != type_name(field.data_type()) {
+            return Err(format!(
+                "column `{}` has type {} instead of {}",
+                field.name(),
+                type_name(column.data_type()),
+                type_name(field.data_type())
+            ));
+        }
+        let column = arrow::compute::cast(column, field.data_type()).map_err(|e| e.to_string())?;
+        if !field.is_nullable() && column.null_count() > 0 {
+            return Err(format!("column `{}` has nulls", field.name()));
+        }
+        columns.push(column);
+    }
+    RecordBatch::try_new(Arc::clone(schema), columns).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write;
+
+    use arrow::array::{Int64Array, StringArray};
+    use arrow::datatypes::{Field, Schema};
+
+    use super::super::input::write_table;
+    use super::*;
+
+    fn batch() -> RecordBatch {
+        let schema = Schema::new(vec![
+            Field::new("id", DataType::Utf8, false),
+            Field::new("x", DataType::Int64, false),
+        ]);
+        let ids = Arc::new(StringArray::from(vec!["é", "b"]));
+        // The bytes of the last number are those of the mark at the end of an Arrow stream.
+        let xs = Arc::new(Int64Array::from(vec![-1, 0xffff_ffff]));
+        RecordBatch::try_new(Arc::new(schema), vec![ids, xs]).unwrap()
+    }
+
+    /// What is read of a file with these bytes: the number of rows.
+    fn rows(bytes: &[u8], format: Format) -> Result<usize, String> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let batches = read_table(file.path(), format, &batch().schema())?;
+        Ok(batches.iter().map(RecordBatch::num_rows).sum())
+    }
+
+    /// The table, written twice as one file.
+    fn written(format: Format) -> Vec<u8> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write_table(file.path(), format, &batch().schema(), &[batch(), batch()]).unwrap();
+        std::fs::read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn no_part_of_a_file_of_columns_is_a_table() {
+        for format in [Format::Arrow, Format::Parquet] {
+            let bytes = written(format);
+            assert_eq!(rows(&bytes, format), Ok(4));
+            for end in 0..bytes.len() {
+                assert!(rows(&bytes[..end], format).is_err(), "{format:?} up to {end}");
+            }
+        }
+        let twice = [written(Format::Arrow), written(Format::Arrow)].concat();
+        let error = rows(&twice, Format::Arrow).unwrap_err();
+        assert!(error.contains("follows the end"), "{error}");
+    }
+
+    #[test]
+    fn a_line_that_broke_off_is_no_row() {
+        let bytes = written(Format::Jsonl);
+        assert_eq!(rows(&bytes, Format::Jsonl), Ok(4));
+        let last = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+        for end in last + 1..bytes.len() - 1 {
+            let error = rows(&bytes[..end], Format::Jsonl).unwrap_err();
+            assert!(error.starts_with("line 4 of") && error.contains("broke off"), "{error}");
+        }
+        // The last line break may be missing if the line is a whole object.
+        assert_eq!(rows(&bytes[..bytes.len() - 1], Format::Jsonl), Ok(4));
+    }
+
+    #[test]
+    fn a_footer_that_is_longer_than_the_file_is_told() {
+        let mut bytes = written(Format::Parquet);
+        let at = bytes.len() - 8;
+        bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        let error = rows(&bytes, Format::Parquet).unwrap_err();
+        assert!(error.contains("longer than the file"), "{error}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_with_their_place() {
+        let error = rows(b"{\"id\":\"a\",\"x\":1}\n{\"id\":\"\xff\",\"x\":1}\n", Format::Jsonl);
+        assert_eq!(error, Err("line 2 of its standard output: byte 8 is no UTF-8".into()));
+    }
+}

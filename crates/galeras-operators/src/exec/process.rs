@@ -1,0 +1,254 @@
+//! Runs the command, and keeps what it prints.
+//!
+//! Its standard output is a pipe to us and not a file: a program that ignores that a disk is full
+//! would leave a part of its rows, and say that all went well.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStdout, Command};
+
+use super::group::CommandGroup;
+use galeras_operator::{LowerContext, StepError};
+
+/// For how long a command that has ended may leave its standard output open without a word.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Bytes that are copied at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Runs the command until it has ended and everything that it printed is in the file `output`.
+///
+/// # Errors
+/// If it ends otherwise than with the exit status 0, if what it prints cannot be kept, or if the
+/// run is cancelled; no process of it is left then.
+pub(super) async fn run(
+    command: &str,
+    cx: &LowerContext,
+    inputs: &[(String, PathBuf)],
+    output: &Path,
+) -> Result<(), StepError> {
+    let name = shown(command);
+    let failed = |error: io::Error| {
+        StepError::new(format!("cannot run the command {name}: {error}")).because(error)
+    };
+    let scratch = cx.scratch.path().map_err(failed)?;
+    let errors = scratch.join("stderr");
+    let group = CommandGroup::start().map_err(failed)?;
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).current_dir(&cx.base).process_group(group.id());
+    for (port, path) in inputs {
+        shell.env(format!("GALERAS_INPUT_{}", port.to_uppercase()), path);
+    }
+    // A file and not a pipe: it waits for no one, so the command may stop reading when it likes.
+    let stdin = match inputs {
+        [(_, path)] => Stdio::from(File::open(path).map_err(failed)?),
+        _ => Stdio::null(),
+    };
+    shell.stdin(stdin).stdout(Stdio::piped()).stderr(File::create(&errors).map_err(failed)?);
+    let file = File::create(output).map_err(failed)?;
+    let mut child = shell.spawn().map_err(failed)?;
+    let ended = tokio::select! {
+        ended = finish(&mut child, file, GRACE) => ended,
+        () = cx.cancel.cancelled() => return Err(StepError::interrupted()),
+    };
+    let status = match ended {
+        Ok(status) => status,
+        Err(Unfinished::Open) => {
+            let message = format!(
+                "the command {name} has ended, but what it left running still has its standard \
+                 output open"
+            );
+            let help = "wait for it in the command (`wait`), or send what it prints elsewhere \
+                        (`>/dev/null &`)";
+            return Err(StepError::new(message).help(help));
+        }
+        Err(Unfinished::Failed(error)) => {
+            let message = format!("cannot keep what the command {name} prints: {error}");
+            return Err(StepError::new(message).because(error).help(room()));
+        }
+    };
+    group.end().await;
+    if status.success() {
+        return Ok(());
+    }
+    let mut message = format!("the command {name} ended with {}", explained(status));
+    if rustix::fs::statvfs(scratch).is_ok_and(|s| s.f_bavail == 0) {
+        let folder = std::env::temp_dir();
+        message.push_str(&format!("; no space left on device in {}", folder.display()));
+    }
+    let said = last_lines(&errors).map_err(failed)?;
+    if !said.is_empty() {
+        message.push_str(&format!("; it said:\n{said}"));
+    }
+    Err(StepError::new(message))
+}
+
+/// What to do if temporary files do not fit.
+pub(super) fn room() -> String {
+    format!(
+        "temporary files are in {}; TMPDIR names a folder with more space",
+        std::env::temp_dir().display()
+    )
+}
+
+/// Why a command did not come to its end.
+#[derive(Debug)]
+enum Unfinished {
+    /// Something that it left running may still print.
+    Open,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unfinished {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Waits for the end of the command and of its output, whichever comes first.
+async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitStatus, Unfinished> {
+    let printed = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
+    let copied = AtomicU64::new(0);
+    let copy = keep(printed, file, &copied);
+    tokio::pin!(copy);
+    let status = tokio::select! {
+        biased;
+        kept = &mut copy => {
+            kept?;
+            return Ok(child.wait().await?);
+        }
+        status = child.wait() => status?,
+    };
+    if !status.success() {
+        return Ok(status);
+    }
+    loop {
+        let before = copied.load(Ordering::Relaxed);
+        match tokio::time::timeout(grace, &mut copy).await {
+            Ok(kept) => {
+                kept?;
+                return Ok(status);
+            }
+            Err(_) if copied.load(Ordering::Relaxed) == before => return Err(Unfinished::Open),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Copies all that is printed to the file, and the file to the disk.
+async fn keep(mut printed: ChildStdout, mut file: File, copied: &AtomicU64) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let read = printed.read(&mut buffer).await?;
+        if read == 0 {
+            break;
+        }
+        file.write_all(&buffer[..read])?;
+        copied.fetch_add(read as u64, Ordering::Relaxed);
+    }
+    tokio::task::spawn_blocking(move || file.sync_data()).await?
+}
+
+/// The beginning of a command, for messages.
+pub(super) fn shown(command: &str) -> String {
+    const LONGEST: usize = 60;
+    let first = command.trim().lines().next().unwrap_or_default().trim_end();
+    let short: String = first.chars().take(LONGEST).collect();
+    let cut = short.len() < command.trim().len();
+    format!("`{short}{}`", if cut { "…" } else { "" })
+}
+
+/// The status, and the signal of which a shell speaks by a number above 128.
+fn explained(status: ExitStatus) -> String {
+    const NAMES: &[(i32, &str)] = &[
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (6, "SIGABRT"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (13, "SIGPIPE"),
+        (15, "SIGTERM"),
+        (24, "SIGXCPU"),
+        (25, "SIGXFSZ"),
+    ];
+    let signal = status.code().map_or(0, |code| code - 128);
+    match NAMES.iter().find(|(number, _)| *number == signal) {
+        Some((number, name)) => format!("{status}, as after the signal {number} ({name})"),
+        None => status.to_string(),
+    }
+}
+
+/// The last lines of a text file, at most 2,000 bytes.
+fn last_lines(path: &Path) -> io::Result<String> {
+    const BYTES: u64 = 2_000;
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(BYTES)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_string())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_by_its_beginning() {
+        assert_eq!(shown("python3 a.py"), "`python3 a.py`");
+        assert_eq!(shown(" \n python3 a.py\npython3 b.py"), "`python3 a.py…`");
+        let long = shown(&"é".repeat(100));
+        assert_eq!(long, format!("`{}…`", "é".repeat(60)));
+    }
+
+    fn spawned(command: &str) -> Child {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped());
+        shell.spawn().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_silent_heir_of_the_output_is_waited_for_no_longer_than_the_grace() {
+        let grace = Duration::from_millis(200);
+        let mut child = spawned("sleep 5 & echo a");
+        let ended = finish(&mut child, tempfile::tempfile().unwrap(), grace).await;
+        assert!(matches!(ended, Err(Unfinished::Open)), "{ended:?}");
+        // One that prints is waited for until its end.
+        let mut child = spawned("(for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done) & echo a");
+        let mut file = tempfile::tempfile().unwrap();
+        let ended = finish(&mut child, file.try_clone().unwrap(), grace).await;
+        assert!(ended.unwrap().success());
+        let mut printed = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut printed).unwrap();
+        assert_eq!(printed.lines().count(), 7, "{printed}");
+    }
+
+    #[tokio::test]
+    async fn an_output_that_cannot_be_kept_is_an_error() {
+        let mut child = spawned("yes | head -c 1000000");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        match finish(&mut child, full, GRACE).await {
+            Err(Unfinished::Failed(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_signal_behind_a_shell_has_its_name() {
+        let of = |code: i32| explained(ExitStatus::from_raw(code << 8));
+        assert_eq!(of(1), "exit status: 1");
+        assert_eq!(of(141), "exit status: 141, as after the signal 13 (SIGPIPE)");
+        assert!(explained(ExitStatus::from_raw(13)).contains("SIGPIPE"));
+    }
+}

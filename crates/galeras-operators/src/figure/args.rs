@@ -1,0 +1,273 @@
+//! The arguments of `figure`, and what is wrong with them as far as it shows without rows.
+
+use std::str::FromStr as _;
+
+use galeras_figures::{Kind, Role, Scale, Spec, Takes, Theme};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use galeras_operator::columns::is_number;
+use galeras_operator::table_digest::type_name;
+use galeras_operator::{ArgError, BindContext};
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// What is drawn.
+    pub(super) kind: KindName,
+    /// The column of the horizontal axis.
+    #[serde(default)]
+    pub(super) x: Option<String>,
+    /// The column of the vertical axis.
+    #[serde(default)]
+    pub(super) y: Option<String>,
+    /// The column with the lower ends of intervals.
+    #[serde(default)]
+    pub(super) low: Option<String>,
+    /// The column with the upper ends of intervals.
+    #[serde(default)]
+    pub(super) high: Option<String>,
+    /// The column whose values are told apart by colour and shape; of a heatmap and of contours,
+    /// their numbers.
+    #[serde(default)]
+    pub(super) color: Option<String>,
+    /// The column of which each value has a panel of its own.
+    #[serde(default)]
+    pub(super) facet: Option<String>,
+    /// The column with texts beside the marks.
+    #[serde(default)]
+    pub(super) label: Option<String>,
+    /// The columns that the rows are taken in the order of, such as the stages of a funnel or the
+    /// lines of a forest plot; the key's order without. A `-` in front: the largest first.
+    #[serde(default)]
+    pub(super) order_by: Vec<String>,
+    /// Where the line of reference is: no effect, a target.
+    #[serde(default)]
+    pub(super) reference: Option<f64>,
+    /// The number of bins of a histogram.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 500))]
+    pub(super) bins: Option<usize>,
+    /// The scale of the horizontal axis.
+    #[serde(default)]
+    pub(super) x_scale: Option<ScaleName>,
+    /// The scale of the vertical axis.
+    #[serde(default)]
+    pub(super) y_scale: Option<ScaleName>,
+    /// The title.
+    #[serde(default)]
+    pub(super) title: Option<String>,
+    /// The first words of the caption; the numbers of rows follow.
+    #[serde(default)]
+    pub(super) caption: Option<String>,
+    /// The label of the horizontal axis; the column's name and unit without.
+    #[serde(default)]
+    pub(super) x_label: Option<String>,
+    /// The label of the vertical axis; the column's name and unit without.
+    #[serde(default)]
+    pub(super) y_label: Option<String>,
+    /// The width in centimetres; 16 without.
+    #[serde(default)]
+    #[schemars(range(min = 4.0, max = 100.0))]
+    pub(super) width: Option<f64>,
+    /// The height in centimetres; what the figure needs without.
+    #[serde(default)]
+    #[schemars(range(min = 2.0, max = 200.0))]
+    pub(super) height: Option<f64>,
+    /// The colours.
+    #[serde(default)]
+    pub(super) theme: ThemeName,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum KindName {
+    /// Counts of a number in bins.
+    Histogram,
+    /// Cumulative distributions.
+    Ecdf,
+    /// Quartiles, whiskers, and the rows beyond.
+    Box,
+    /// Densities, with the quartiles within.
+    Violin,
+    /// Bars, with intervals.
+    Bar,
+    /// Lines, with bands.
+    Line,
+    /// Points, with intervals.
+    Scatter,
+    /// Coloured cells with their numbers.
+    Heatmap,
+    /// Lines of equal numbers over a grid.
+    Contour,
+    /// Estimates with intervals, beside a line of no effect.
+    Forest,
+    /// Standardised mean differences of covariates.
+    Love,
+    /// Areas in proportion to sizes.
+    Treemap,
+    /// Nodes and arrows.
+    Graph,
+    /// How many are left after each stage.
+    Funnel,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum ScaleName {
+    /// Equal differences are equally long.
+    Linear,
+    /// Equal ratios are equally long.
+    Log,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum ThemeName {
+    /// Dark on white.
+    #[default]
+    Light,
+    /// Light on dark.
+    Dark,
+    /// Told apart without colours.
+    Print,
+}
+
+/// The roles, with the names of their arguments.
+pub(super) const ROLES: [Role; 7] =
+    [Role::X, Role::Y, Role::Low, Role::High, Role::Color, Role::Facet, Role::Label];
+
+impl Args {
+    /// What is drawn, in the crate's words.
+    pub(super) fn spec(&self) -> Spec {
+        let scale = |name: Option<ScaleName>| {
+            name.and_then(|name| Scale::from_str(<&str>::from(name)).ok())
+        };
+        Spec {
+            x: self.x.clone(),
+            y: self.y.clone(),
+            low: self.low.clone(),
+            high: self.high.clone(),
+            color: self.color.clone(),
+            facet: self.facet.clone(),
+            label: self.label.clone(),
+            reference: self.reference,
+            bins: self.bins,
+            x_scale: scale(self.x_scale),
+            y_scale: scale(self.y_scale),
+            title: self.title.clone(),
+            caption: self.caption.clone(),
+            x_label: self.x_label.clone(),
+            y_label: self.y_label.clone(),
+            width: self.width,
+            height: self.height,
+            theme: Theme::from_str(<&str>::from(self.theme)).ok(),
+            ..Spec::new(self.kind())
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self.kind {
+            KindName::Histogram => Kind::Histogram,
+            KindName::Ecdf => Kind::Ecdf,
+            KindName::Box => Kind::Box,
+            KindName::Violin => Kind::Violin,
+            KindName::Bar => Kind::Bar,
+            KindName::Line => Kind::Line,
+            KindName::Scatter => Kind::Scatter,
+            KindName::Heatmap => Kind::Heatmap,
+            KindName::Contour => Kind::Contour,
+            KindName::Forest => Kind::Forest,
+            KindName::Love => Kind::Love,
+            KindName::Treemap => Kind::Treemap,
+            KindName::Graph => Kind::Graph,
+            KindName::Funnel => Kind::Funnel,
+        }
+    }
+
+    /// The columns that are drawn, each once, and whether it has to hold numbers.
+    pub(super) fn columns(&self) -> Vec<(String, bool)> {
+        let (spec, kind) = (self.spec(), self.kind());
+        let mut columns: Vec<(String, bool)> = Vec::new();
+        for role in ROLES {
+            let (Some(name), Some(usage)) = (spec.column(role), kind.usage(role)) else { continue };
+            let number = usage.takes == Takes::Number;
+            match columns.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known |= number,
+                None => columns.push((name.to_string(), number)),
+            }
+        }
+        columns
+    }
+
+    /// The columns of `order_by`, and whether the largest comes first.
+    pub(super) fn order(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.order_by.iter().map(|name| match name.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (name.as_str(), false),
+        })
+    }
+
+    /// What is wrong with the arguments.
+    pub(super) fn check(&self, cx: &BindContext) -> Vec<ArgError> {
+        let mut errors = Vec::new();
+        let (spec, kind) = (self.spec(), self.kind());
+        for role in ROLES {
+            let path = <&str>::from(role);
+            match (spec.column(role), kind.usage(role)) {
+                (None, Some(usage)) if usage.needed => {
+                    let message = format!("a {kind} needs `{path}`: {}", usage.meaning);
+                    errors.push(ArgError::new("", Code::MissingArgument, message));
+                }
+                (Some(_), None) => {
+                    let takes: Vec<String> =
+                        kind.columns().iter().map(|usage| format!("`{}`", usage.role)).collect();
+                    let message = format!("a {kind} does not take `{path}`");
+                    errors.push(
+                        ArgError::new(path, Code::ConflictingArguments, message)
+                            .help(format!("it takes {}", takes.join(", "))),
+                    );
+                }
+                (Some(name), Some(usage)) => {
+                    errors.extend(column_error(cx, path, name, usage.takes));
+                }
+                (None, _) => {}
+            }
+        }
+        for (given, missing) in [(Role::Low, Role::High), (Role::High, Role::Low)] {
+            if spec.column(given).is_some() && spec.column(missing).is_none() {
+                let path = <&str>::from(given);
+                let message = format!("`{given}` without `{missing}`: an interval has two ends");
+                errors.push(ArgError::new(path, Code::MissingArgument, message));
+            }
+        }
+        for (at, (name, _)) in self.order().enumerate() {
+            if cx.input().field(name).is_none() {
+                let path = format!("order_by[{at}]");
+                errors.push(ArgError::unknown_column(&path, name, cx.input().names()));
+            }
+        }
+        errors
+    }
+}
+
+/// What is wrong with the column of a role.
+fn column_error(cx: &BindContext, path: &str, name: &str, takes: Takes) -> Option<ArgError> {
+    let input = cx.input();
+    let Some(field) = input.field(name) else {
+        return Some(ArgError::unknown_column(path, name, input.names()));
+    };
+    let data_type = field.data_type();
+    let wanted = match takes {
+        Takes::Number if !is_number(data_type) => "a number",
+        Takes::Category if data_type.is_nested() => "a plain value",
+        _ => return None,
+    };
+    let given = type_name(data_type);
+    let message = format!("column `{name}` has type {given}, but {wanted} is needed");
+    Some(ArgError::new(path, Code::WrongType, message))
+}

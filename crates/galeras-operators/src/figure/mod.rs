@@ -1,0 +1,164 @@
+//! `figure`: a picture of a table's columns.
+//!
+//! The drawing is in `galeras_figures`.
+
+mod args;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
+use galeras_figures::{Data, Picture, draw};
+use serde_json::Value;
+
+use self::args::Args;
+use galeras_operator::columns::text_field;
+use galeras_operator::worker_threads::on_thread;
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    parse_args,
+};
+use galeras_sql::session::{FigureColumn, column, figure_data};
+use galeras_workflow::code::Code;
+
+/// The operator.
+pub struct FigureOperator;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "figure",
+    version: 1,
+    grain: Grain::of::<BoundFigure, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: include_str!("doc.md"),
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for FigureOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let errors = args.check(cx);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let resolved_args = serde_json::to_value(&args)
+                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+            let input = cx.input();
+            let drawn = args.columns().into_iter().filter_map(|(name, number)| {
+                input.field(&name).map(|field| FigureColumn::of(field, number))
+            });
+            let fields = [
+                text_field("svg", "the picture, its font by name"),
+                text_field("caption", "what stands below: what is drawn, of how many rows"),
+                text_field("alt", "the picture in words, for those who do not see it"),
+            ];
+            let table = TableSchema::default().with(&fields);
+            Ok(Box::new(BoundFigure {
+                drawn: drawn.collect(),
+                key: input.key.clone(),
+                args,
+                resolved_args,
+                ports: vec![Port::new(MAIN, table)],
+            }) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct BoundFigure {
+    args: Args,
+    drawn: Vec<FigureColumn>,
+    /// The key of the input.
+    key: Vec<String>,
+    /// The arguments with their defaults, for the key of the result.
+    resolved_args: Value,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundFigure {
+    fn args(&self) -> Value {
+        self.resolved_args.clone()
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, _: &str) -> Reads {
+        let drawn = self.drawn.iter().map(|column| column.name.as_str());
+        let order = self.args.order().map(|(name, _)| name);
+        let key = self.key.iter().map(String::as_str);
+        let mut names: Vec<String> = drawn.chain(order).chain(key).map(str::to_string).collect();
+        names.sort_unstable();
+        names.dedup();
+        Reads::Columns(names)
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+impl TableStep for BoundFigure {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`figure` needs an input table"))?;
+            let data = self.data(input).await?;
+            let spec = self.args.spec();
+            let picture = on_thread(move || {
+                draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
+            })
+            .await?;
+            let row = self.row(picture)?;
+            Ok(vec![(MAIN, cx.session.read_batch(row)?)])
+        })
+    }
+}
+
+impl BoundFigure {
+    /// The columns that are drawn, in the order of the rows.
+    async fn data(&self, input: DataFrame) -> Result<Data, StepError> {
+        let order = self.args.order().map(|(name, most)| column(name).sort(!most, true));
+        let key = self.key.iter().map(|name| column(name).sort(true, true));
+        let order: Vec<_> = order.chain(key).collect();
+        let mut columns: Vec<_> = Vec::new();
+        for (at, drawn) in self.drawn.iter().enumerate() {
+            columns.push(column(&drawn.name).alias(format!("c{at}")));
+        }
+        for (at, sort) in order.iter().enumerate() {
+            columns.push(sort.expr.clone().alias(format!("o{at}")));
+        }
+        let mut rows = input.select(columns)?;
+        if !order.is_empty() {
+            let order = order.into_iter().enumerate();
+            let order = order.map(|(at, sort)| column(&format!("o{at}")).sort(sort.asc, true));
+            rows = rows.sort(order.collect())?;
+        }
+        figure_data(rows, &self.drawn).await
+    }
+
+    fn row(&self, picture: Picture) -> Result<RecordBatch, StepError> {
+        let Picture { svg, caption, alt } = picture;
+        let text = |text: String| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+        let columns = vec![text(svg), text(caption), text(alt)];
+        Ok(RecordBatch::try_new(self.ports[0].table.stored(), columns)?)
+    }
+}

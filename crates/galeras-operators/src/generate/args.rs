@@ -1,0 +1,394 @@
+//! The arguments of `generate`: their defaults, and what is wrong with them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::str::FromStr;
+
+use super::provider::{EndpointName, Provider, misplaced};
+use galeras_chat::{Endpoint, Protocol, Usd};
+use galeras_operator::ArgError;
+use galeras_workflow::code::Code;
+
+/// The address of OpenAI's own server.
+const OPENAI: &str = "https://api.openai.com/v1";
+/// The variable of the key for it.
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+/// The same of Anthropic.
+const ANTHROPIC: &str = "https://api.anthropic.com";
+const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
+/// The most answers to one prompt.
+const MAX_SAMPLES: u32 = 10_000;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Args")]
+pub(super) struct GenerateArgs {
+    /// Who answers.
+    #[serde(default)]
+    pub(super) provider: Provider,
+    /// The model's name, as the server knows it. For `replay` the one of the models in the answers
+    /// that counts, if they have a column `model` (all of them). For the others the text of the
+    /// column `model`.
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    /// The column with the conversation: `messages` as `prompt` writes them, or a text
+    /// (`messages`).
+    #[serde(default)]
+    messages: Option<String>,
+    /// What becomes the `prediction`: the code in the answer, or all of it. If absent, `raw` for a
+    /// text that goes on, for `given`, for `reference` and for a replayed `prediction`, else `code`.
+    #[serde(default)]
+    extract: Option<Extract>,
+    /// Answers to each prompt.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 10_000))]
+    samples: Option<u32>,
+    /// Where random choices come from. A server may ignore it.
+    #[serde(default)]
+    pub(super) seed: Option<i64>,
+    /// How much chance there is in the choice of tokens; 0 for none.
+    #[serde(default)]
+    #[schemars(range(min = 0.0))]
+    pub(super) temperature: Option<f64>,
+    /// The most tokens of an answer.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub(super) max_tokens: Option<u64>,
+    /// Texts that end an answer.
+    #[serde(default)]
+    pub(super) stop: Vec<String>,
+
+    /// `openai`: what is asked of the server: a `chat`, or how a text goes on.
+    #[serde(default)]
+    endpoint: Option<EndpointName>,
+    /// `endpoint: completions`: the column with the text that goes on (`prompt`).
+    #[serde(default)]
+    prompt: Option<String>,
+    /// `endpoint: completions`: the column with the text that comes afterwards, for models that fill
+    /// in the middle. Not every server knows it.
+    #[serde(default)]
+    suffix: Option<String>,
+    /// `openai`: the log-probabilities of the tokens of answers, as columns.
+    #[serde(default)]
+    logprobs: Option<bool>,
+    /// `openai`, `anthropic`: the address that ends before `/chat/completions`, `/completions` or
+    /// `/v1/messages`; that of OpenAI or Anthropic if absent.
+    #[serde(default)]
+    base_url: Option<String>,
+    /// `openai`, `anthropic`: the environment variable with the key. If it is absent or empty:
+    /// OPENAI_API_KEY for OpenAI's own server, ANTHROPIC_API_KEY for Anthropic's, none for others.
+    #[serde(default)]
+    pub(super) api_key_env: Option<String>,
+    /// `openai`, `anthropic`: only tokens of this share of the probability are drawn.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) top_p: Option<f64>,
+    /// `openai`, `anthropic`: more of the request, as the server wants it, such as
+    /// `{ max_completion_tokens: 500 }`.
+    #[serde(default)]
+    pub(super) extra_body: Map<String, Value>,
+    /// `openai`, `anthropic`: requests under way at a time (16).
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 4096))]
+    concurrency: Option<usize>,
+    /// `openai`, `anthropic`: the most requests in any 60 seconds.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub(super) requests_per_minute: Option<u64>,
+    /// `openai`, `anthropic`: the most tokens in any 60 seconds, read and written.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub(super) tokens_per_minute: Option<u64>,
+    /// `openai`, `anthropic`: how long an answer may take (600).
+    #[serde(default)]
+    timeout_seconds: Option<f64>,
+    /// `openai`, `anthropic`: how often a request is sent at most (5).
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 100))]
+    tries: Option<u32>,
+    /// `openai`, `anthropic`: what all cells of this step may spend together, in US dollars, over all
+    /// runs until everything is answered. Needs `price` and `max_tokens`.
+    #[serde(default)]
+    pub(super) max_usd: Option<f64>,
+    /// `openai`, `anthropic`: what tokens cost.
+    #[serde(default)]
+    pub(super) price: Option<PriceArgs>,
+
+    /// `ngram`: the column with the code to go on from (`random_cut`).
+    #[serde(default)]
+    code: Option<String>,
+    /// `ngram`: the column of the port `train` with the texts to learn from (`code`).
+    #[serde(default)]
+    train_column: Option<String>,
+    /// `ngram`: tokens of an n-gram (6).
+    #[serde(default)]
+    #[schemars(range(min = 2, max = 8))]
+    order: Option<usize>,
+
+    /// `echo`: the column that is given back; the last message of the user if absent.
+    #[serde(default)]
+    given: Option<String>,
+    /// `reference`: the column with the right answers.
+    #[serde(default)]
+    reference: Option<String>,
+
+    /// `replay`: the columns that the input and the port `answers` share to find each other. If
+    /// absent, `prompt_id` of the answers is the `id` of the prompt.
+    #[serde(default)]
+    pub(super) on: Vec<String>,
+    /// `replay`: the column of the port `answers` with the answer (`raw_response`, or `prediction`
+    /// if there is none).
+    #[serde(default)]
+    answer: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Extract {
+    /// The code in a fenced block, or all of an answer without one.
+    Code,
+    /// The answer as it came.
+    Raw,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PriceArgs {
+    /// US dollars for a million tokens of prompts.
+    input: f64,
+    /// US dollars for a million tokens of answers.
+    output: f64,
+}
+
+impl PriceArgs {
+    /// The exact price of a token.
+    pub(super) fn per_million(&self) -> Result<galeras_chat::Price, String> {
+        let usd = |price: f64| Usd::from_str(&price.to_string());
+        galeras_chat::Price::per_million(usd(self.input)?, usd(self.output)?)
+    }
+}
+
+impl GenerateArgs {
+    pub(super) fn messages(&self) -> &str {
+        self.messages.as_deref().unwrap_or("messages")
+    }
+
+    /// Whether a conversation is answered, and not a text or a table.
+    pub(super) fn has_messages(&self) -> bool {
+        match self.provider {
+            Provider::Openai => !self.is_completion(),
+            Provider::Anthropic | Provider::Ngram => true,
+            Provider::Echo => self.given.is_none(),
+            Provider::Replay | Provider::Reference => false,
+        }
+    }
+
+    /// Whether a text goes on.
+    pub(super) fn is_completion(&self) -> bool {
+        self.endpoint == Some(EndpointName::Completions)
+    }
+
+    pub(super) fn endpoint(&self) -> EndpointName {
+        self.endpoint.unwrap_or_default()
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        match (self.provider, self.endpoint()) {
+            (Provider::Anthropic, _) => Protocol::Messages,
+            (_, EndpointName::Completions) => Protocol::Completions,
+            (_, EndpointName::Chat) => Protocol::Chat,
+        }
+    }
+
+    pub(super) fn prompt(&self) -> &str {
+        self.prompt.as_deref().unwrap_or("prompt")
+    }
+
+    pub(super) fn suffix(&self) -> Option<&str> {
+        self.suffix.as_deref()
+    }
+
+    pub(super) fn logprobs(&self) -> bool {
+        self.logprobs.unwrap_or(false)
+    }
+
+    pub(super) fn given(&self) -> Option<&str> {
+        self.given.as_deref()
+    }
+
+    pub(super) fn reference(&self) -> Option<&str> {
+        self.reference.as_deref()
+    }
+
+    /// What becomes of an answer. `as_is` if a column gives just what is wanted.
+    pub(super) fn extract(&self, as_is: bool) -> Extract {
+        let raw = as_is || self.is_completion();
+        self.extract.unwrap_or(if raw { Extract::Raw } else { Extract::Code })
+    }
+
+    pub(super) fn samples(&self) -> u32 {
+        self.samples.unwrap_or(1)
+    }
+
+    /// The address of the server itself.
+    fn own_url(&self) -> &'static str {
+        if self.provider == Provider::Anthropic { ANTHROPIC } else { OPENAI }
+    }
+
+    /// The address without what it may end with and means the same server.
+    pub(super) fn base_url(&self) -> &str {
+        let url = self.base_url.as_deref().unwrap_or(self.own_url()).trim().trim_end_matches('/');
+        match self.provider {
+            Provider::Anthropic => {
+                let url = url.strip_suffix("/messages").unwrap_or(url);
+                url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/')
+            }
+            _ => url,
+        }
+    }
+
+    pub(super) fn api_key_env(&self) -> Option<&str> {
+        let own = (self.base_url() == self.own_url()).then_some(match self.provider {
+            Provider::Anthropic => ANTHROPIC_KEY,
+            _ => OPENAI_KEY,
+        });
+        self.api_key_env.as_deref().filter(|name| !name.is_empty()).or(own)
+    }
+
+    pub(super) fn concurrency(&self) -> usize {
+        self.concurrency.unwrap_or(16)
+    }
+
+    pub(super) fn timeout_seconds(&self) -> f64 {
+        self.timeout_seconds.unwrap_or(600.0)
+    }
+
+    pub(super) fn tries(&self) -> u32 {
+        self.tries.unwrap_or(5)
+    }
+
+    /// The most money, of arguments that were checked.
+    pub(super) fn max_usd(&self) -> Option<Usd> {
+        self.max_usd.and_then(|limit| Usd::from_str(&limit.to_string()).ok())
+    }
+
+    /// Whether the length of answers is limited.
+    pub(super) fn limits_answers(&self) -> bool {
+        self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens")
+    }
+
+    pub(super) fn code(&self) -> &str {
+        self.code.as_deref().unwrap_or("random_cut")
+    }
+
+    pub(super) fn train_column(&self) -> &str {
+        self.train_column.as_deref().unwrap_or("code")
+    }
+
+    pub(super) fn order(&self) -> usize {
+        self.order.unwrap_or(galeras_ngram::NgramModel::DEFAULT_ORDER)
+    }
+
+    pub(super) fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
+    }
+
+    /// What is wrong with the arguments, whatever the input; `given` are they as they were written.
+    pub(super) fn check(&self, given: &Value) -> Vec<ArgError> {
+        let mut errors = misplaced(self.provider, self.endpoint(), given);
+        let mut refuse = |path: &str, message: &str| {
+            errors.push(ArgError::new(path, Code::OutOfRange, message));
+        };
+        if !(1..=MAX_SAMPLES).contains(&self.samples()) {
+            refuse("samples", "`samples` must be between 1 and 10000");
+        }
+        if self.temperature.is_some_and(|t| !t.is_finite() || t < 0.0) {
+            refuse("temperature", "`temperature` must be 0 or more");
+        }
+        if self.top_p.is_some_and(|p| !(0.0..=1.0).contains(&p)) {
+            refuse("top_p", "a share must be between 0 and 1");
+        }
+        if self.max_tokens == Some(0) {
+            refuse("max_tokens", "`max_tokens` must be at least 1");
+        }
+        if self.stop.iter().any(String::is_empty) {
+            refuse("stop", "an empty text would end every answer");
+        }
+        if !(self.timeout_seconds() > 0.0 && self.timeout_seconds() <= 86_400.0) {
+            refuse(
+                "timeout_seconds",
+                "`timeout_seconds` must be more than 0 and at most 86400, which is a day",
+            );
+        }
+        if self.provider.is_server() {
+            self.check_server(&mut errors);
+        }
+        if self.provider == Provider::Ngram && self.seed.is_none() {
+            let error =
+                ArgError::new("", Code::MissingArgument, "`provider: ngram` needs a `seed`");
+            errors.push(error.help("seed: 42"));
+        }
+        if self.provider == Provider::Reference && self.reference.is_none() {
+            let message = "`provider: reference` needs the column with the right answers";
+            let error = ArgError::new("", Code::MissingArgument, message);
+            errors.push(error.help("reference: code"));
+        }
+        errors
+    }
+
+    fn check_server(&self, errors: &mut Vec<ArgError>) {
+        if self.model.as_ref().is_none_or(|model| model.trim().is_empty()) {
+            let message = format!("`provider: {}` needs a `model`", self.provider.name());
+            errors.push(ArgError::new("model", Code::MissingArgument, message));
+        }
+        if self.provider == Provider::Anthropic {
+            if self.max_tokens.is_none() {
+                let message = "`provider: anthropic` needs `max_tokens`: the API wants it";
+                let error = ArgError::new("", Code::MissingArgument, message);
+                errors.push(error.help("max_tokens: 1024"));
+            }
+            if self.temperature.is_some_and(|temperature| temperature > 1.0) {
+                let message = "`temperature` must be at most 1 for `provider: anthropic`";
+                errors.push(ArgError::new("temperature", Code::OutOfRange, message));
+            }
+        }
+        if let Err(error) = Endpoint::new(self.protocol(), self.base_url(), None) {
+            errors.push(ArgError::new("base_url", Code::BadUrl, error.to_string()));
+        } else if let Some(secret) = galeras_net::secret_in(self.base_url()) {
+            let message = format!("the address of the endpoint must not hold {secret}");
+            let error = ArgError::new("base_url", Code::BadUrl, message);
+            errors.push(error.help("the key is in the variable that `api_key_env` names"));
+        }
+        let set: &[&str] = match self.protocol() {
+            Protocol::Chat => &["model", "messages", "stream", "n"],
+            Protocol::Completions => &["model", "prompt", "suffix", "stream", "n", "echo"],
+            Protocol::Messages => &["model", "messages", "system", "stream"],
+        };
+        for name in set {
+            if self.extra_body.contains_key(*name) {
+                let message = format!("`extra_body` must not have `{name}`: the step sets it");
+                let path = format!("extra_body.{name}");
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
+            }
+        }
+        if let Some(Err(why)) = self.price.as_ref().map(PriceArgs::per_million) {
+            errors.push(ArgError::new("price", Code::OutOfRange, why));
+        }
+        let Some(limit) = self.max_usd else { return };
+        if !limit.is_finite() || limit < 0.0 || self.max_usd().is_none() {
+            let message = "`max_usd` must be 0 or more, with 18 decimals at most";
+            errors.push(ArgError::new("max_usd", Code::OutOfRange, message));
+        }
+        let free = self.price.as_ref().is_some_and(|price| price.output == 0.0);
+        let limited = free || self.limits_answers();
+        for (name, given) in [("price", self.price.is_some()), ("max_tokens", limited)] {
+            if !given {
+                let message = format!(
+                    "`max_usd` needs `{name}`, to know what a request may cost before it is sent"
+                );
+                errors.push(ArgError::new("max_usd", Code::MissingArgument, message));
+            }
+        }
+    }
+}

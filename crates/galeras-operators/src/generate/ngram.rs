@@ -1,0 +1,380 @@
+//! Answers of an n-gram model that is trained on a table of the same workflow: which texts a row
+//! must not have been learned from, and the form of the answers. The model is `galeras_ngram`'s.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arrow::array::AsArray;
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::cast;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::TRAIN;
+use super::args::GenerateArgs;
+use super::ports::AnswerColumns;
+use super::rows::{
+    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables,
+};
+use galeras_base::id::{ID, keyed_hash};
+use galeras_ngram::{CompletionBuffers, CompletionSettings, NgramModel, NgramPrompt, count_tokens};
+use galeras_operator::columns::{is_text, require_column};
+use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, Reads, StepError,
+    TableStep, Tell,
+};
+use galeras_sql::functions::Message;
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+
+/// What an answer may have if `max_tokens` is not given.
+const MAX_TOKENS: u64 = 256;
+/// The temperature if none is given: at 0 an n-gram model repeats itself.
+const TEMPERATURE: f64 = 0.8;
+/// The column that `prompt` keeps the data point's `id` in.
+const SNIPPET_ID: &str = "snippet_id";
+
+/// A step that lets an n-gram model answer.
+#[derive(Debug)]
+pub(super) struct Ngram {
+    pub(super) args: GenerateArgs,
+    pub(super) model: String,
+    pub(super) key: Vec<String>,
+    pub(super) ports: Vec<Port>,
+}
+
+impl Ngram {
+    /// What is wrong with the inputs.
+    pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
+        require_column(cx, "code", args.code(), "utf8", is_text, errors);
+        let Some(train) = cx.inputs.get(TRAIN) else { return };
+        match train.field(args.train_column()) {
+            None => {
+                let names = train.names();
+                errors.push(ArgError::unknown_column("train_column", args.train_column(), names));
+            }
+            Some(field) if !is_text(field.data_type()) => {
+                let message = format!("the column `{}` is not text", args.train_column());
+                errors.push(ArgError::new("train_column", Code::WrongType, message));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl BoundStep for Ngram {
+    fn args(&self) -> Value {
+        let args = &self.args;
+        json!({
+            "provider": "ngram",
+            "model": self.model,
+            "messages": args.messages(),
+            "code": args.code(),
+            "train_column": args.train_column(),
+            "order": args.order(),
+            "temperature": args.temperature.unwrap_or(TEMPERATURE),
+            "max_tokens": args.max_tokens.unwrap_or(MAX_TOKENS),
+            "stop": args.stop,
+            "seed": args.seed,
+            "samples": args.samples(),
+            "extract": args.extract(false),
+        })
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, input: &str) -> Reads {
+        match input {
+            TRAIN => Reads::Columns(vec![ID.to_string(), self.args.train_column().to_string()]),
+            _ => Reads::All,
+        }
+    }
+
+    fn work_unit(&self) -> &'static str {
+        "answers"
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// The texts to learn from, and how to find those of a row.
+struct Corpus {
+    /// Each text once, in alphabetical order, and how often it is there.
+    texts: Vec<(String, u32)>,
+    /// How many there are in all.
+    count: usize,
+    /// Where the texts of an id are; ids need not be unique where another column is the key.
+    by_id: HashMap<String, Vec<usize>>,
+}
+
+impl Corpus {
+    async fn read(table: DataFrame, name: &str) -> Result<Self, StepError> {
+        let has_id = table.schema().fields().iter().any(|field| field.name() == ID);
+        let id = if has_id { column(ID) } else { datafusion::logical_expr::lit("") };
+        let columns = vec![column(name), cast(id, DataType::Utf8).alias("__id")];
+        let mut rows: Vec<(String, String)> = Vec::new();
+        for batch in table.select(columns)?.collect().await? {
+            let texts = batch.column(0).as_string::<i32>();
+            let ids = batch.column(1).as_string::<i32>();
+            rows.extend(texts.iter().zip(ids).filter_map(|(text, id)| {
+                Some((text?.to_string(), id.unwrap_or_default().to_string()))
+            }));
+        }
+        rows.sort_unstable();
+        Ok(Self::of(rows))
+    }
+
+    /// Texts with their ids, in alphabetical order.
+    fn of(rows: Vec<(String, String)>) -> Self {
+        let count = rows.len();
+        let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut texts: Vec<(String, u32)> = Vec::new();
+        for (text, id) in rows {
+            match texts.last_mut().filter(|(last, _)| *last == text) {
+                Some((_, times)) => *times = times.saturating_add(1),
+                None => texts.push((text, 1)),
+            }
+            let (at, of_id) = (texts.len() - 1, by_id.entry(id).or_default());
+            if of_id.last() != Some(&at) {
+                of_id.push(at);
+            }
+        }
+        Self { texts, count, by_id }
+    }
+
+    /// All texts, equal ones as often as they are there.
+    fn all(&self) -> Vec<&str> {
+        let mut all = Vec::with_capacity(self.count);
+        for (text, times) in &self.texts {
+            all.extend(std::iter::repeat_n(text.as_str(), *times as usize));
+        }
+        all
+    }
+
+    /// The texts that a row must not be completed from, and how often each is there: its own,
+    /// and any that begins with the code to go on from. Equal texts are all among them.
+    fn own(&self, ids: &[Option<&str>], code: &str) -> Vec<(&str, u32)> {
+        let code = code.trim_end();
+        let begins = |text: &str| !code.is_empty() && text.starts_with(code);
+        let first = self.texts.partition_point(|(text, _)| text.as_str() < code);
+        let with_code = (first..self.texts.len()).take_while(|at| begins(&self.texts[*at].0));
+        let of_ids = ids.iter().flatten().flat_map(|id| self.by_id.get(*id)).flatten().copied();
+        let mut places: Vec<usize> = with_code.chain(of_ids).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().map(|at| (self.texts[at].0.as_str(), self.texts[at].1)).collect()
+    }
+}
+
+impl TableStep for Ngram {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let mut take = |name: &str| {
+                let table = inputs.remove(name);
+                table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+            };
+            let (input, train) = (take(INPUT)?, take(TRAIN)?);
+            let rows = PromptRows::read(input, &self.key).await?;
+            let corpus = Corpus::read(train, self.args.train_column()).await?;
+            let conversations = rows.conversations(self.args.messages());
+            let work = Work {
+                settings: self.settings(),
+                order: self.args.order(),
+                corpus,
+                rows,
+                conversations,
+                code: self.args.code().to_string(),
+            };
+            let samples = self.args.samples();
+            let outcomes: Vec<SampleOutcome> = (0..work.rows.len())
+                .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
+                .enumerate()
+                .map(|(answer, (row, sample))| SampleOutcome { row, model: 0, sample, answer })
+                .collect();
+            (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
+            (cx.tell)(Tell::Total { work: outcomes.len() as u64, reused: 0 });
+            let stop = StopOnDrop::default();
+            let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
+            let (work, outcomes, answers) = on_thread(move || {
+                let answers =
+                    work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
+                Ok((work, outcomes, answers))
+            })
+            .await?;
+            let form = AnswerForm {
+                models: std::slice::from_ref(&self.model),
+                columns: AnswerColumns::default(),
+                extract: self.args.extract(false),
+                price: None,
+                ports: &self.ports,
+            };
+            tables(cx, &form, &work.rows, &outcomes, &answers)
+        })
+    }
+}
+
+/// The settings of the model that a workflow can choose.
+struct Chosen {
+    temperature: f64,
+    max_tokens: u64,
+    stop: Vec<String>,
+    seed: i64,
+}
+
+impl Ngram {
+    fn settings(&self) -> Chosen {
+        Chosen {
+            temperature: self.args.temperature.unwrap_or(TEMPERATURE),
+            max_tokens: self.args.max_tokens.unwrap_or(MAX_TOKENS),
+            stop: self.args.stop.clone(),
+            seed: self.args.seed.unwrap_or_default(),
+        }
+    }
+}
+
+/// All that the threads need.
+struct Work {
+    settings: Chosen,
+    order: usize,
+    corpus: Corpus,
+    rows: PromptRows,
+    conversations: Vec<Result<Vec<Message>, NoAnswer>>,
+    code: String,
+}
+
+/// Answers that a thread makes at a time.
+const CHUNK: usize = 32;
+
+impl Work {
+    fn answers(
+        &self,
+        outcomes: &[SampleOutcome],
+        jobs: usize,
+        stopped: &AtomicBool,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<Result<ModelAnswer, NoAnswer>>, StepError> {
+        let pool = pool(jobs)?;
+        let model = pool.install(|| NgramModel::train(self.order, &self.corpus.all()));
+        let model = model.map_err(|error| StepError::new(error.to_string()))?;
+        let codes = self.rows.texts(&self.code);
+        let snippets = self.rows.texts(SNIPPET_ID);
+        let done = AtomicU64::new(0);
+        let chunk = |outcomes: &[SampleOutcome]| {
+            let mut scratch = CompletionBuffers::default();
+            let answers: Vec<Result<ModelAnswer, NoAnswer>> = outcomes
+                .iter()
+                .take_while(|_| !stopped.load(Ordering::Relaxed))
+                .map(|outcome| {
+                    let ids = [Some(self.rows.ids[outcome.row].as_str()), snippets[outcome.row]];
+                    self.answer(&model, &mut scratch, outcome, codes[outcome.row], &ids)
+                })
+                .collect();
+            let answered = outcomes.len() as u64;
+            progress(done.fetch_add(answered, Ordering::Relaxed) + answered);
+            answers
+        };
+        let answers: Vec<_> = pool.install(|| {
+            use rayon::prelude::{ParallelIterator, ParallelSlice};
+            outcomes.par_chunks(CHUNK).map(chunk).collect()
+        });
+        if stopped.load(Ordering::Relaxed) {
+            return Err(StepError::interrupted());
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    fn answer(
+        &self,
+        model: &NgramModel,
+        scratch: &mut CompletionBuffers,
+        outcome: &SampleOutcome,
+        code: Option<&str>,
+        ids: &[Option<&str>],
+    ) -> Result<ModelAnswer, NoAnswer> {
+        let Some(code) = code else {
+            let reason = format!("the column `{}` is null", self.code);
+            return Err(NoAnswer::of_row("code", reason));
+        };
+        let messages = self.conversations[outcome.row].as_ref().map_err(Clone::clone)?;
+        let said: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
+        let context = said.join("\n");
+        let purpose = format!("ngram/{}", outcome.sample);
+        let own = self.corpus.own(ids, code);
+        let completion = model.complete(
+            scratch,
+            &NgramPrompt { context: &context, code, own: &own },
+            &CompletionSettings {
+                temperature: self.settings.temperature,
+                max_tokens: self.settings.max_tokens,
+                stop: &self.settings.stop,
+                seed: keyed_hash(
+                    self.settings.seed,
+                    &purpose,
+                    self.rows.ids[outcome.row].as_bytes(),
+                ),
+            },
+        );
+        Ok(vec![ModelTurn {
+            content: fenced(&format!("{code}{}", completion.text)),
+            finish_reason: Some(completion.finish_reason.as_str().into()),
+            prompt_tokens: Some(count_tokens(&context)),
+            completion_tokens: Some(completion.tokens),
+            ..ModelTurn::default()
+        }])
+    }
+}
+
+/// The code as a chat model writes it, in a fence that is longer than any in the code.
+fn fenced(code: &str) -> String {
+    let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}python\n{code}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn corpus(rows: &[(&str, &str)]) -> Corpus {
+        let mut rows: Vec<(String, String)> =
+            rows.iter().map(|(text, id)| (text.to_string(), id.to_string())).collect();
+        rows.sort_unstable();
+        Corpus::of(rows)
+    }
+
+    #[test]
+    fn a_row_is_not_completed_from_itself() {
+        let rows = [("def a(): 1", "a"), ("def a(): 1", "b"), ("def a(): 2", "c"), ("x", "d")];
+        let corpus = corpus(&rows);
+        // By its code, whatever the ids.
+        assert_eq!(corpus.own(&[None], "def a(): 1"), [("def a(): 1", 2)]);
+        let both = [("def a(): 1", 2), ("def a(): 2", 1)];
+        assert_eq!(corpus.own(&[None], "def a():  "), both);
+        // By its id, if the code to go on from was changed; equal texts go with it.
+        assert_eq!(corpus.own(&[Some("b"), None], "async def"), [("def a(): 1", 2)]);
+        assert_eq!(corpus.own(&[Some("b"), Some("d")], ""), [("def a(): 1", 2), ("x", 1)]);
+        assert_eq!(corpus.own(&[Some("a")], "def a"), both);
+        assert!(corpus.own(&[Some("e")], "y").is_empty());
+        assert_eq!((corpus.count, corpus.all()[..2].to_vec()), (4, vec!["def a(): 1"; 2]));
+        // All texts of an id.
+        let corpus = super::tests::corpus(&[("one", "a"), ("two", "a"), ("three", "b")]);
+        assert_eq!(corpus.own(&[Some("a")], ""), [("one", 1), ("two", 1)]);
+    }
+
+    #[test]
+    fn code_is_found_again_in_its_fence() {
+        for code in ["def f(): 1", "\"\"\"\n```\n\"\"\"", "`````"] {
+            assert_eq!(super::super::extract::code(&fenced(code)).trim_end_matches('\n'), code);
+        }
+    }
+}

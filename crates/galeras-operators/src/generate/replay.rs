@@ -1,0 +1,312 @@
+//! Answers from a table: those of an earlier study, or of another tool, of one model or of many.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::ANSWERS;
+use super::args::{Extract, GenerateArgs};
+use super::ports::{AnswerColumns, MODEL, PROMPT_ID, SAMPLE};
+use super::rows::{
+    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables, text_of,
+    texts_of,
+};
+use galeras_base::id::ID;
+use galeras_operator::columns::is_text;
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, StepError,
+    TableSchema, TableStep,
+};
+use galeras_workflow::code::Code;
+use galeras_workflow::did_you_mean;
+
+/// A step that takes answers from a table.
+#[derive(Debug)]
+pub(super) struct Replay {
+    pub(super) args: GenerateArgs,
+    pub(super) source: Source,
+    pub(super) key: Vec<String>,
+    pub(super) ports: Vec<Port>,
+}
+
+/// Where the table has the answers, and whose they are.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// The column with them.
+    answer: String,
+    models: Models,
+}
+
+#[derive(Debug)]
+enum Models {
+    /// The table does not say.
+    Named(String),
+    /// Its column `model` says. One of them counts, or all.
+    Column(Option<String>),
+}
+
+/// The column with answers as they came, and the one with what was made of them.
+const RAW_RESPONSE: &str = "raw_response";
+const PREDICTION: &str = "prediction";
+/// The model of answers from a table that names none.
+const UNNAMED: &str = "replay";
+
+impl Source {
+    /// What the arguments mean for the table that there is.
+    pub(super) fn of(args: &GenerateArgs, cx: &BindContext) -> Self {
+        let has = |name: &str| cx.inputs.get(ANSWERS).is_some_and(|a| a.field(name).is_some());
+        let models = match has(MODEL) {
+            true => Models::Column(args.model.clone()),
+            false => Models::Named(args.model.clone().unwrap_or_else(|| UNNAMED.to_string())),
+        };
+        let made = !has(RAW_RESPONSE) && has(PREDICTION);
+        let answer = args.answer().unwrap_or(if made { PREDICTION } else { RAW_RESPONSE });
+        Self { answer: answer.to_string(), models }
+    }
+
+    pub(super) fn columns(&self) -> AnswerColumns {
+        let models = matches!(self.models, Models::Column(None));
+        AnswerColumns { models, ..AnswerColumns::default() }
+    }
+}
+
+/// Columns of the answers that are taken if they are there, besides the answer and its sample.
+const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"];
+
+impl Replay {
+    /// What is wrong with the inputs.
+    pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
+        let Some(answers) = cx.inputs.get(ANSWERS) else { return };
+        let input = cx.input();
+        let mut wants = |table: &TableSchema, path: &str, name: &str| {
+            if table.field(name).is_none() {
+                errors.push(ArgError::unknown_column(path, name, table.names()));
+            }
+        };
+        if args.on.is_empty() {
+            wants(&input, "", ID);
+            if answers.field(PROMPT_ID).is_none() {
+                let message =
+                    "the answers have no `prompt_id`: name the columns that identify them";
+                let error = ArgError::new("", Code::MissingArgument, message);
+                errors.push(error.help("on: [snippet_id, treatment]"));
+            }
+        } else {
+            for (at, name) in args.on.iter().enumerate() {
+                let path = format!("on[{at}]");
+                wants(&input, &path, name);
+                wants(answers, &path, name);
+            }
+        }
+        let Source { answer, .. } = Source::of(args, cx);
+        match answers.field(&answer) {
+            None => errors.push(ArgError::unknown_column("answer", &answer, answers.names())),
+            Some(field) if !is_text(field.data_type()) => {
+                let message = format!("the column `{answer}` is not text");
+                errors.push(ArgError::new("answer", Code::WrongType, message));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// What becomes of an answer: a prediction is code already.
+    fn extract(&self) -> Extract {
+        self.args.extract(self.source.answer == PREDICTION && self.args.answer().is_none())
+    }
+
+    /// The columns that find each other: of the input and of the answers.
+    fn on(&self) -> (Vec<String>, Vec<String>) {
+        if self.args.on.is_empty() {
+            return (vec![ID.into()], vec![PROMPT_ID.into()]);
+        }
+        (self.args.on.clone(), self.args.on.clone())
+    }
+}
+
+impl BoundStep for Replay {
+    fn args(&self) -> Value {
+        let mut all = json!({
+            "provider": "replay",
+            "on": self.args.on,
+            "answer": self.source.answer,
+            "samples": self.args.samples(),
+            "extract": self.extract(),
+        });
+        match &self.source.models {
+            Models::Named(model) => all["model"] = json!(model),
+            Models::Column(one) => all["models"] = json!({"column": MODEL, "one": one}),
+        }
+        all
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// The key of an answer, and its sample.
+type Key = (Vec<Option<String>>, u32);
+
+/// The answers of each model.
+type Known = BTreeMap<String, HashMap<Key, ModelAnswer>>;
+
+impl TableStep for Replay {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let mut take = |name: &str| {
+                let table = inputs.remove(name);
+                table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+            };
+            let (input, answers) = (take(INPUT)?, take(ANSWERS)?);
+            let rows = PromptRows::read(input, &self.key).await?;
+            let (left, right) = self.on();
+            let mut known = self.known(&answers.collect().await?, &right)?;
+            let models: Vec<String> = match &self.source.models {
+                Models::Named(model) | Models::Column(Some(model)) => vec![model.clone()],
+                Models::Column(None) if known.is_empty() => vec![UNNAMED.to_string()],
+                Models::Column(None) => known.keys().cloned().collect(),
+            };
+            let known: Vec<_> =
+                models.iter().map(|model| known.remove(model).unwrap_or_default()).collect();
+            let columns = rows.as_texts(&left)?;
+            let (mut outcomes, mut results) = (Vec::new(), Vec::new());
+            for row in 0..rows.len() {
+                let key = rows.key_of(row, &columns);
+                for (model, known) in known.iter().enumerate() {
+                    for sample in 0..self.args.samples() {
+                        outcomes.push(SampleOutcome { row, model, sample, answer: results.len() });
+                        let key = (key.clone(), sample);
+                        results.push(known.get(&key).cloned().ok_or_else(|| {
+                            let shown = shown(&left, &key);
+                            let reason = format!("the table has no answer for {shown}");
+                            NoAnswer::of_row("answer", reason)
+                        }));
+                    }
+                }
+            }
+            let form = AnswerForm {
+                models: &models,
+                columns: self.source.columns(),
+                extract: self.extract(),
+                price: None,
+                ports: &self.ports,
+            };
+            tables(cx, &form, &rows, &outcomes, &results)
+        })
+    }
+}
+
+/// A key in words.
+fn shown(names: &[String], (key, sample): &Key) -> String {
+    let parts = names
+        .iter()
+        .zip(key)
+        .map(|(name, value)| format!("{name} = {}", value.as_deref().unwrap_or("null")));
+    let parts: Vec<String> = parts.collect();
+    match sample {
+        0 => parts.join(", "),
+        sample => format!("{}, sample = {sample}", parts.join(", ")),
+    }
+}
+
+impl Replay {
+    /// The answers by model and key. Those of models that do not count are left out.
+    fn known(&self, batches: &[RecordBatch], on: &[String]) -> Result<Known, StepError> {
+        let keys: Vec<Vec<ArrayRef>> =
+            on.iter().map(|name| texts_of(batches, name)).collect::<Result<_, _>>()?;
+        let texts = texts_of(batches, &self.source.answer)?;
+        let optional = |name: &str| -> Result<Option<Vec<ArrayRef>>, StepError> {
+            let there = batches.first().is_some_and(|b| b.column_by_name(name).is_some());
+            there.then(|| texts_of(batches, name)).transpose()
+        };
+        let (samples, models) = (optional(SAMPLE)?, optional(MODEL)?);
+        let facts: Vec<Option<Vec<ArrayRef>>> =
+            FACTS.iter().map(|name| optional(name)).collect::<Result<_, _>>()?;
+        let mut known = Known::new();
+        let mut others = BTreeSet::new();
+        for (at, batch) in batches.iter().enumerate() {
+            for row in 0..batch.num_rows() {
+                let of = |columns: &Option<Vec<ArrayRef>>| {
+                    columns.as_ref().and_then(|columns| text_of(&columns[at], row))
+                };
+                let key: Vec<_> = keys.iter().map(|column| text_of(&column[at], row)).collect();
+                let sample = of(&samples).map_or(Ok(0), |text| text.parse());
+                let sample = sample
+                    .map_err(|_| StepError::new("a `sample` of the answers is not a number"))?;
+                let model = match &self.source.models {
+                    Models::Named(model) => model.clone(),
+                    Models::Column(one) => {
+                        let model = of(&models).ok_or_else(|| {
+                            let key = shown(on, &(key.clone(), sample));
+                            let message = format!("the answer for {key} has no `model`");
+                            StepError::new(message)
+                        })?;
+                        if one.as_ref().is_some_and(|one| *one != model) {
+                            others.insert(model);
+                            continue;
+                        }
+                        model
+                    }
+                };
+                // Also a model all of whose answers are missing is one of them.
+                let known = known.entry(model).or_default();
+                // A row without an answer is one that has none.
+                if texts[at].is_null(row) {
+                    continue;
+                }
+                let turn = ModelTurn {
+                    content: text_of(&texts[at], row).unwrap_or_default(),
+                    finish_reason: of(&facts[0]),
+                    model: of(&facts[1]),
+                    prompt_tokens: of(&facts[2]).and_then(|text| text.parse().ok()),
+                    completion_tokens: of(&facts[3]).and_then(|text| text.parse().ok()),
+                    ..ModelTurn::default()
+                };
+                let key = (key, sample);
+                if let Some(before) = known.insert(key.clone(), vec![turn.clone()])
+                    && before != [turn]
+                {
+                    let message = format!("two answers for {}", shown(on, &key));
+                    return Err(
+                        StepError::new(message).help("the columns in `on` must identify an answer")
+                    );
+                }
+            }
+        }
+        if let (Models::Column(Some(one)), true, false) =
+            (&self.source.models, known.is_empty(), others.is_empty())
+        {
+            return Err(no_model(one, &others));
+        }
+        Ok(known)
+    }
+}
+
+/// The model that was chosen is not in the table.
+fn no_model(one: &str, others: &BTreeSet<String>) -> StepError {
+    let error = StepError::new(format!("the table has no answers of a model `{one}`"));
+    match did_you_mean(one, others.iter().map(String::as_str)) {
+        Some(name) => error.help(format!("did you mean `{name}`?")),
+        None => {
+            let mut names: Vec<&str> = others.iter().map(String::as_str).take(LISTED).collect();
+            if others.len() > LISTED {
+                names.push("…");
+            }
+            error.help(format!("it has answers of {}", names.join(", ")))
+        }
+    }
+}
+
+/// As many names are listed.
+const LISTED: usize = 10;

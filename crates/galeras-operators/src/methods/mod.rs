@@ -1,0 +1,278 @@
+//! `methods`: the Python methods of a packed corpus or of a folder.
+
+mod corpus;
+mod source;
+
+use std::path::PathBuf;
+
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::functions::regex::expr_fn::regexp_replace;
+use datafusion::logical_expr::lit;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::source::{FileSource, Origin};
+use galeras_base::id::ID;
+use galeras_operator::rejects::{reject_columns, reject_values};
+use galeras_operator::{
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, RowStep, SideFile, StepError,
+    TableSchema, Tell, args_schema, describe, parse_args,
+};
+use galeras_sql::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
+use galeras_sql::projection::{keep_hidden, project, text};
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// A corpus that Galeras carries.
+    #[serde(default)]
+    corpus: Option<Corpus>,
+    /// A folder of Python files, relative to the workflow file.
+    #[serde(default)]
+    dir: Option<String>,
+    /// Glob patterns of the files to read.
+    #[serde(default = "python_files")]
+    include: Vec<String>,
+    /// Glob patterns of files to leave out.
+    #[serde(default)]
+    exclude: Vec<String>,
+    /// Whether functions inside of functions are rows of their own.
+    #[serde(default)]
+    nested: bool,
+}
+
+fn python_files() -> Vec<String> {
+    vec!["**/*.py".into()]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+enum Corpus {
+    /// CPython's standard library: 718 files, about 17,000 methods.
+    #[serde(rename = "python-stdlib")]
+    PythonStdlib,
+}
+
+/// The operator.
+pub struct MethodsOperator;
+
+const DOC: &str = r#"Read the Python methods of a corpus or a folder.
+
+## What it does
+Parses every file and gives one row per method: an exact `function_definition` node of
+tree-sitter's Python grammar, from `def` (or `async def`) to its end. Methods of classes, and
+functions in `if` or `try` blocks, count; functions inside of functions only with
+`nested: true`. Decorators precede `def` and are left out.
+
+Columns: `id` (from repo, path, qualified name, and the position among equal names of the
+file, so that edits elsewhere in a file change no id), `repo` (the corpus' name, or the last
+part of `dir` as written), `path`, `file_name`, `fun_name`, `qualified_name`
+(`Class.method`), `start_line`, `end_line`, `code`.
+
+`corpus: python-stdlib` is CPython's standard library as the crate `rustpython-pylib` carries
+it; it is part of the binary, so it needs no network and is the same for everyone. With `dir`
+give a folder; links in it are not followed.
+
+Only Python is read: a pattern in `include` that can only match another language (`**/*.java`) is
+refused, and files that no pattern matches are a warning that says what is there instead.
+
+A file that is not UTF-8 (and declares no encoding that is known), or is too large to be
+parsed, goes to the port `rejects` with `step`, `rule` and `reason`.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+```
+
+## Cost and reuse
+Row by row, where a row is a file: only files with new content are parsed (13 MB/s and core).
+The content of all files is hashed on every run.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "methods",
+    version: 1,
+    grain: Grain::of::<BoundMethods, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for MethodsOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        Some(ports())
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let one = |error| vec![error];
+            let origin = match (&args.corpus, &args.dir) {
+                (Some(Corpus::PythonStdlib), None) => Origin::Stdlib,
+                (None, Some(name)) => {
+                    let path = cx.base.join(name);
+                    if !path.is_dir() {
+                        let message = format!("there is no folder `{name}`");
+                        let error = ArgError::new("dir", Code::MissingFile, message);
+                        return Err(one(error.help("paths are relative to the workflow file")));
+                    }
+                    Origin::Folder { name: name.clone(), path }
+                }
+                (None, None) => {
+                    let message = "`methods` needs `corpus` or `dir`";
+                    let error = ArgError::new("", Code::MissingArgument, message);
+                    return Err(one(error.help("corpus: python-stdlib needs nothing else")));
+                }
+                (Some(_), Some(_)) => {
+                    let message = "give either `corpus` or `dir`, not both";
+                    return Err(one(ArgError::new("dir", Code::ConflictingArguments, message)));
+                }
+            };
+            let source = FileSource::new(origin, &args.include, &args.exclude)?;
+            Ok(Box::new(BoundMethods { args, source, ports: ports() }) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+fn ports() -> Vec<Port> {
+    let file = [
+        describe(ID, DataType::Utf8, false, "the row's identity", None),
+        describe("repo", DataType::Utf8, false, "the corpus or folder", None),
+        describe("path", DataType::Utf8, false, "the file's path in the corpus", None),
+    ];
+    let file_name = describe("file_name", DataType::Utf8, false, "the file's name", None);
+    let methods = TableSchema::default().with(&file).with(&[file_name]).with(&methods_type());
+    let rejects = TableSchema::default().with(&file).with(&reject_columns());
+    vec![Port::new(MAIN, methods.keyed(&[ID])), Port::new(REJECTS, rejects.keyed(&[ID]))]
+}
+
+#[derive(Debug)]
+struct BoundMethods {
+    args: Args,
+    source: FileSource,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundMethods {
+    fn args(&self) -> Value {
+        let mut args = serde_json::json!(self.args);
+        // The folder counts by its content and by the name that it gives to `repo`.
+        if let Some(map) = args.as_object_mut() {
+            map.insert("dir".into(), Value::Null);
+            map.insert("repo".into(), Value::String(self.source.repo()));
+        }
+        args
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        Ok(vec![self.source.side_file()?])
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        // A folder that cannot be read is an error of the key.
+        let files = self.source.local_files().unwrap_or_default();
+        files.into_iter().map(|path| ("dir".to_string(), path)).collect()
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        match &self.source.origin {
+            Origin::Stdlib => Vec::new(),
+            Origin::Folder { path, .. } => {
+                vec![Demand::new("dir", Access::Read { path: path.clone() })]
+            }
+        }
+    }
+
+    fn work_unit(&self) -> &'static str {
+        "files"
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Row(self)
+    }
+}
+
+/// The struct that the function returns for a file.
+const FILE: &str = "__file";
+/// One method of the file.
+const METHOD: &str = "__method";
+
+impl RowStep for BoundMethods {
+    fn is_source(&self) -> bool {
+        true
+    }
+
+    fn source(&self, cx: &LowerContext) -> Result<DataFrame, StepError> {
+        let partitions = cx.session.copied_config().target_partitions();
+        let files = self.source.files()?;
+        if files.is_empty() {
+            (cx.tell)(Tell::Warning(self.source.nothing_matched()?));
+        }
+        let batches = self.source.batches(files, partitions)?;
+        let table = MemTable::try_new(source::schema(), batches)?;
+        Ok(cx.session.read_table(std::sync::Arc::new(table))?)
+    }
+
+    fn reads(&self) -> Vec<String> {
+        ["repo", "path", "content"].map(String::from).to_vec()
+    }
+
+    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        let file = call::<PythonMethods>(vec![column("content"), lit(self.args.nested)]);
+        keep_hidden(rows, vec![file.alias(FILE)])
+    }
+
+    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
+        let field = |name: &str| get_field(column(METHOD), name);
+        let file_name = regexp_replace(column("path"), lit("^.*/"), lit(""), None);
+        let mut produced = vec![
+            (
+                ID,
+                call::<RowId>(vec![
+                    column("repo"),
+                    column("path"),
+                    field("qualified_name"),
+                    field("ordinal"),
+                ]),
+            ),
+            ("file_name", file_name),
+        ];
+        produced.extend(METHOD_FIELDS.iter().map(|(name, _, _)| (*name, field(name))));
+        let of_file = |name: &str| get_field(column(FILE), name);
+        // The content of a file must not be repeated for each of its methods.
+        let kept = rows
+            .clone()
+            .select(vec![column("repo"), column("path"), of_file("methods").alias(METHOD)])?
+            .unnest_columns(&[METHOD])?
+            .filter(column(METHOD).is_not_null())?;
+        let rejected = rows.filter(of_file("reason").is_not_null())?;
+        let mut reject = reject_values(text("readable"), of_file("reason"));
+        reject.push((ID, call::<RowId>(vec![column("repo"), column("path")])));
+        Ok(vec![
+            (MAIN, project(kept, &self.ports[0].table, produced)?),
+            (REJECTS, project(rejected, &self.ports[1].table, reject)?),
+        ])
+    }
+}

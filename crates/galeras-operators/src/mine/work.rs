@@ -1,0 +1,323 @@
+//! The work on one repository: open or fetch it, then mine it, piece by piece.
+//!
+//! Fetching waits for a network and is done for several repositories side by side; mining keeps a
+//! thread busy for each piece.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arrow::array::RecordBatch;
+use futures::future::BoxFuture;
+use galeras_git::ObjectId;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::super::git_threads::blocking;
+use super::super::patterns::suffixes;
+use super::super::repository_access::{check_consent, check_places, open};
+use super::columns::Batches;
+use galeras_base::digest::Digest;
+use galeras_git::{
+    Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Mining, Network, Repository,
+    RepositoryLocation, guarded, plan, remote_head, trees,
+};
+use galeras_net::secret_in;
+use galeras_operator::worker_threads::StopOnDrop;
+use galeras_operator::{Consent, FanOutError, FanOutWork, LowerContext, Tell, redirect_check};
+
+/// Commits after which progress is shown.
+const SAY_COMMITS: usize = 64;
+
+/// A repository to mine.
+pub(super) struct Task {
+    pub(super) repo: String,
+    /// A URL or a folder.
+    pub(super) address: String,
+    /// The commit from which history is walked.
+    pub(super) head: String,
+    /// A branch whose tip takes the place of `head`.
+    pub(super) branch: Option<String>,
+    pub(super) options: Arc<MineOptions>,
+    /// The patterns of `include` as they are written.
+    pub(super) patterns: String,
+}
+
+/// A repository that has all that is needed, and the commits to mine.
+struct Ready {
+    repository: Repository,
+    plan: MinePlan,
+}
+
+/// A repository whose commits are mined.
+struct MiningWork {
+    task: Arc<Task>,
+    mining: Arc<Mining>,
+    cut: Digest,
+    /// Commits that are done.
+    mined: Arc<AtomicUsize>,
+    say: Say,
+    tell: Arc<dyn Fn(Tell) + Send + Sync>,
+    /// Whether it was said that no file matched.
+    warned: AtomicBool,
+    folder: bool,
+}
+
+/// Tells what is done for the repository, for what it waits, or of what it warns.
+type Say = Arc<dyn Fn(&str, fn(String) -> Tell) + Send + Sync>;
+
+impl Task {
+    /// Why the user has not agreed to a look at the repository.
+    pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
+        let refused = |location| {
+            check_places(&location, cx.consent.as_ref())
+                .map_err(|error| failure("fetch", &error, true))
+        };
+        self.location(cx).and_then(refused).err()
+    }
+
+    /// Where the repository is, if the user has agreed to a look at it. Where a folder leads to is
+    /// judged when it is opened.
+    fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
+        if let Some(secret) = secret_in(&self.address) {
+            let message = format!("the address must not hold {secret}");
+            let error = GitError::new(GitErrorKind::Other, message);
+            return Err(failure("fetch", &error, true));
+        }
+        let failed = |error| failure("fetch", &error, true);
+        let location = RepositoryLocation::parse(&self.address, &cx.base).map_err(failed)?;
+        check_consent(&location, cx.consent.as_ref()).map_err(failed)?;
+        Ok(location)
+    }
+
+    /// Opens or fetches the repository and finds its commits.
+    pub(super) async fn ready(self, cx: &LowerContext) -> Result<Box<dyn FanOutWork>, FanOutError> {
+        let stop = StopOnDrop::default();
+        let say: Say = {
+            let (tell, repo) = (Arc::clone(&cx.tell), self.repo.clone());
+            Arc::new(move |doing: &str, how: fn(String) -> Tell| {
+                tell(how(format!("{repo}: {doing}")));
+            })
+        };
+        let task = Arc::new(self);
+        let location = task.location(cx)?;
+        let folder = matches!(location, RepositoryLocation::Folder(_));
+        let ready = {
+            let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
+            let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.consent));
+            let redirects = redirect_check(Arc::clone(&cx.consent));
+            let runtime = Handle::current();
+            blocking(move || match location {
+                RepositoryLocation::Folder(folder) => task.open(&folder, consent.as_ref(), &stop),
+                RepositoryLocation::Remote(url) => {
+                    let name = Digest::of(url.as_bytes()).to_string();
+                    let folder = downloads.join("git").join(name);
+                    let doing = move |activity: Activity| match activity.warning() {
+                        Some(warning) => say(warning, Tell::Warning),
+                        None if activity.is_waiting() => say(&described(&activity), Tell::Waiting),
+                        None => say(&described(&activity), Tell::Activity),
+                    };
+                    let doing = Arc::new(doing);
+                    let network = Network::new(runtime, Arc::clone(&stop), doing, redirects)?;
+                    task.fetch(&url, &folder, &network)
+                }
+            })
+            .await
+        };
+        let ready = ready.map_err(|error| failure("fetch", &error, folder))?;
+        let Ready { repository, plan } = ready;
+        let mining = Mining::new(repository, plan, Arc::clone(&task.options));
+        let cut = cut(mining.plan());
+        let (mining, mined) = (Arc::new(mining), Arc::default());
+        let (tell, warned) = (Arc::clone(&cx.tell), AtomicBool::new(false));
+        Ok(Box::new(MiningWork { task, mining, cut, mined, say, tell, warned, folder }))
+    }
+
+    /// A repository on this machine, with the commits to mine.
+    fn open(
+        &self,
+        folder: &Path,
+        consent: &dyn Consent,
+        stop: &AtomicBool,
+    ) -> Result<Ready, GitError> {
+        guarded(|| {
+            let repository = open(folder, consent)?;
+            let head = match &self.branch {
+                Some(branch) => repository.head(Some(branch))?.commit,
+                None => self.head()?,
+            };
+            let plan = plan(&repository, head, &self.options, stop)?;
+            Ok(Ready { repository, plan })
+        })
+    }
+
+    /// A repository on a server, as far as the window needs it, with the commits to mine.
+    fn fetch(&self, url: &str, folder: &Path, network: &Network) -> Result<Ready, GitError> {
+        let head = match &self.branch {
+            Some(branch) => remote_head(url, Some(branch), network)?.commit,
+            None => self.head()?,
+        };
+        let fetch = || guarded(|| self.fetch_window(url, folder, head, network));
+        match fetch() {
+            // What an earlier run left may be what is damaged.
+            Err(error) if error.kind == GitErrorKind::Damaged => {
+                let removed = match folder.is_dir() {
+                    true => std::fs::remove_dir_all(folder),
+                    false => std::fs::remove_file(folder),
+                };
+                removed.map_err(|_| error).and_then(|()| fetch())
+            }
+            fetched => fetched,
+        }
+    }
+
+    /// In stages, each of which tells what the next one needs: commits, the trees of those in
+    /// the window and of their parents, the files that differ.
+    ///
+    /// What comes over the network is verified as it comes, and what an earlier run left when it
+    /// is opened: all of it, so that no row is made before damage is found.
+    fn fetch_window(
+        &self,
+        url: &str,
+        folder: &Path,
+        head: ObjectId,
+        network: &Network,
+    ) -> Result<Ready, GitError> {
+        let stop = &network.interrupt;
+        let mut fetcher = Fetcher::open(url, folder, network)?;
+        let plan = if fetcher.supports_filter()? {
+            fetcher.commits(head)?;
+            let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
+            fetcher.objects(&trees, Some("blob:none"), "trees")?;
+            let plan = self.compared(&Repository::open(folder)?, head, stop)?;
+            fetcher.objects(&plan.blobs(), None, "files")?;
+            plan
+        } else {
+            fetcher.everything(head)?;
+            self.compared(&Repository::open(folder)?, head, stop)?
+        };
+        match plan.damage() {
+            // A pack is missing, say. A server that does not send a tree would not send it again.
+            Some(damage) if fetcher.is_reused() => Err(damage.clone()),
+            // Opened again, to see what has come since.
+            _ => Ok(Ready { repository: Repository::open(folder)?, plan }),
+        }
+    }
+
+    /// The commits to mine, with what each of them changed.
+    fn compared(
+        &self,
+        repository: &Repository,
+        head: ObjectId,
+        stop: &AtomicBool,
+    ) -> Result<MinePlan, GitError> {
+        let plan = plan(repository, head, &self.options, stop)?;
+        plan.compare(repository, &self.options, stop)?;
+        Ok(plan)
+    }
+
+    fn head(&self) -> Result<ObjectId, GitError> {
+        ObjectId::from_hex(self.head.as_bytes()).map_err(|_| {
+            let text = format!("`{}` in head_sha is no commit id", self.head);
+            GitError::new(GitErrorKind::Other, text)
+        })
+    }
+
+    /// What the commits of the window changed, if it is nothing that is to be mined: known when all
+    /// of them were looked at.
+    fn nothing_matched(&self, plan: &MinePlan) -> Option<String> {
+        let passed_over = plan.nothing_changed().filter(|_| plan.commits() > 0)?;
+        let commits = match plan.commits() {
+            1 => "the only commit in the window changes no".to_string(),
+            n => format!("none of the {n} commits in the window changes a"),
+        };
+        let there = match passed_over.is_empty() {
+            true => String::new(),
+            false => format!("; what they change is {}", suffixes(&passed_over)),
+        };
+        Some(format!(
+            "{}: {commits} file that `include` ({}) matches{there}",
+            self.repo, self.patterns
+        ))
+    }
+}
+
+impl FanOutWork for MiningWork {
+    fn pieces(&self) -> u32 {
+        u32::try_from(self.mining.plan().pieces()).unwrap_or(u32::MAX)
+    }
+
+    fn cut(&self) -> Digest {
+        self.cut
+    }
+
+    fn expand(
+        &self,
+        piece: u32,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> BoxFuture<'_, Result<(), FanOutError>> {
+        let stop = StopOnDrop::default();
+        let flag = stop.flag();
+        let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
+        let say = Arc::clone(&self.say);
+        let mut sink = Batches::new(&self.task.repo, &self.task.head, out);
+        let work = move || {
+            let total = mining.plan().commits();
+            let done = |commits| {
+                let before = mined.fetch_add(commits, Ordering::Relaxed);
+                if before.is_multiple_of(SAY_COMMITS) {
+                    say(&format!("mining commit {} of {total}", before + 1), Tell::Activity);
+                }
+            };
+            mining.mine(piece as usize, &mut sink, &flag, &done)
+        };
+        Box::pin(async move {
+            let _stop = stop;
+            blocking(work).await.map_err(|error| {
+                // A repository that is too large is refused as a whole, whenever that is found.
+                let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
+                failure(rule, &error, self.folder)
+            })?;
+            if let Some(warning) = self.task.nothing_matched(self.mining.plan())
+                && !self.warned.swap(true, Ordering::Relaxed)
+            {
+                (self.tell)(Tell::Warning(warning));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The commits of all pieces, so that pieces of another history, or of one that was cut in another
+/// way, are others.
+fn cut(plan: &MinePlan) -> Digest {
+    let mut ids = Vec::with_capacity(20 * plan.commits());
+    for piece in 0..plan.pieces() {
+        let before = ids.len();
+        plan.piece_ids(piece).for_each(|id| ids.extend_from_slice(id.as_slice()));
+        ids.extend_from_slice(&((ids.len() - before) as u64).to_le_bytes());
+    }
+    Digest::of(&ids)
+}
+
+/// The end of the work on a repository. What is wrong with a folder may be put right at any
+/// time, and looking again costs little.
+fn failure(rule: &'static str, error: &GitError, folder: bool) -> FanOutError {
+    let passes = matches!(
+        error.kind,
+        GitErrorKind::Transient | GitErrorKind::Interrupted | GitErrorKind::NotAgreed
+    );
+    FanOutError { rule, reason: error.message.clone(), retry: passes || folder }
+}
+
+fn described(activity: &Activity) -> String {
+    let Activity { what, bytes, objects, detail } = activity;
+    match (*what, detail) {
+        ("waiting", Some(why)) => format!("waiting: {why}"),
+        (what, _) if *objects > 0 || *bytes > 0 => {
+            format!("fetching {what}, {objects} objects, {:.1} MB", *bytes as f64 / 1e6)
+        }
+        (what, Some(detail)) => format!("fetching {what}: {detail}"),
+        (what, None) => format!("fetching {what}"),
+    }
+}

@@ -1,0 +1,104 @@
+//! The heads that an interrupted search has asked for already, in a file beside its journal: a line
+//! for each, behind the digest of the line. One that broke off or was damaged is asked for again.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use galeras_base::digest::Digest;
+
+/// Branch and commit.
+pub(super) type Tip = (String, String);
+
+/// What is remembered, and the file to which more is added.
+pub(super) struct HeadMemory {
+    known: HashMap<String, Tip>,
+    file: File,
+}
+
+impl HeadMemory {
+    /// Opens the memory, or begins it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let content = std::fs::read(path).unwrap_or_default();
+        let known = content.split(|byte| *byte == b'\n').filter_map(remembered).collect();
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        // A line that broke off must not run into the next one.
+        writeln!(file)?;
+        Ok(Self { known, file })
+    }
+
+    /// The head of a repository, if it was asked for.
+    pub(super) fn get(&self, repo: &str) -> Option<&Tip> {
+        self.known.get(repo)
+    }
+
+    /// Remembers a head.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn keep(&mut self, repo: &str, (branch, commit): &Tip) -> io::Result<()> {
+        let answer = json!([repo, branch, commit]).to_string();
+        // In one piece: a kill leaves a whole line or a part of one, which is no answer.
+        let line = format!("{} {answer}\n", Digest::of(answer.as_bytes()));
+        self.file.write_all(line.as_bytes())
+    }
+}
+
+/// The answer in a line that is as it was written.
+fn remembered(line: &[u8]) -> Option<(String, Tip)> {
+    let at = line.iter().position(|byte| *byte == b' ')?;
+    let (digest, answer) = (line.get(..at)?, line.get(at + 1..)?);
+    if Digest::of(answer).to_string().as_bytes() != digest {
+        return None;
+    }
+    let (repo, branch, commit) = serde_json::from_slice(answer).ok()?;
+    Some((repo, (branch, commit)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn tip(commit: &str) -> Tip {
+        ("main".to_string(), commit.to_string())
+    }
+
+    #[test]
+    fn no_changed_byte_and_no_cut_gives_another_head() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("search/heads.jsonl");
+        let mut memory = HeadMemory::open(&path).unwrap();
+        memory.keep("a/b", &tip("0123")).unwrap();
+        memory.keep("c/d", &tip("4567")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let known = HeadMemory::open(&path).unwrap();
+        assert_eq!((known.get("a/b"), known.get("c/d")), (Some(&tip("0123")), Some(&tip("4567"))));
+        let right = |memory: &HeadMemory| {
+            let sound = |repo, commit| memory.get(repo).is_none_or(|known| *known == tip(commit));
+            assert!(sound("a/b", "0123") && sound("c/d", "4567"));
+            memory.known.keys().all(|repo| ["a/b", "c/d"].contains(&repo.as_str()))
+        };
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(right(&HeadMemory::open(&path).unwrap()), "byte {at}");
+            std::fs::write(&path, &whole[..at]).unwrap();
+            let mut cut = HeadMemory::open(&path).unwrap();
+            assert!(right(&cut), "cut at {at}");
+            // What follows a line that broke off is remembered.
+            cut.keep("e/f", &tip("89ab")).unwrap();
+            assert_eq!(HeadMemory::open(&path).unwrap().get("e/f"), Some(&tip("89ab")));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The commits at the tips of branches: asked of the servers, several at a time, or read from
+//! folders.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt;
+use serde_json::Value;
+
+use super::super::git_threads::blocking;
+use super::super::repository_access::{check_consent, open};
+use super::head_memory::{HeadMemory, Tip};
+use super::repository::{HeadlessRepository, Origin, UnresolvedRepository};
+use galeras_git::{
+    Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, guarded,
+    remote_head,
+};
+use galeras_operator::worker_threads::StopOnDrop;
+use galeras_operator::{Consent, LowerContext, ServerAddress, StepError, Tell, redirect_check};
+
+/// Servers that are asked side by side.
+const AT_ONCE: usize = 8;
+
+/// The repositories by whether they have a head.
+#[derive(Default)]
+pub(super) struct ResolvedHeads {
+    /// Rows of the port `out`.
+    pub(super) rows: Vec<Value>,
+    /// The others.
+    pub(super) headless: Vec<HeadlessRepository>,
+    /// How many of them the next run asks again.
+    pub(super) retry: u64,
+}
+
+/// Finds the tip of the branch, or of the default branch, of every repository. Answers are
+/// remembered in the file `memory`, so that an interrupted run does not ask again.
+pub(super) async fn resolve(
+    repositories: Vec<UnresolvedRepository>,
+    base: &Path,
+    branch: Option<&str>,
+    memory: Option<&Path>,
+    cx: &LowerContext,
+) -> Result<ResolvedHeads, StepError> {
+    let stop = StopOnDrop::default();
+    let tell = Arc::clone(&cx.tell);
+    let warned = Mutex::new(HashSet::new());
+    let waits = Arc::new(move |activity: Activity| {
+        if let Some(warning) = activity.warning() {
+            // A server tells everybody the same.
+            let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
+            if warned.insert(warning.to_string()) {
+                tell(Tell::Warning(warning.to_string()));
+            }
+        } else if activity.is_waiting() {
+            tell(Tell::Waiting(activity.detail.unwrap_or_default()));
+        }
+    });
+    let runtime = tokio::runtime::Handle::current();
+    let failed = |error: GitError| StepError::new(error.message);
+    let redirects = redirect_check(Arc::clone(&cx.consent));
+    let network = Network::new(runtime, stop.flag(), waits, redirects).map_err(failed)?;
+    let mut memory = memory.map(HeadMemory::open).transpose()?;
+    let known: HashMap<String, Tip> = repositories
+        .iter()
+        .filter_map(|repository| {
+            let tip = memory.as_ref()?.get(&repository.repo)?;
+            Some((repository.repo.clone(), tip.clone()))
+        })
+        .collect();
+    let total = repositories.len();
+    let mut answers = futures::stream::iter(repositories)
+        .map(|repository| {
+            let known = known.get(&repository.repo).cloned();
+            let (network, base) = (network.clone(), base.to_path_buf());
+            let branch = branch.map(str::to_string);
+            let consent = Arc::clone(&cx.consent);
+            async move {
+                let head = match known {
+                    Some(head) => Ok((head, true)),
+                    None => {
+                        let asked = ask(&repository, base, branch, network, consent).await;
+                        asked.map(|head| (head, false))
+                    }
+                };
+                (repository, head)
+            }
+        })
+        .buffer_unordered(AT_ONCE);
+    let mut resolved = ResolvedHeads::default();
+    let mut done = 0;
+    while let Some((repository, head)) = answers.next().await {
+        if cx.cancel.is_cancelled() {
+            return Err(StepError::interrupted());
+        }
+        done += 1;
+        (cx.tell)(Tell::Activity(format!("head {done} of {total}: {}", repository.repo)));
+        match head {
+            Ok((head, known)) => {
+                if let (Some(memory), false) = (&mut memory, known) {
+                    memory.keep(&repository.repo, &head)?;
+                }
+                resolved.rows.push(row(repository, head));
+            }
+            Err(error) => {
+                let passes = [GitErrorKind::Transient, GitErrorKind::NotAgreed];
+                let retry = passes.contains(&error.kind);
+                let again = if retry { " (the next run tries again)" } else { "" };
+                let warning = format!("{}: {}{again}", repository.repo, error.message);
+                (cx.tell)(Tell::Warning(warning));
+                resolved.retry += u64::from(retry);
+                let UnresolvedRepository { repo, address, .. } = repository;
+                let address = galeras_git::shown_url(&address);
+                let reason = error.message;
+                resolved.headless.push(HeadlessRepository {
+                    repo,
+                    address,
+                    rule: "reachable",
+                    reason,
+                });
+            }
+        }
+    }
+    cx.retry.fetch_add(resolved.retry, std::sync::atomic::Ordering::Relaxed);
+    Ok(resolved)
+}
+
+async fn ask(
+    repository: &UnresolvedRepository,
+    base: std::path::PathBuf,
+    branch: Option<String>,
+    network: Network,
+    consent: Arc<dyn Consent>,
+) -> Result<Tip, GitError> {
+    let address = repository.address.clone();
+    may_be_asked(&address, repository.origin)?;
+    let asked = blocking(move || {
+        let location = RepositoryLocation::parse(&address, &base)?;
+        check_consent(&location, consent.as_ref())?;
+        match location {
+            RepositoryLocation::Folder(folder) => {
+                guarded(|| open(&folder, consent.as_ref())?.head(branch.as_deref()))
+            }
+            RepositoryLocation::Remote(url) => remote_head(&url, branch.as_deref(), &network),
+        }
+    });
+    let Head { branch, commit } = asked.await?;
+    // What the server calls HEAD has a name if GitHub told it.
+    let branch = match (&repository.known_branch, branch.as_str()) {
+        (Some(known), "HEAD") => known.clone(),
+        _ => branch,
+    };
+    Ok((branch, commit.to_string()))
+}
+
+fn row(repository: UnresolvedRepository, (branch, commit): Tip) -> Value {
+    let mut row = repository.facts;
+    if let Some(map) = row.as_object_mut() {
+        map.insert("repo".into(), repository.repo.into());
+        map.insert("clone_url".into(), galeras_git::shown_url(&repository.address).into());
+        map.insert("default_branch".into(), branch.into());
+        map.insert("head_sha".into(), commit.into());
+    }
+    row
+}
+
+/// Refuses an address that a search must not lead to: whoever answers it may be anybody.
+fn may_be_asked(address: &str, origin: Origin) -> Result<(), GitError> {
+    let is_here = || ServerAddress::of(address).is_some_and(|server| server.is_loopback());
+    let problem = match origin {
+        Origin::Listed => return Ok(()),
+        _ if !is_web(address) => "which is no http(s) URL",
+        Origin::FoundElsewhere if is_here() => "which is on this machine, and the server is not",
+        Origin::FoundElsewhere | Origin::FoundHere => return Ok(()),
+    };
+    let shown: String = address.chars().filter(|c| !c.is_control()).collect();
+    let message = format!("the search gives it the address `{shown}`, {problem}");
+    Err(GitError::new(GitErrorKind::Other, message))
+}
+
+/// Whether an address that a server gave leads to a server: not to a folder of this machine, and
+/// to no program.
+fn is_web(address: &str) -> bool {
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// The heads of folders as texts that change when they do.
+pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<String> {
+    let head = |folder: &&str| {
+        let head = match RepositoryLocation::parse(folder, base)? {
+            RepositoryLocation::Folder(path) => guarded(|| Repository::open(&path)?.head(branch))?,
+            RepositoryLocation::Remote(_) => return Ok(String::new()),
+        };
+        Ok(format!("{} {}", head.branch, head.commit))
+    };
+    let text = |head: Result<String, GitError>| head.unwrap_or_else(|error| error.message);
+    folders.iter().map(|folder| text(head(folder))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_leads_to_servers_and_from_elsewhere_not_to_this_machine() {
+        use Origin::{FoundElsewhere, FoundHere, Listed};
+        let folders = ["/srv/r.git", "file:///srv/r.git", "ssh://git@h/r", "git@h:r"];
+        let own = ["http://127.0.0.1:3000/r", "https://localhost/r", "http://[::1]/r"];
+        let others = ["https://github.com/psf/black.git", "http://git.example.org/r"];
+        let asked = |address: &str, origin| may_be_asked(address, origin).is_ok();
+        for address in folders {
+            assert!(asked(address, Listed), "{address}");
+            assert!(!asked(address, FoundHere) && !asked(address, FoundElsewhere), "{address}");
+        }
+        for address in own {
+            assert!(asked(address, Listed) && asked(address, FoundHere), "{address}");
+            assert!(!asked(address, FoundElsewhere), "{address}");
+        }
+        for address in others {
+            assert!(asked(address, FoundHere) && asked(address, FoundElsewhere), "{address}");
+        }
+    }
+}

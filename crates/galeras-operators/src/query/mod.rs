@@ -1,0 +1,490 @@
+//! `query`: repositories, from a GitHub search or from a list.
+
+mod head_memory;
+mod heads;
+mod listed;
+mod repository;
+mod table;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::heads::resolve;
+use self::listed::{ListEntry, RepositoryList};
+use self::repository::{HeadlessRepository, Origin, UnresolvedRepository};
+use self::table::{pinned_rejects, rejects, repositories, repositories_table};
+use super::repository_access::accesses_of;
+use galeras_base::digest::Digest;
+use galeras_base::scratch::{clear_place, create_private};
+use galeras_github::{
+    GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
+};
+use galeras_github::{GithubRepository, Sort, search};
+use galeras_net::Secret;
+use galeras_operator::columns::text_field;
+use galeras_operator::rejects::reject_columns;
+use galeras_operator::{
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
+    Snapshot, StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
+};
+use galeras_workflow::code::Code;
+use galeras_workflow::is_repository_file;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// A search string as on github.com/search, for repositories.
+    #[serde(default)]
+    github: Option<String>,
+    /// A list of repositories, or the path of a CSV file of them. If it is given and not empty,
+    /// GitHub is not searched.
+    #[serde(default)]
+    repos: Option<Repos>,
+    /// At most so many repositories of a search.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// By what the search ranks; it decides which repositories `limit` keeps.
+    #[serde(default)]
+    #[schemars(with = "Option<SortName>")]
+    sort: Option<Sort>,
+    /// The branch of every repository whose tip is `head_sha`; the default branch if absent.
+    #[serde(default)]
+    branch: Option<String>,
+    /// The environment variable with a GitHub token, which raises GitHub's limits. It need not
+    /// be set.
+    #[serde(default = "token_env")]
+    token_env: String,
+    /// The address of GitHub's REST API: another one for GitHub Enterprise Server.
+    #[serde(default = "base_url")]
+    base_url: String,
+}
+
+/// The schema of [`Sort`].
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum SortName {
+    Stars,
+    Forks,
+    HelpWantedIssues,
+    Updated,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Repos {
+    /// Repositories as `owner/name`, as URLs, as paths (`./repo`, `../repo`, `/repo`), or as
+    /// `{ repo: name, url: address }`.
+    List(Vec<ListEntry>),
+    /// The path of a CSV file (`….csv`): one repository per line, or columns `repo` and `url`.
+    /// Any other text is a list, separated by commas.
+    Text(String),
+}
+
+impl Args {
+    fn search(&self) -> Search {
+        let query = self.github.clone().unwrap_or_default();
+        Search { query, sort: self.sort, limit: self.limit }
+    }
+}
+
+fn token_env() -> String {
+    "GITHUB_TOKEN".into()
+}
+
+fn base_url() -> String {
+    GITHUB.into()
+}
+
+/// The operator.
+pub struct QueryOperator;
+
+const NAME: &str = "query";
+const DOC: &str = include_str!("doc.md");
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: NAME,
+    version: 1,
+    grain: Grain::of::<BoundQuery, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for QueryOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        Some(ports())
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let one = |error| vec![error];
+            if let Some(query) = &args.github {
+                let checked = Query::parse(query).and_then(|_| args.search().check());
+                checked.map_err(|error| {
+                    one(ArgError::new("github", Code::BadQuery, error.to_string()))
+                })?;
+            }
+            let repos = args.repos.as_ref().filter(|repos| match repos {
+                Repos::List(list) => !list.is_empty() || args.github.is_none(),
+                Repos::Text(text) => !text.trim().is_empty(),
+            });
+            let from = match (&args.github, repos) {
+                (_, Some(repos)) => {
+                    // With a search to fall back on, its arguments may be there for it.
+                    if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
+                        let at = if args.limit.is_some() { "limit" } else { "sort" };
+                        let message =
+                            format!("`{at}` belongs to `github`; a list is used as a whole");
+                        return Err(one(ArgError::new(at, Code::ConflictingArguments, message)));
+                    }
+                    From::List(match repos {
+                        Repos::List(entries) => {
+                            RepositoryList::inline(entries, &args.base_url, &cx.base)?
+                        }
+                        Repos::Text(path) if is_repository_file(path) => {
+                            RepositoryList::csv(path.trim(), &args.base_url, &cx.base)
+                                .map_err(one)?
+                        }
+                        Repos::Text(list) => RepositoryList::inline(
+                            &ListEntry::separated(list),
+                            &args.base_url,
+                            &cx.base,
+                        )?,
+                    })
+                }
+                (Some(_), None) => From::Search,
+                (None, None) => {
+                    let message = "`query` needs `github` or `repos`";
+                    let help = "repos: [psf/requests, ./a/local/clone]";
+                    return Err(one(ArgError::new("", Code::MissingArgument, message).help(help)));
+                }
+            };
+            if let Err(error) = GithubClient::new(&args.base_url, None) {
+                return Err(one(ArgError::new("base_url", Code::BadUrl, error.to_string())));
+            }
+            let mut step =
+                BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
+            let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
+            if let Some(snapshot) = &pinned {
+                let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
+                read.map_err(|error| {
+                    let message = format!("what galeras.lock pins for this step: {error}");
+                    let error = ArgError::new("", Code::BadLock, message);
+                    one(error.help("write a new lock file with `galeras lock`"))
+                })?;
+            }
+            step.pinned = pinned;
+            Ok(Box::new(step) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+fn ports() -> Vec<Port> {
+    let named = [
+        text_field("repo", "the repository as it was given or found"),
+        text_field("clone_url", "where it was looked for"),
+    ];
+    let rejected = TableSchema::default().with(&named).with(&reject_columns());
+    vec![
+        Port::new(MAIN, repositories_table()),
+        Port::new(REJECTS, rejected.keyed(&["repo", "clone_url"])),
+    ]
+}
+
+#[derive(Debug)]
+enum From {
+    Search,
+    List(RepositoryList),
+}
+
+#[derive(Debug)]
+struct BoundQuery {
+    args: Args,
+    from: From,
+    base: PathBuf,
+    /// What the lock file says.
+    pinned: Option<Snapshot>,
+    ports: Vec<Port>,
+}
+
+impl BoundQuery {
+    /// What is asked of the world: the arguments without the name of a secret.
+    fn question(&self) -> Value {
+        match &self.from {
+            From::Search => json!({
+                "github": self.args.github,
+                "limit": self.args.limit,
+                "sort": self.args.sort,
+                "branch": self.args.branch,
+                "base_url": self.args.base_url,
+            }),
+            From::List(listed) => json!({
+                "repos": listed.as_asked(),
+                "branch": self.args.branch,
+            }),
+        }
+    }
+
+    /// The repositories of the list, or those that GitHub finds.
+    async fn repositories(
+        &self,
+        cx: &LowerContext,
+    ) -> Result<Vec<UnresolvedRepository>, StepError> {
+        match &self.from {
+            From::List(listed) => Ok(listed.unresolved()),
+            From::Search => {
+                let (client, wanted) = (self.client()?, self.args.search());
+                let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
+                let journal = self.memory(cx);
+                create_private(&cx.downloads)?;
+                let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
+                let mut repositories = answer.map_err(|error| self.failed(error))?;
+                // A name that was given up and taken again is that of the newer repository.
+                let mut newest: HashMap<String, u64> = HashMap::new();
+                for repository in &repositories {
+                    let id = newest.entry(repository.full_name.clone()).or_default();
+                    *id = repository.id.max(*id);
+                }
+                repositories.retain(|repository| newest[&repository.full_name] == repository.id);
+                let server = ServerAddress::of(&self.args.base_url);
+                let origin = match server.is_some_and(|server| server.is_loopback()) {
+                    true => Origin::FoundHere,
+                    false => Origin::FoundElsewhere,
+                };
+                let found = repositories.into_iter();
+                Ok(found.map(|repository| unresolved(repository, origin)).collect())
+            }
+        }
+    }
+
+    fn client(&self) -> Result<GithubClient, StepError> {
+        let name = &self.args.token_env;
+        let failed = |error: GithubError| StepError::new(error.to_string());
+        let token = self.token().map(|token| Secret::new(name, &token)).transpose();
+        let token = token.map_err(|error| StepError::new(error.to_string()))?;
+        GithubClient::new(&self.args.base_url, token).map_err(failed)
+    }
+
+    /// The value of the variable with the token, if it is set.
+    fn token(&self) -> Option<String> {
+        std::env::var(&self.args.token_env).ok().filter(|token| !token.trim().is_empty())
+    }
+
+    /// The folder of what an unfinished search has found out.
+    fn memory(&self, cx: &LowerContext) -> PathBuf {
+        cx.downloads.join("github").join(Digest::of_json(&self.question()).to_string())
+    }
+
+    fn failed(&self, error: GithubError) -> StepError {
+        let kind = error.kind();
+        let failed = StepError::new(error.to_string()).because(error);
+        match kind {
+            GithubErrorKind::Transient | GithubErrorKind::RateLimited => {
+                failed.help("run again later; finished slices are not asked for again")
+            }
+            GithubErrorKind::Denied => {
+                failed.help(format!("set the environment variable {}", self.args.token_env))
+            }
+            _ => failed,
+        }
+    }
+}
+
+/// A notice in the step's words.
+fn in_words(notice: SearchNotice) -> Tell {
+    match notice {
+        SearchNotice::Waiting { seconds, reason } => {
+            Tell::Waiting(format!("waiting {seconds} s: {reason}"))
+        }
+        SearchNotice::Progress { found, total } => {
+            Tell::Activity(format!("{found} of {total} repositories"))
+        }
+        SearchNotice::Incomplete { query, expected, found } => Tell::Warning(format!(
+            "GitHub counts {expected} repositories for `{query}` but lists {found}"
+        )),
+    }
+}
+
+impl BoundStep for BoundQuery {
+    fn args(&self) -> Value {
+        let mut args = self.question();
+        if let (Some(map), Some(pinned)) = (args.as_object_mut(), &self.pinned) {
+            map.insert("pinned".into(), json!(pinned.digest));
+        }
+        args
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// Folders are near: that one has a new commit is noticed, unless the lock file says which
+    /// one counts.
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        let From::List(listed) = &self.from else { return Ok(Vec::new()) };
+        if self.pinned.is_some() {
+            return Ok(Vec::new());
+        }
+        let folders = listed.folders();
+        let digests = heads::local(&folders, &self.base, self.args.branch.as_deref());
+        Ok(folders
+            .into_iter()
+            .zip(digests)
+            .map(|(name, head)| SideFile {
+                name: name.to_string(),
+                digest: Digest::of(head.as_bytes()),
+            })
+            .collect())
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        match &self.args.repos {
+            Some(Repos::Text(path)) if is_repository_file(path) => {
+                vec![("repos".to_string(), self.base.join(path.trim()))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn fact(&self) -> Option<Fact> {
+        Some(Fact::Snapshot { of: self.question() })
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let file = match &self.args.repos {
+            Some(Repos::Text(path)) if is_repository_file(path) => {
+                let path = self.base.join(path.trim());
+                Some(Demand::new("repos", Access::Read { path }))
+            }
+            _ => None,
+        };
+        let asked: Vec<Demand> = match &self.from {
+            _ if self.pinned.is_some() => Vec::new(),
+            From::Search => {
+                let to = ServerAddress::of(&self.args.base_url);
+                let name = self.token().map(|_| self.args.token_env.clone());
+                let demand = to.map(|to| match name {
+                    Some(name) => Demand::new("token_env", Access::Variable { name, to }),
+                    None => Demand::new("base_url", Access::Host { to }),
+                });
+                demand.into_iter().collect()
+            }
+            From::List(listed) => {
+                let locations = listed.locations(&self.base);
+                let accesses = locations.iter().flat_map(accesses_of);
+                accesses.map(|access| Demand::new("repos", access)).collect()
+            }
+        };
+        file.into_iter().chain(asked).collect()
+    }
+
+    fn work_unit(&self) -> &'static str {
+        "repositories"
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+impl TableStep for BoundQuery {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        _: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let (rows, rejected) = match &self.pinned {
+                Some(snapshot) => {
+                    (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?)
+                }
+                None => {
+                    let (rows, headless) = self.ask(cx).await?;
+                    (repositories(&rows)?, rejects(&headless)?)
+                }
+            };
+            Ok(vec![
+                (MAIN, cx.session.read_batch(rows)?),
+                (REJECTS, cx.session.read_batch(rejected)?),
+            ])
+        })
+    }
+}
+
+impl BoundQuery {
+    /// Asks for the repositories and their heads: rows, and what has none.
+    async fn ask(
+        &self,
+        cx: &LowerContext,
+    ) -> Result<(Vec<Value>, Vec<HeadlessRepository>), StepError> {
+        let branch = self.args.branch.as_deref();
+        let From::Search = self.from else {
+            let repositories = self.repositories(cx).await?;
+            let resolved = resolve(repositories, &self.base, branch, None, cx).await?;
+            return Ok((resolved.rows, resolved.headless));
+        };
+        let memory = self.memory(cx);
+        let answered = memory.join(ANSWERED);
+        if cx.forced && (answered.exists() || is_old(&memory)) {
+            std::fs::remove_dir_all(&memory)?;
+        }
+        let repositories = self.repositories(cx).await?;
+        let heads = memory.join("heads.jsonl");
+        clear_place(&heads)?;
+        let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
+        if resolved.retry == 0 {
+            // The answer is complete; it is about to be stored as the step's result.
+            let _ = std::fs::remove_dir_all(&memory);
+        } else {
+            std::fs::write(&answered, b"")?;
+        }
+        Ok((resolved.rows, resolved.headless))
+    }
+}
+
+/// Marks what is remembered of a search that has an answer but for some heads: it serves the
+/// next run, which asks for those, but not one that wants a new answer.
+const ANSWERED: &str = "answered";
+
+/// An attempt at a new answer goes on where the last one broke off, if that was today.
+fn is_old(memory: &Path) -> bool {
+    let begun = std::fs::metadata(memory).and_then(|metadata| metadata.modified());
+    begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
+}
+
+/// What a search found, as it is looked at next.
+fn unresolved(repository: GithubRepository, origin: Origin) -> UnresolvedRepository {
+    UnresolvedRepository {
+        repo: repository.full_name,
+        address: repository.clone_url,
+        facts: json!({
+            "stars": repository.stars,
+            "size_kb": repository.size_kb,
+            "pushed_at": repository.pushed_at,
+            "fork": repository.fork,
+            "language": repository.language,
+            "license": repository.license,
+        }),
+        origin,
+        known_branch: Some(repository.default_branch),
+    }
+}

@@ -1,0 +1,145 @@
+//! The formats of a file: what tells them apart, what is wrong with a file, how it is opened.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::SessionContext;
+use datafusion::prelude::{JsonReadOptions, ParquetReadOptions};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::csv_table::{csv_schema, csv_table};
+use super::declared::{DeclaredTypes, with_declared};
+use super::json_values::{check_values, has_floats};
+use super::{json_scan, pandas};
+use galeras_sql::session::{check_parquet, check_rows};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum FileFormat {
+    /// Apache Parquet.
+    Parquet,
+    /// One JSON object per line.
+    Jsonl,
+    /// Comma-separated values with a header line.
+    Csv,
+    /// A JSON list of objects, or an object of columns as pandas writes it.
+    Json,
+}
+
+impl std::fmt::Display for FileFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Parquet => "Parquet",
+            Self::Jsonl => "JSON lines",
+            Self::Csv => "CSV",
+            Self::Json => "JSON",
+        })
+    }
+}
+
+impl FileFormat {
+    pub(super) fn of_suffix(name: &str) -> Option<Self> {
+        // What follows in an address; in the name of a file these are characters like others.
+        let address = name.starts_with("http://") || name.starts_with("https://");
+        let name = name.split(['?', '#']).next().filter(|_| address).unwrap_or(name);
+        match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
+            "parquet" | "pq" => Some(Self::Parquet),
+            "jsonl" | "ndjson" => Some(Self::Jsonl),
+            "csv" => Some(Self::Csv),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// Finds what the readers below pass over or fall over: a list that does not end, or does not
+/// end the file, an object with two equal keys, values nested too deep, and Parquet that says what
+/// cannot be.
+pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
+    let open = || std::fs::File::open(file).map_err(|e| e.to_string());
+    let buffered = || Ok::<_, String>(std::io::BufReader::with_capacity(1 << 16, open()?));
+    match format {
+        FileFormat::Json => {
+            // Rows in a list, or columns in an object.
+            json_scan::scan(buffered()?, 2)?;
+            if pandas::is_object(file) {
+                return Ok(());
+            }
+            let rows: Vec<IgnoredRow> = serde_json::from_reader(buffered()?)
+                .map_err(|e| format!("not a JSON list: {e}"))?;
+            if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
+        }
+        // Whoever asks for the schema reads all of it.
+        FileFormat::Csv => Ok(()),
+        FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
+        FileFormat::Parquet => check_parquet(file),
+    }
+}
+
+/// Finds, before the rows of a file are read, what [`check_whole`] would need too long for.
+pub(super) fn check_before_rows(file: &Path, format: FileFormat) -> Result<(), String> {
+    match format {
+        FileFormat::Parquet => check_rows(file),
+        FileFormat::Csv | FileFormat::Jsonl | FileFormat::Json => Ok(()),
+    }
+}
+
+/// A JSON object whose values do not matter.
+type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
+
+/// The file with its types: the declared ones, and what is inferred from all of it.
+///
+/// # Errors
+/// What is wrong with the file.
+pub(super) async fn open(
+    session: &SessionContext,
+    file: &Path,
+    format: FileFormat,
+    declared: &DeclaredTypes,
+) -> Result<DataFrame, DataFusionError> {
+    let path = file.to_string_lossy();
+    let path = path.as_ref();
+    // A fetched file has no suffix; the format is known by now.
+    let suffix = file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+    match format {
+        FileFormat::Parquet => {
+            let options = ParquetReadOptions { file_extension: &suffix, ..Default::default() };
+            session.read_parquet(path, options).await
+        }
+        FileFormat::Csv => {
+            let schema = csv_schema(file, declared).map_err(DataFusionError::Execution)?;
+            session.read_table(csv_table(file, schema)?)
+        }
+        FileFormat::Json if pandas::is_object(file) => {
+            session.read_batch(pandas::read(file, declared).map_err(DataFusionError::Execution)?)
+        }
+        FileFormat::Jsonl | FileFormat::Json => {
+            let options = JsonReadOptions {
+                file_extension: &suffix,
+                schema_infer_max_records: usize::MAX,
+                newline_delimited: format == FileFormat::Jsonl,
+                ..Default::default()
+            };
+            let lines = format == FileFormat::Jsonl;
+            let check = || check_values(file, lines, declared).map_err(DataFusionError::Execution);
+            let inferred = match session.read_json(path, options.clone()).await {
+                Ok(inferred) => inferred,
+                // The reader says what is wrong, but counts lines anew for each.
+                Err(error) => return check().and(Err(error)),
+            };
+            let schema = inferred.schema().as_arrow();
+            if declared.is_empty() {
+                if has_floats(schema) {
+                    check()?;
+                }
+                return Ok(inferred);
+            }
+            check()?;
+            let schema = with_declared(schema, declared);
+            session.read_json(path, JsonReadOptions { schema: Some(&schema), ..options }).await
+        }
+    }
+}

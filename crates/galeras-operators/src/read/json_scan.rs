@@ -1,0 +1,415 @@
+//! What the reader of JSON passes over: a key that an object has twice, of which one value would
+//! be lost, a whole number whose last digits would be lost, nesting that could not be stored, and
+//! more keys than a table can have columns.
+//!
+//! A scan over the bytes. It does not judge whether the text is JSON: the reader does.
+
+use std::collections::HashSet;
+use std::io::BufRead;
+
+use galeras_sql::session::{MAX_COLUMN_DEPTH, MAX_COLUMNS};
+use galeras_workflow::quote;
+
+/// Looks through JSON values that follow one another. The values of columns stand in so many
+/// brackets.
+///
+/// # Errors
+/// A sentence with the line of the first mistake, or the error of the reader.
+pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), String> {
+    let deepest = brackets + MAX_COLUMN_DEPTH;
+    let mut scan = Scan { line: 1, brackets, deepest, ..Scan::default() };
+    loop {
+        let bytes = reader.fill_buf().map_err(|e| e.to_string())?;
+        if bytes.is_empty() {
+            return scan.end_number();
+        }
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            // Most bytes of most files: texts that are values.
+            if scan.text == Text::Value && !matches!(byte, b'"' | b'\\') {
+                let rest = bytes.get(at..).unwrap_or_default();
+                at += rest.iter().take_while(|b| !matches!(b, b'"' | b'\\')).count();
+                continue;
+            }
+            scan.byte(*byte)?;
+            at += 1;
+        }
+        let read = bytes.len();
+        reader.consume(read);
+    }
+}
+
+#[derive(Default)]
+struct Scan {
+    line: u64,
+    /// The brackets that the values of columns stand in, if the rows are objects.
+    brackets: usize,
+    /// The most brackets that may be open.
+    deepest: usize,
+    text: Text,
+    /// The bytes of the text at hand, if it may be a key.
+    key: Vec<u8>,
+    /// The bytes of the number at hand.
+    number: Vec<u8>,
+    open: Vec<Bracket>,
+    /// By depth: the keys of the latest object there.
+    known: Vec<Keys>,
+    /// How many different keys there were, each counted once per depth.
+    keys: usize,
+}
+
+/// Whether a text is being read.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Text {
+    #[default]
+    Outside,
+    Key,
+    Value,
+    /// After a backslash in a key, or in a value.
+    Escape {
+        key: bool,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    List,
+    /// An object, and whether a key comes next.
+    Object {
+        key: bool,
+    },
+}
+
+impl Scan {
+    fn byte(&mut self, byte: u8) -> Result<(), String> {
+        match self.text {
+            Text::Outside => return self.outside(byte),
+            Text::Escape { key } => {
+                self.text = if key { Text::Key } else { Text::Value };
+                if key {
+                    self.key.push(byte);
+                }
+            }
+            Text::Value => match byte {
+                b'"' => self.text = Text::Outside,
+                b'\\' => self.text = Text::Escape { key: false },
+                _ => {}
+            },
+            Text::Key => match byte {
+                b'"' => {
+                    self.text = Text::Outside;
+                    return self.end_key();
+                }
+                _ => {
+                    if byte == b'\\' {
+                        self.text = Text::Escape { key: true };
+                    }
+                    self.key.push(byte);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn outside(&mut self, byte: u8) -> Result<(), String> {
+        if matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') {
+            if self.number.len() < LONGEST_NUMBER {
+                self.number.push(byte);
+            }
+            return Ok(());
+        }
+        self.end_number()?;
+        match byte {
+            b'\n' => self.line += 1,
+            b'"' => match self.open.last() {
+                Some(Bracket::Object { key: true }) => {
+                    self.key.clear();
+                    self.text = Text::Key;
+                }
+                _ => self.text = Text::Value,
+            },
+            b'{' => {
+                self.open(Bracket::Object { key: true })?;
+                let depth = self.open.len();
+                self.known.resize_with(self.known.len().max(depth), Keys::default);
+                self.known[depth - 1].begin();
+            }
+            b'[' => self.open(Bracket::List)?,
+            b'}' | b']' => {
+                self.open.pop();
+            }
+            b':' => {
+                if let Some(Bracket::Object { key }) = self.open.last_mut() {
+                    *key = false;
+                }
+            }
+            b',' => {
+                if let Some(Bracket::Object { key }) = self.open.last_mut() {
+                    *key = true;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A whole number that is too large for 64 bits is read as a float, which keeps 17 digits.
+    fn end_number(&mut self) -> Result<(), String> {
+        if self.number.len() < SHORTEST_LOSS {
+            self.number.clear();
+            return Ok(());
+        }
+        if std::str::from_utf8(&self.number).is_ok_and(survives) {
+            self.number.clear();
+            return Ok(());
+        }
+        Err(format!(
+            "line {}: the whole number {} has more digits than a number can keep; write it as a \
+             text, in quotes",
+            self.line,
+            shortened(&String::from_utf8_lossy(&self.number))
+        ))
+    }
+
+    fn open(&mut self, bracket: Bracket) -> Result<(), String> {
+        self.open.push(bracket);
+        if self.open.len() <= self.deepest {
+            return Ok(());
+        }
+        Err(format!(
+            "line {}: values are nested more than {MAX_COLUMN_DEPTH} deep; no more can be stored, \
+             so keep the inner ones as text",
+            self.line
+        ))
+    }
+
+    fn end_key(&mut self) -> Result<(), String> {
+        let line = self.line;
+        if self.key.contains(&b'\\') {
+            self.key = unescaped(&self.key);
+        }
+        let Some(keys) = self.open.len().checked_sub(1).and_then(|at| self.known.get_mut(at))
+        else {
+            return Ok(());
+        };
+        // In an object of columns, the keys of an inner object are those of rows.
+        let of_rows = self.open.len() > 1 && self.brackets > 1;
+        let of_rows = of_rows && matches!(self.open.first(), Some(Bracket::Object { .. }));
+        match keys.add(&self.key) {
+            Key::Known => return Ok(()),
+            Key::New if of_rows => return Ok(()),
+            Key::New => {
+                self.keys += 1;
+                return match self.keys > MAX_COLUMNS {
+                    true => Err(too_many_keys(line)),
+                    false => Ok(()),
+                };
+            }
+            Key::Twice => {}
+        }
+        let name = quote(&String::from_utf8_lossy(&self.key));
+        Err(format!(
+            "line {line}: an object has the key {name} twice, and only one of its values could be \
+             kept; rename or remove one of them in the file"
+        ))
+    }
+}
+
+fn too_many_keys(line: u64) -> String {
+    format!(
+        "line {line}: its objects have more than {MAX_COLUMNS} different keys, and each would be a \
+         column; write them as values (`{{\"key\": …, \"value\": …}}`), or keep the object as text"
+    )
+}
+
+/// Numbers of fewer characters fit into 64 bits.
+const SHORTEST_LOSS: usize = 19;
+/// The most characters of a number that are looked at: a float has at most 309 before its point.
+const LONGEST_NUMBER: usize = 400;
+
+/// Whether a number means the same when it has been read: it fits into 64 bits, or a float has this
+/// value, or is written like this. What is no whole number is a float anyway.
+fn survives(number: &str) -> bool {
+    if number.parse::<i64>().is_ok() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+        return true;
+    }
+    let Ok(float) = number.parse::<f64>() else { return true };
+    // Rust writes a float in as few digits as tell it from others, and fills up with zeros; so
+    // does JavaScript. With a precision it writes all digits of the value.
+    number == format!("{float}") || number == format!("{float:.0}")
+}
+
+fn shortened(number: &str) -> String {
+    match number.get(..40) {
+        Some(start) if number.len() > 40 => format!("{start}…"),
+        _ => number.to_string(),
+    }
+}
+
+/// A key in which characters are escaped, as it is meant; as it stands if it is not JSON.
+fn unescaped(key: &[u8]) -> Vec<u8> {
+    let quoted = [b"\"", key, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).map_or_else(|_| key.to_vec(), String::into_bytes)
+}
+
+/// The keys of an object. Most objects have those of the one before, in the same order: then one
+/// comparison per key is enough.
+#[derive(Default)]
+struct Keys {
+    /// Distinct keys, one after another, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// How many of them the object at hand has had.
+    same: usize,
+    /// All keys of the object at hand, once it differs.
+    own: Option<HashSet<Vec<u8>>>,
+    /// All keys of all objects.
+    all: HashSet<Vec<u8>>,
+}
+
+/// What a key is to its object, and to those before.
+enum Key {
+    /// The object has it already.
+    Twice,
+    /// One of those before had it.
+    Known,
+    New,
+}
+
+impl Keys {
+    fn begin(&mut self) {
+        self.same = 0;
+        self.own = None;
+    }
+
+    fn known(&self, at: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(at)?;
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        self.bytes.get(start.unwrap_or(0)..end)
+    }
+
+    fn add(&mut self, key: &[u8]) -> Key {
+        if self.own.is_none() {
+            if self.known(self.same) == Some(key) {
+                self.same += 1;
+                return Key::Known;
+            }
+            // From here on the object goes its own way, which the next one may follow.
+            let own = (0..self.same).filter_map(|at| self.known(at).map(<[u8]>::to_vec)).collect();
+            self.own = Some(own);
+            self.ends.truncate(self.same);
+            self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+        }
+        if self.own.as_mut().is_some_and(|own| !own.insert(key.to_vec())) {
+            return Key::Twice;
+        }
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        match !self.all.contains(key) && self.all.insert(key.to_vec()) {
+            true => Key::New,
+            false => Key::Known,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<(), String> {
+        let whole = scan(text.as_bytes(), 1);
+        for size in [1, 2, 7] {
+            let pieces = std::io::BufReader::with_capacity(size, text.as_bytes());
+            assert_eq!(scan(pieces, 1), whole, "in pieces of {size} bytes");
+        }
+        whole
+    }
+
+    #[test]
+    fn sound_rows_pass() {
+        for text in [
+            "",
+            "{\"a\":1}\n{\"a\":2,\"b\":{\"a\":1}}\n{\"b\":{},\"a\":3}\n{}\n",
+            "[{\"a\":\"a\",\"b\":\"\\\"a\\\":\",\"c\":[\"a\",{\"a\":1},{\"a\":2}]}]",
+            "{\"x\":{\"0\":1,\"1\":2},\"y\":{\"0\":1,\"1\":2}}",
+            "}}]] \"a\": {",
+        ] {
+            assert_eq!(of(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_named_with_its_line() {
+        for (text, line, name) in [
+            ("{\"a\":1,\"a\":2}", 1, "a"),
+            ("{\"a\":1,\"b\":2}\n{\"a\":1,\"b\":2,\"a\":3}\n", 2, "a"),
+            ("{\"a\":1,\"b\":2}\n\n{\"b\":1,\"a\":2,\"b\":3}\n", 3, "b"),
+            ("{\"a\":1,\"\\u0061\":2}", 1, "a"),
+            ("{\"o\":{\"k\":1,\"l\":[{\"z\":1,\"z\":2}]}}", 1, "z"),
+            ("[\n{\"a\":\"x\\\\\",\n\"a\":2}]", 3, "a"),
+            ("{\"x\":{\"0\":1},\n\"x\":{\"0\":1}}", 2, "x"),
+        ] {
+            let message = of(text).unwrap_err();
+            let start = format!("line {line}: an object has the key `{name}` twice");
+            assert!(message.starts_with(&start), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn more_keys_than_a_table_can_have_columns_are_refused() {
+        let rows = |keys: usize| {
+            let row = |at: usize| format!("{{\"k{at}\":1,\"s\":{{\"t\":[{{\"u{at}\":1}}]}}}}\n");
+            (0..keys).map(row).collect::<String>()
+        };
+        assert_eq!(scan(rows(MAX_COLUMNS / 2 - 1).as_bytes(), 1), Ok(()));
+        let message = scan(rows(MAX_COLUMNS / 2).as_bytes(), 1).unwrap_err();
+        assert!(message.starts_with("line 5000: its objects have more than 10000"), "{message}");
+        let list = |keys: usize| format!("[{}]", rows(keys).trim_end().replace('\n', ",\n"));
+        assert!(scan(list(MAX_COLUMNS / 2).as_bytes(), 2).is_err());
+        // The keys of columns as pandas writes them are those of rows.
+        let labels: Vec<String> = (0..MAX_COLUMNS * 2).map(|at| format!("\"{at}\":1")).collect();
+        let columns = format!("{{\"x\":{{{}}}}}", labels.join(","));
+        assert_eq!(scan(columns.as_bytes(), 2), Ok(()));
+        assert!(scan(columns.as_bytes(), 1).is_err());
+    }
+
+    #[test]
+    fn digits_that_would_be_lost_are_refused() {
+        for number in ["12345678901234567890", "-9223372036854775809", "100000000000000000001"] {
+            for text in [
+                format!("{{\"a\":1}}\n{{\"a\":{number}}}"),
+                format!("{{\"a\":1}}\n{{\"a\":[{number}]}}\n{{}}"),
+                format!("[\n{number}"),
+            ] {
+                let message = of(&text).unwrap_err();
+                let start = format!("line 2: the whole number {number} has more digits");
+                assert!(message.starts_with(&start), "{text}: {message}");
+            }
+        }
+        let long = "7".repeat(1_000_000);
+        assert!(of(&long).unwrap_err().contains(" 7777777777777777777777777777777777777777… has"));
+        for number in [
+            "9223372036854775807",
+            "-9223372036854775808",
+            // A float has this value, or is written like this.
+            "9223372036854775808",
+            "100000000000000000000",
+            "18446744073709552000",
+            "1.2345678901234567890123",
+            "123456789012345678901.5",
+            "12345678901234567890e3",
+        ] {
+            assert_eq!(of(&format!("{{\"a\":{number},\"b\":\"12345678901234567890\"}}")), Ok(()));
+        }
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let nested =
+            |depth: usize| format!("{{\"a\":{}1{}}}\n", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(of(&nested(MAX_COLUMN_DEPTH)), Ok(()));
+        let text = format!("{}{}", nested(1), nested(120));
+        let message = of(&text).unwrap_err();
+        assert!(message.starts_with("line 2: values are nested more than 32 deep"), "{message}");
+    }
+}

@@ -1,0 +1,336 @@
+//! The values of a JSON file beside the types that they are read as: whether they fit those that
+//! are declared, and whether a number would lose digits. Arrow's reader cuts off fractions, rounds,
+//! and takes texts for numbers. Also where a file stops to be JSON, which that reader does not know.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::rc::Rc;
+
+use arrow::compute::kernels::cast_utils::Parser as _;
+use arrow::datatypes::{DataType, Date32Type, Schema, TimeUnit};
+use serde::de::{DeserializeSeed, Deserializer as _, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Deserializer, Number, Value};
+
+use super::csv_values::{microseconds, parsed_float, start_of};
+use super::declared::DeclaredTypes;
+use galeras_operator::table_digest::type_name;
+use galeras_workflow::quote;
+
+/// Looks at all values of a file of objects, which follow one another or stand in a list.
+///
+/// # Errors
+/// The first mistake, in words, with its line.
+pub(super) fn check_values(
+    file: &Path,
+    lines: bool,
+    declared: &DeclaredTypes,
+) -> Result<(), String> {
+    let reader = File::open(file).map_err(|e| e.to_string())?;
+    check_reader(BufReader::with_capacity(1 << 16, reader), lines, declared)
+}
+
+/// The same of what a reader gives.
+pub(super) fn check_reader(
+    reader: impl Read,
+    lines: bool,
+    declared: &DeclaredTypes,
+) -> Result<(), String> {
+    let line = Rc::new(Cell::new(1));
+    let reader = LineCounter { reader, line: Rc::clone(&line), ended: false };
+    let mut reader = Deserializer::from_reader(reader);
+    let rows = Rows { declared, line, seen: RefCell::default(), mistake: RefCell::default() };
+    let failed = |error: serde_json::Error| {
+        rows.mistake.borrow_mut().take().unwrap_or_else(|| format!("not JSON: {error}"))
+    };
+    if lines {
+        // At the end of the file there is no row, and this is no error.
+        while reader.end().is_err() {
+            RowSeed(&rows).deserialize(&mut reader).map_err(failed)?;
+        }
+    } else {
+        reader.deserialize_seq(ListVisitor(&rows)).map_err(failed)?;
+        reader.end().map_err(failed)?;
+    }
+    let seen = rows.seen.borrow();
+    seen.iter().find_map(|(name, numbers)| numbers.loss(name)).map_or(Ok(()), Err)
+}
+
+/// Whether a float is somewhere in the schema: then whole numbers may be read as floats.
+pub(super) fn has_floats(schema: &Schema) -> bool {
+    fn is_float(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::List(item) => is_float(item.data_type()),
+            DataType::Struct(fields) => fields.iter().any(|f| is_float(f.data_type())),
+            other => other.is_floating(),
+        }
+    }
+    schema.fields().iter().any(|field| is_float(field.data_type()))
+}
+
+/// Counts lines. The parser asks for one byte after another, and for one behind a number: that byte
+/// does not count until the next.
+struct LineCounter<R> {
+    reader: R,
+    line: Rc<Cell<u64>>,
+    ended: bool,
+}
+
+impl<R: Read> Read for LineCounter<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let Some(one) = buffer.get_mut(..1) else { return Ok(0) };
+        let read = self.reader.read(one)?;
+        if read == 1 {
+            self.line.set(self.line.get() + u64::from(self.ended));
+            self.ended = one == b"\n";
+        }
+        Ok(read)
+    }
+}
+
+struct Rows<'a> {
+    declared: &'a DeclaredTypes,
+    line: Rc<Cell<u64>>,
+    /// The numbers of columns whose types are not declared.
+    seen: RefCell<BTreeMap<String, Numbers>>,
+    mistake: RefCell<Option<String>>,
+}
+
+impl Rows<'_> {
+    fn value(&self, name: &str, value: &Value) -> Result<(), String> {
+        let line = self.line.get();
+        match self.declared.get(name) {
+            Some(field) if !field.is_nullable() && value.is_null() => Err(format!(
+                "line {line}: the column {} is null, and its type says that it has a value (`!`)",
+                quote(name)
+            )),
+            Some(field) if !fits(value, field.data_type()) => Err(format!(
+                "line {line}: the column {} is {}, not {}",
+                quote(name),
+                quote(&start_of(&value.to_string())),
+                type_name(field.data_type())
+            )),
+            Some(_) => Ok(()),
+            None => {
+                if matches!(value, Value::Number(_) | Value::Array(_) | Value::Object(_)) {
+                    let mut seen = self.seen.borrow_mut();
+                    match seen.get_mut(name) {
+                        Some(numbers) => numbers.see(value, line),
+                        None => seen.entry(name.to_owned()).or_default().see(value, line),
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Columns that an object leaves out are null.
+    fn left_out(&self, had: &[String]) -> Result<(), String> {
+        let left = self
+            .declared
+            .iter()
+            .find(|(name, field)| !field.is_nullable() && !had.iter().any(|key| key == *name));
+        match left {
+            Some((name, _)) => self.value(name, &Value::Null),
+            None => Ok(()),
+        }
+    }
+}
+
+struct RowSeed<'a, 'b>(&'a Rows<'b>);
+
+impl<'de> DeserializeSeed<'de> for RowSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RowSeed<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let failed = |mistake: String| {
+            *self.0.mistake.borrow_mut() = Some(mistake);
+            A::Error::custom("a mistake")
+        };
+        let strict = self.0.declared.values().any(|field| !field.is_nullable());
+        let mut had = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value: Value = map.next_value()?;
+            self.0.value(&key, &value).map_err(failed)?;
+            if strict {
+                had.push(key);
+            }
+        }
+        if strict { self.0.left_out(&had).map_err(failed) } else { Ok(()) }
+    }
+}
+
+struct ListVisitor<'a, 'b>(&'a Rows<'b>);
+
+impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(RowSeed(self.0))?.is_some() {}
+        Ok(())
+    }
+}
+
+/// The numbers of a column, and of what is nested in it.
+#[derive(Default)]
+struct Numbers {
+    fraction: bool,
+    /// The first whole number that a float does not keep, and its line.
+    long: Option<(u64, String)>,
+    inner: BTreeMap<String, Numbers>,
+}
+
+impl Numbers {
+    fn see(&mut self, value: &Value, line: u64) {
+        match value {
+            Value::Number(number) => {
+                // Larger whole numbers are read as floats, and were looked at before.
+                self.fraction |= !number.is_i64();
+                if self.long.is_none() && number.is_i64() && !float_keeps::<f64>(number) {
+                    self.long = Some((line, number.to_string()));
+                }
+            }
+            Value::Array(items) => {
+                let inner = self.inner.entry("[]".into()).or_default();
+                items.iter().for_each(|item| inner.see(item, line));
+            }
+            Value::Object(map) => {
+                for (key, value) in map {
+                    match self.inner.get_mut(key) {
+                        Some(inner) => inner.see(value, line),
+                        None => self.inner.entry(key.clone()).or_default().see(value, line),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn loss(&self, name: &str) -> Option<String> {
+        if let (true, Some((line, number))) = (self.fraction, &self.long) {
+            return Some(format!(
+                "line {line}: the column {} has fractions, and the whole number {number} more \
+                 digits than a number with a fraction can keep; write its numbers as texts, in \
+                 quotes",
+                quote(name)
+            ));
+        }
+        self.inner.iter().find_map(|(key, inner)| inner.loss(&format!("{name}.{key}")))
+    }
+}
+
+fn float_keeps<T: std::str::FromStr + Copy + Into<f64>>(number: &Number) -> bool {
+    parsed_float::<T>(&number.to_string()).is_some()
+}
+
+fn fits(value: &Value, data_type: &DataType) -> bool {
+    let within = |number: &Number, least: i128, most: i128| {
+        let number = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+        number.is_some_and(|number| (least..=most).contains(&number))
+    };
+    match (value, data_type) {
+        (Value::Null, _)
+        | (Value::Bool(_), DataType::Boolean)
+        | (Value::String(_), DataType::Utf8) => true,
+        (Value::Number(n), DataType::Int8) => within(n, i8::MIN.into(), i8::MAX.into()),
+        (Value::Number(n), DataType::Int16) => within(n, i16::MIN.into(), i16::MAX.into()),
+        (Value::Number(n), DataType::Int32) => within(n, i32::MIN.into(), i32::MAX.into()),
+        (Value::Number(n), DataType::Int64) => within(n, i64::MIN.into(), i64::MAX.into()),
+        (Value::Number(n), DataType::UInt8) => within(n, 0, u8::MAX.into()),
+        (Value::Number(n), DataType::UInt16) => within(n, 0, u16::MAX.into()),
+        (Value::Number(n), DataType::UInt32) => within(n, 0, u32::MAX.into()),
+        (Value::Number(n), DataType::UInt64) => within(n, 0, u64::MAX.into()),
+        (Value::Number(n), DataType::Float32) => float_keeps::<f32>(n),
+        // One that is no 64-bit whole number is a float already.
+        (Value::Number(n), DataType::Float64) => n.is_f64() || float_keeps::<f64>(n),
+        (Value::String(text), DataType::Date32) => Date32Type::parse(text).is_some(),
+        (Value::String(text), DataType::Timestamp(TimeUnit::Microsecond, _)) => {
+            microseconds(text).is_some()
+        }
+        (Value::Array(items), DataType::List(item)) => {
+            items.iter().all(|value| fits(value, item.data_type()))
+        }
+        (Value::Object(map), DataType::Struct(fields)) => map.iter().all(|(key, value)| {
+            fields.iter().any(|field| field.name() == key && fits(value, field.data_type()))
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::Field;
+
+    use super::*;
+
+    fn check(text: &str, lines: bool, types: &[(&str, DataType)]) -> Result<(), String> {
+        let declared = types.iter().map(|(name, data_type)| {
+            ((*name).to_owned(), Arc::new(Field::new(*name, data_type.clone(), true)))
+        });
+        check_reader(text.as_bytes(), lines, &declared.collect())
+    }
+
+    #[test]
+    fn digits_that_a_float_would_lose_are_told_with_their_line() {
+        let number = "9007199254740993";
+        for (text, lines, said) in [
+            (format!("{{\"x\":1.5}}\n{{\"x\":{number}}}\n{{}}"), true, "line 2: the column `x` "),
+            (format!("{{\"x\":{number}\n}}\n{{\"x\":1.5}}\n"), true, "line 1: the column `x` "),
+            (format!("[{{\"x\":\n{number}\n}}, {{\"x\":1.5}}]\n"), false, "line 2: the column `x`"),
+            (format!("{{\"x\":{{\"y\":[1.5,{number}]}}}}"), true, "line 1: the column `x.y.[]` "),
+        ] {
+            let message = check(&text, lines, &[]).unwrap_err();
+            assert!(message.starts_with(said), "{text}: {message}");
+        }
+        assert_eq!(check("{\"x\":1.5}\n{\"x\":9007199254740992}\n\n", true, &[]), Ok(()));
+        assert_eq!(check("{\"x\":1}\n{\"x\":9007199254740993}", true, &[]), Ok(()));
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_named() {
+        for (value, data_type) in [
+            ("1.5", DataType::Int64),
+            ("300", DataType::UInt8),
+            ("\"1\"", DataType::Int64),
+            ("1", DataType::Utf8),
+            ("9007199254740993", DataType::Float64),
+            ("\"2020-02-30\"", DataType::Date32),
+            ("\"2020-02-20T10:00:00.1234567\"", DataType::Timestamp(TimeUnit::Microsecond, None)),
+        ] {
+            let name = type_name(&data_type);
+            let text = format!("{{\"x\":null}}\n{{\"x\":{value}\n}}\n");
+            let message = check(&text, true, &[("x", data_type)]).unwrap_err();
+            assert!(message.starts_with("line 2: the column `x` is "), "{message}");
+            assert!(message.ends_with(&format!("not {name}")), "{message}");
+        }
+    }
+
+    #[test]
+    fn where_a_file_is_no_json_is_told() {
+        let message = check("{\"x\":1}\n{\"x\":2}\n{\"x\":}\n", true, &[]).unwrap_err();
+        assert!(message.contains("line 3"), "{message}");
+        assert!(check("{\"x\":1}\n[1]\n", true, &[]).unwrap_err().contains("line 2"));
+    }
+}

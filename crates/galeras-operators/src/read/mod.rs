@@ -1,0 +1,467 @@
+//! `read`: a table from a file or a URL.
+
+mod csv_rows;
+mod csv_table;
+mod csv_values;
+mod declared;
+mod fetch;
+mod formats;
+mod json_scan;
+mod json_values;
+mod pandas;
+mod types;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::Expr;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use self::declared::DeclaredTypes;
+use self::fetch::fetch;
+use self::formats::{FileFormat, check_before_rows, check_whole, open};
+use self::types::{check_storable, declared_types};
+use galeras_base::digest::Digest;
+use galeras_base::id::ID;
+use galeras_net::secret_in;
+use galeras_operator::{
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, ServerAddress, SideFile, StepError,
+    TableSchema, TableStep, args_schema, describe, parse_args, stored_type,
+};
+use galeras_sql::functions::{RowId, call};
+use galeras_sql::session::{column, guarded};
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The file, relative to the workflow file. If it is given and not empty, it is read in the
+    /// place of `url`.
+    #[serde(default)]
+    path: Option<String>,
+    /// The address of the file (http or https).
+    #[serde(default)]
+    url: Option<String>,
+    /// The SHA-256 of the file behind `url`, in hexadecimal digits. With it, the file is
+    /// fetched once.
+    #[serde(default)]
+    sha256: Option<String>,
+    /// The file's format; by its suffix if absent.
+    #[serde(default)]
+    format: Option<FileFormat>,
+    /// New names for columns: name in the file -> name in the table.
+    #[serde(default)]
+    columns: Map<String, Value>,
+    /// The types of columns of CSV and JSON, in place of those that are inferred: the column (by its
+    /// new name) -> its type as in a `schema:` contract (`utf8`, `int64`, `float64`, `bool`,
+    /// `date`, `timestamp` …). With `!`, a value is never missing.
+    #[serde(default)]
+    types: Map<String, Value>,
+    /// The columns (by their new names) that identify a row, from which `id` is derived if the
+    /// file has none; all columns if absent.
+    #[serde(default)]
+    key: Option<Vec<String>>,
+    /// Adds a column with the position of each row in the file, from 0.
+    #[serde(default)]
+    position: Option<Position>,
+}
+
+/// A column with the positions of rows.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Position {
+    /// Its name. A file that has such a column keeps it.
+    column: String,
+    /// Rows are counted apart for every combination of these columns (by their new names).
+    #[serde(default)]
+    within: Vec<String>,
+}
+
+/// The operator.
+pub struct ReadOperator;
+
+const DOC: &str = r#"Read a table from a file or a URL.
+
+## What it does
+Reads Parquet, JSON lines, CSV (with a header line), a JSON list of objects, or a JSON object of
+columns as `pandas.DataFrame.to_json` writes it (row labels become the column `index`). `columns`
+renames columns. `position` adds a column with the position of a row, for files in which rows belong
+together by their order.
+
+`types` says which types columns of CSV and JSON have, by their new names. A value that does not fit
+is an error that names the line and the column; a JSON number is no text. The types of other columns
+are inferred from the whole file. In CSV, a column has another type than text only if each of its
+values is written so: as a whole number of 64 bits, a number, `true` or `false`, a day (`2024-02-29`)
+or a moment. `007`, `1e400`, `12e45` (an exponent has a sign, or one digit or a fraction in front) and
+`2020-02-30` make their column text. A whole number among fractions whose digits a float would lose
+is an error; a fraction is read as the nearest float. What pandas would guess is text here: `+5`,
+a number with blanks around it, `NA`, `NULL`, `Infinity`. A moment with an offset (`+02:00`) is
+turned into UTC; years go from 0001 to 9999, with nine digits behind the second from 1678 to 2261.
+
+In CSV, a value in quotes that is empty (`""`) is the empty text, and an empty one without quotes is
+null. Programs that quote everything write nulls as `""`, too: in a column that is not text, `""` is
+null. An empty line is no row, but in a file of one column it is a row with a null.
+
+If the table has no column `id`, one is added: 32 hexadecimal digits of BLAKE3 over the `key`
+columns, or over all columns. Ids must be unique.
+
+A file with two columns of one name, or an object with two equal keys, is refused: one of them would
+be lost. So are columns of lists and objects that are nested more than 32 deep, and whole numbers in
+JSON with more digits than a number can keep; as texts, in quotes, they keep all of them.
+
+The content of the file counts, not its path or time. A `url` is fetched when the workflow is
+planned; give its `sha256` to fetch it once and to be sure of what you get. It must not hold a
+password or a token. A `path` that is not empty is read in its place: so one parameter of a workflow
+can name a copy of the file.
+
+## Example
+```yaml
+data:
+  op: read
+  with: { path: data.csv, columns: { source: code }, types: { code: utf8 }, key: [code] }
+```
+
+## Cost and reuse
+Reads the file as a whole whenever its content has changed.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "read",
+    version: 4,
+    grain: Grain::of::<BoundRead, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for ReadOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let one = |error| vec![error];
+            // Also of an address that is not used: the lock file would name it.
+            if let Some(secret) = args.url.as_deref().and_then(secret_in) {
+                let error = ArgError::new(
+                    "url",
+                    Code::BadUrl,
+                    format!("the address must not hold {secret}"),
+                );
+                let help = "results and galeras.lock name the address; fetch the file yourself, \
+                            and read it by its `path`";
+                return Err(one(error.help(help)));
+            }
+            let path = args.path.as_deref().filter(|path| !path.is_empty());
+            let (at, name, file) = match (path, &args.url) {
+                (Some(path), _) => {
+                    let file = cx.base.join(path);
+                    if !file.is_file() {
+                        let what = if file.is_dir() { "is a folder" } else { "does not exist" };
+                        let message = format!("the file `{path}` {what}");
+                        let error = ArgError::new("path", Code::MissingFile, message);
+                        return Err(one(error.help("paths are relative to the workflow file")));
+                    }
+                    ("path", path.to_string(), file)
+                }
+                (None, Some(url)) => {
+                    let file = fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
+                    ("url", url.clone(), file)
+                }
+                (None, None) => {
+                    let error =
+                        ArgError::new("", Code::MissingArgument, "`read` needs `path` or `url`");
+                    return Err(one(error));
+                }
+            };
+            if args.sha256.is_some() && args.url.is_none() {
+                let message = "`sha256` applies to `url` only; a local file is always identified by its content";
+                return Err(one(ArgError::new("sha256", Code::ConflictingArguments, message)));
+            }
+            let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
+                let error =
+                    ArgError::new(at, Code::UnknownFormat, format!("`{name}` has no known suffix"));
+                return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
+            };
+            let declared = declared_types(&args.types, &args.columns, format)?;
+            let sound = async {
+                check_whole(&file, format)?;
+                let raw = open(&cx.session, &file, format, &declared).await;
+                let raw = raw.map_err(|e| galeras_operator::plain_message(&e))?;
+                check_storable(raw.schema().as_arrow()).map(|()| raw)
+            };
+            let raw = guarded(sound).await.unwrap_or_else(|panic| {
+                Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
+            });
+            let raw = raw.map_err(|why| {
+                let message = format!("cannot read `{name}`: {why}");
+                one(ArgError::new(at, Code::UnreadableFile, message))
+            })?;
+            let mut step = BoundRead {
+                args,
+                name,
+                file,
+                format,
+                declared,
+                names: Vec::new(),
+                positioned: false,
+                ports: Vec::new(),
+            };
+            step.bind_schema(raw.schema().as_arrow())?;
+            Ok(Box::new(step) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct BoundRead {
+    args: Args,
+    name: String,
+    file: PathBuf,
+    format: FileFormat,
+    declared: DeclaredTypes,
+    /// Column in the file, column in the table.
+    names: Vec<(String, String)>,
+    /// Whether a column of positions is added.
+    positioned: bool,
+    ports: Vec<Port>,
+}
+
+impl BoundRead {
+    fn bind_schema(&mut self, schema: &Schema) -> Result<(), Vec<ArgError>> {
+        let mut errors = Vec::new();
+        if schema.fields().is_empty() {
+            let message = format!("the file `{}` has no columns", self.name);
+            let local = self.args.path.as_ref().is_some_and(|path| !path.is_empty());
+            let at = if local { "path" } else { "url" };
+            return Err(vec![ArgError::new(at, Code::UnreadableFile, message)]);
+        }
+        let known = || schema.fields().iter().map(|f| f.name().as_str());
+        for (from, to) in &self.args.columns {
+            if schema.field_with_name(from).is_err() {
+                errors.push(ArgError::unknown_column(format!("columns.{from}"), from, known()));
+            }
+            if !to.is_string() {
+                let message = "the new name of a column must be a text";
+                errors.push(ArgError::new(format!("columns.{from}"), Code::WrongType, message));
+            }
+        }
+        let mut fields: Vec<FieldRef> = Vec::new();
+        let mut names: HashSet<String> = HashSet::new();
+        for field in schema.fields() {
+            let new = self.args.columns.get(field.name()).and_then(Value::as_str);
+            let new = new.unwrap_or(field.name()).to_string();
+            if !names.insert(new.clone()) {
+                let message = format!("two columns would be called `{new}`");
+                errors.push(ArgError::new("columns", Code::DuplicateColumn, message));
+            }
+            let column = Field::new(&new, stored_type(field.data_type()), field.is_nullable());
+            self.names.push((field.name().clone(), new));
+            fields.push(Arc::new(column));
+        }
+        for name in self.args.types.keys().filter(|name| !names.contains(*name)) {
+            let known = fields.iter().map(|f| f.name().as_str());
+            errors.push(ArgError::unknown_column(format!("types.{name}"), name, known));
+        }
+        if let Some(position) = &self.args.position {
+            for (at, name) in position.within.iter().enumerate() {
+                if !names.contains(name) {
+                    let known = fields.iter().map(|f| f.name().as_str());
+                    let path = format!("position.within[{at}]");
+                    errors.push(ArgError::unknown_column(path, name, known));
+                }
+            }
+            if names.insert(position.column.clone()) {
+                let about = "the position of the row, from 0";
+                let field = describe(&position.column, DataType::Int64, false, about, None);
+                fields.push(field);
+                self.positioned = true;
+            }
+        }
+        for (at, name) in self.args.key.iter().flatten().enumerate() {
+            if !names.contains(name) {
+                let known = fields.iter().map(|f| f.name().as_str());
+                errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        if !self.has_id() {
+            let id = "derived from the key columns";
+            fields.insert(0, describe(ID, DataType::Utf8, false, id, None));
+        }
+        let table = TableSchema::new(Arc::new(Schema::new(fields)), None);
+        self.ports = vec![Port::new(MAIN, table)];
+        Ok(())
+    }
+
+    fn has_id(&self) -> bool {
+        self.names.iter().any(|(_, new)| new == ID)
+    }
+}
+
+impl BoundStep for BoundRead {
+    fn args(&self) -> Value {
+        // Path and address do not count, the content does: it is a side file.
+        let mut args = json!({
+            "format": self.format,
+            "columns": self.args.columns,
+            "key": self.args.key,
+        });
+        if let Some(position) = &self.args.position {
+            args["position"] = json!(position);
+        }
+        if !self.args.types.is_empty() {
+            args["types"] = json!(self.args.types);
+        }
+        args
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        let failed = |e: std::io::Error| {
+            StepError::new(format!("cannot read `{}`: {e}", self.name)).because(e)
+        };
+        let digest = std::fs::File::open(&self.file).and_then(Digest::of_reader);
+        let digest = digest.map_err(failed)?;
+        Ok(vec![SideFile { name: self.name.clone(), digest }])
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        let local = self.args.path.iter().filter(|path| !path.is_empty());
+        local.map(|_| ("path".to_string(), self.file.clone())).collect()
+    }
+
+    fn fact(&self) -> Option<Fact> {
+        self.args.url.clone().map(|url| Fact::File { url })
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        match (&self.args.path, &self.args.url) {
+            (Some(path), _) if !path.is_empty() => {
+                vec![Demand::new("path", Access::Read { path: self.file.clone() })]
+            }
+            (_, Some(url)) => {
+                let host = ServerAddress::of(url).map(|to| Access::Host { to });
+                host.map(|access| Demand::new("url", access)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+impl TableStep for BoundRead {
+    // A file may have any size, and is not in the order of its keys.
+    fn bounded(&self) -> bool {
+        true
+    }
+
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        _: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let (file, format) = (self.file.clone(), self.format);
+            let checked = tokio::task::spawn_blocking(move || check_before_rows(&file, format));
+            let checked = checked.await.unwrap_or_else(|panic| Err(panic.to_string()));
+            checked.map_err(|why| StepError::new(format!("cannot read `{}`: {why}", self.name)))?;
+            let position = self.args.position.as_ref().filter(|_| self.positioned);
+            let session =
+                if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
+            let raw = open(&session, &self.file, self.format, &self.declared).await?;
+            let mut columns: Vec<Expr> =
+                self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
+            let mut renamed = raw.select(columns.clone())?;
+            let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
+            if let Some(position) = position {
+                renamed = with_positions(&cx.session, renamed, position).await?;
+                names.push(&position.column);
+            }
+            if self.has_id() {
+                return Ok(vec![(MAIN, renamed)]);
+            }
+            let identity: Vec<Expr> = match &self.args.key {
+                Some(key) => key.iter().map(|name| column(name)).collect(),
+                None => names.iter().map(|name| column(name)).collect(),
+            };
+            columns = vec![call::<RowId>(identity).alias(ID)];
+            columns.extend(names.into_iter().map(column));
+            Ok(vec![(MAIN, renamed.select(columns)?)])
+        })
+    }
+}
+
+/// A session that keeps the order of a file: with one partition no plan deals rows out.
+fn in_order(session: &SessionContext) -> SessionContext {
+    let mut state = session.state();
+    state.config_mut().options_mut().execution.target_partitions = 1;
+    SessionContext::new_with_state(state)
+}
+
+/// The rows with their positions, in memory.
+async fn with_positions(
+    session: &SessionContext,
+    rows: DataFrame,
+    position: &Position,
+) -> Result<DataFrame, StepError> {
+    let group = match position.within.as_slice() {
+        [] => datafusion::logical_expr::lit(""),
+        // The digest of values is a text that only equal ones have.
+        within => call::<RowId>(within.iter().map(|name| column(name)).collect()),
+    };
+    let rows = rows.with_column(GROUP, group)?;
+    let schema = Arc::new(rows.schema().as_arrow().clone());
+    let mut batches = rows.collect().await?;
+    if batches.is_empty() {
+        batches.push(RecordBatch::new_empty(schema));
+    }
+    let mut counted: HashMap<String, i64> = HashMap::new();
+    let mut numbered = Vec::with_capacity(batches.len());
+    for batch in batches {
+        let last = batch.num_columns() - 1;
+        let positions: Int64Array = batch
+            .column(last)
+            .as_string::<i32>()
+            .iter()
+            .map(|group| {
+                let next = counted.entry(group.unwrap_or_default().to_string()).or_insert(0);
+                *next += 1;
+                Some(*next - 1)
+            })
+            .collect();
+        let mut columns: Vec<ArrayRef> = batch.columns()[..last].to_vec();
+        columns.push(Arc::new(positions));
+        let mut fields: Vec<FieldRef> = batch.schema().fields()[..last].to_vec();
+        fields.push(Arc::new(Field::new(&position.column, DataType::Int64, false)));
+        numbered.push(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?);
+    }
+    Ok(session.read_batches(numbered)?)
+}
+
+/// A hidden column: the group within which a row is counted.
+const GROUP: &str = "__group";

@@ -1,0 +1,88 @@
+//! The argument `types`: which columns have a type of their own, and which types a format can have.
+
+use arrow::datatypes::{DataType, Schema};
+use serde_json::{Map, Value};
+
+use super::csv_values::is_readable;
+use super::declared::DeclaredTypes;
+use super::formats::FileFormat;
+use galeras_operator::table_digest::type_name;
+use galeras_operator::{ArgError, parse_column, stored_type};
+use galeras_workflow::code::Code;
+use galeras_workflow::quote;
+
+/// The declared types by the names of columns in the file, for a table whose columns are renamed
+/// like this.
+pub(super) fn declared_types(
+    types: &Map<String, Value>,
+    renamed: &Map<String, Value>,
+    format: FileFormat,
+) -> Result<DeclaredTypes, Vec<ArgError>> {
+    let (mut declared, mut errors) = (DeclaredTypes::new(), Vec::new());
+    if format == FileFormat::Parquet && !types.is_empty() {
+        let message = "a Parquet file says the types of its columns";
+        let error = ArgError::new("types", Code::ConflictingArguments, message);
+        return Err(vec![error.help("cast the columns in a step `sql`")]);
+    }
+    for (name, text) in types {
+        let at = format!("types.{name}");
+        let from = renamed.iter().find(|(_, to)| to.as_str() == Some(name.as_str()));
+        let from = from.map_or(name, |(from, _)| from);
+        let Some(text) = text.as_str() else {
+            let message = "the type of a column must be a text";
+            errors.push(ArgError::new(at, Code::WrongType, message));
+            continue;
+        };
+        match parse_column(from, text) {
+            Err(why) => errors.push(ArgError::new(at, Code::UnknownType, why)),
+            Ok(field) if !can_have(format, field.data_type()) => {
+                let message = format!("a {format} file has no values of the type `{text}`");
+                errors.push(ArgError::new(at, Code::UnknownType, message));
+            }
+            Ok(field) => drop(declared.insert(from.clone(), field)),
+        }
+    }
+    if errors.is_empty() { Ok(declared) } else { Err(errors) }
+}
+
+fn can_have(format: FileFormat, data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) if format != FileFormat::Csv => can_have(format, item.data_type()),
+        DataType::Struct(fields) if format != FileFormat::Csv => {
+            fields.iter().all(|field| can_have(format, field.data_type()))
+        }
+        other => is_readable(other),
+    }
+}
+
+/// Columns of types that no stored table can have.
+///
+/// # Errors
+/// The first of them: in words, with its column.
+pub(super) fn check_storable(schema: &Schema) -> Result<(), String> {
+    match schema.fields().iter().find(|f| !storable(&stored_type(f.data_type()))) {
+        Some(field) => Err(format!(
+            "its column {} has the type {}, which cannot be stored; cast it in the file to another \
+             type, such as float64, timestamp or utf8",
+            quote(field.name()),
+            type_name(field.data_type())
+        )),
+        None => Ok(()),
+    }
+}
+
+fn storable(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Boolean
+        | DataType::Utf8
+        | DataType::Binary
+        | DataType::FixedSizeBinary(_)
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Date32
+        | DataType::Timestamp(_, _) => true,
+        DataType::List(item) => storable(item.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|f| storable(f.data_type())),
+        other => other.is_integer(),
+    }
+}

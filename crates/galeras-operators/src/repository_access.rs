@@ -1,0 +1,75 @@
+//! What looking at a repository does to the machine: a folder is read, with the places that it leads
+//! to, or a server is asked.
+
+use std::path::Path;
+
+use galeras_git::{GitError, GitErrorKind, Repository, RepositoryLocation, places};
+
+use galeras_operator::{Access, Consent, ServerAddress};
+
+/// What is done in order to look at the repository, as far as its address tells; `None` if that
+/// names no server.
+fn access_of(location: &RepositoryLocation) -> Option<Access> {
+    match location {
+        RepositoryLocation::Folder(path) => Some(Access::Read { path: path.clone() }),
+        RepositoryLocation::Remote(url) => ServerAddress::of(url).map(|to| Access::Host { to }),
+    }
+}
+
+/// All that is done in order to look at the repository. What is wrong with it is found when it is
+/// opened.
+pub(super) fn accesses_of(location: &RepositoryLocation) -> Vec<Access> {
+    let mut accesses: Vec<Access> = access_of(location).into_iter().collect();
+    if let RepositoryLocation::Folder(folder) = location {
+        let mut note = |place: &Path| {
+            accesses.push(Access::Read { path: place.to_path_buf() });
+            Ok(())
+        };
+        places(folder, &mut note).ok();
+    }
+    accesses
+}
+
+/// Refuses a repository that the user did not agree to look at. Addresses come from tables and
+/// servers, too, so that this cannot be known before a step runs. The next run tries again.
+///
+/// Where a folder leads to is judged when it is opened: see [`open`] and [`check_places`].
+pub(super) fn check_consent(
+    location: &RepositoryLocation,
+    consent: &dyn Consent,
+) -> Result<(), GitError> {
+    let Some(access) = access_of(location) else {
+        return Err(GitError::new(GitErrorKind::Other, "the address names no host"));
+    };
+    check(&access, "this", consent)
+}
+
+/// Refuses a folder that leads to a place that the user did not agree to look at.
+pub(super) fn check_places(
+    location: &RepositoryLocation,
+    consent: &dyn Consent,
+) -> Result<(), GitError> {
+    match location {
+        RepositoryLocation::Folder(folder) => places(folder, &mut |place| judge(place, consent)),
+        RepositoryLocation::Remote(_) => Ok(()),
+    }
+}
+
+/// Opens the repository in a folder, if the user agreed to look at all that it leads to.
+pub(super) fn open(folder: &Path, consent: &dyn Consent) -> Result<Repository, GitError> {
+    Repository::open_judged(folder, &mut |place| judge(place, consent))
+}
+
+fn judge(place: &Path, consent: &dyn Consent) -> Result<(), GitError> {
+    check(&Access::Read { path: place.to_path_buf() }, "it leads elsewhere: this", consent)
+}
+
+fn check(access: &Access, who: &str, consent: &dyn Consent) -> Result<(), GitError> {
+    match consent.refusal(access) {
+        None => Ok(()),
+        Some(refused) => {
+            let message = format!("{who} {}; {}", refused.message, refused.help);
+            Err(GitError::new(GitErrorKind::Transient, message))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What ratings must come to before rows go on.
+
+use super::Args;
+use galeras_operator::StepError;
+use galeras_ratings::QuestionAgreement;
+
+/// What a share or a kappa may lack from rounding alone.
+const ROUNDING: f64 = 1e-9;
+
+/// The limits.
+pub(super) struct Gates {
+    raters: usize,
+    min_kappa: Option<f64>,
+    min_valid: Option<f64>,
+    min_rated: Option<u64>,
+}
+
+impl Gates {
+    pub(super) fn of(args: &Args) -> Self {
+        let Args { raters, min_kappa, min_valid, min_rated, .. } = *args;
+        Self { raters, min_kappa, min_valid, min_rated }
+    }
+
+    /// An error that says for every question what is missing.
+    pub(super) fn check(&self, agreements: &[(QuestionAgreement, usize)]) -> Result<(), StepError> {
+        let missing: Vec<String> =
+            agreements.iter().flat_map(|(numbers, _)| self.missing(numbers)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the ratings do not allow it yet: {}", missing.join("; "));
+        let help = "`galeras view` has the page on which people rate, and shows how far they agree; \
+                    lower the limits only if you mean it";
+        Err(StepError::new(message).help(help))
+    }
+
+    fn missing(&self, numbers: &QuestionAgreement) -> Vec<String> {
+        let mut missing = Vec::new();
+        let question = &numbers.question;
+        if let Some(limit) = self.min_rated
+            && (numbers.rated_by_all as u64) < limit
+        {
+            let (found, raters) = (numbers.rated_by_all, self.raters);
+            let people = if raters == 1 { "person" } else { "people" };
+            missing.push(format!(
+                "`{question}`: {found} points have the answers of {raters} {people}, and min_rated \
+                 asks for {limit}"
+            ));
+        }
+        if let (Some(limit), Some(found)) = (self.min_valid, numbers.least_yes)
+            && found < limit - ROUNDING
+        {
+            missing.push(format!(
+                "`{question}`: a rater says yes to {} of the points, and min_valid asks for {limit}",
+                number(found)
+            ));
+        }
+        if let (Some(limit), Some((name, found))) = (self.min_kappa, numbers.beyond_chance())
+            && found < limit - ROUNDING
+        {
+            let left = match numbers.undecided {
+                0 => String::new(),
+                left => format!(" (they differ on {left} points)"),
+            };
+            missing.push(format!(
+                "`{question}`: {name} is {}, and min_kappa asks for {limit}{left}",
+                number(found)
+            ));
+        }
+        missing
+    }
+}
+
+/// Four digits behind the point, without zeros at the end.
+fn number(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}

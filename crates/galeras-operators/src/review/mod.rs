@@ -1,0 +1,496 @@
+//! `review`: what people say about data points, how far they agree, and which rows leave.
+
+mod gates;
+mod points;
+mod questions;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use datafusion::common::JoinType;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{Expr, cast, lit};
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use self::gates::Gates;
+use self::points::{AskedPoints, asked_points};
+use self::questions::{Question, questions};
+use self::tables::{AgreementRow, AnswerRow, answer_columns};
+use galeras_base::id::ID;
+use galeras_operator::columns::require_column;
+use galeras_operator::rejects::{reject_table, reject_values};
+use galeras_operator::small_table::{record_batch, table_schema};
+use galeras_operator::{
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError, TableStep,
+    Tell, args_schema, parse_args,
+};
+use galeras_ratings::{QuestionAgreement, RatingAnswer, Ratings};
+use galeras_sql::projection::project;
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+use galeras_workflow::quote;
+
+/// The optional input with the rows that people are to rate.
+const SHEET: &str = "sheet";
+/// The output with how far raters agree.
+const AGREEMENT: &str = "agreement";
+/// The output with every answer that counts.
+const ANSWERS: &str = "answers";
+
+/// A condition in SQL over the columns of a row.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("x-language" = "sql"))]
+struct Condition(String);
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The questions by name, as raters read them: each is answered with yes, no or unsure. Names
+    /// are of letters, digits and `_`.
+    #[schemars(with = "BTreeMap<String, String>", length(min = 1))]
+    questions: Map<String, Value>,
+    /// The rows that a question is asked of, where it is not all of them: its name -> a condition in
+    /// SQL over the columns.
+    #[serde(default)]
+    applies: BTreeMap<String, Condition>,
+    /// The folder with a file for each rater, or one such file, relative to the workflow file.
+    /// Without it nobody has rated.
+    #[serde(default)]
+    ratings: Option<String>,
+    /// The number of people who are to rate each data point.
+    #[serde(default = "two")]
+    #[schemars(range(min = 1, max = 99))]
+    raters: usize,
+    /// Which rows leave.
+    #[serde(default)]
+    drop: DropRows,
+    /// The step fails if raters agree less on a question: Cohen's kappa of two people,
+    /// Krippendorff's alpha of more.
+    #[serde(default)]
+    #[schemars(range(min = -1.0, max = 1.0))]
+    min_kappa: Option<f64>,
+    /// The step fails if a rater says yes to a smaller share of the points, to any question.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    min_valid: Option<f64>,
+    /// The step fails if fewer points have the answers of `raters` people, to any question.
+    #[serde(default)]
+    min_rated: Option<u64>,
+}
+
+fn two() -> usize {
+    2
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DropRows {
+    /// Those that somebody says no to, unless it was decided otherwise, and those that were decided
+    /// to be a no.
+    #[default]
+    Invalid,
+    /// None.
+    None,
+}
+
+/// The operator.
+pub struct ReviewOperator;
+
+const DOC: &str = r#"Let people judge data points, say how far they agree, and drop what they call invalid.
+
+## What it does
+Asks each of the `questions` of each row: is this so? Two people or more answer by themselves, on the
+page that `galeras view` has for it (keys `y`, `n`, `u`) or in a CSV file. The step reads what they
+said; it waits for nobody. Run it again when they have said more.
+
+`ratings` is a folder to keep in Git. `NAME.jsonl` has what NAME says, a line for each answer:
+`{"id": …, "question": …, "answer": "yes", "note": …, "time": …}`. Lines are only ever added; the
+last one about a data point and a question counts, and `"answer": null` takes an answer back. So Git can
+put two versions together line by line: `galeras view` writes `*.jsonl merge=union` into the
+folder's `.gitattributes`. `adjudicated.jsonl` has the same lines and decides where raters differ.
+`NAME.csv` has the columns `id, question, answer` and, if wanted, `note, time`; or it is the port
+`sheet`, filled in: a line for each data point with the columns `QUESTION_1` for the one rater,
+`QUESTION_2` for the other. RaterAnswers are `y`, `n`, `u` or blank (also `yes`, `TRUE`, `1`, …). What cannot be
+read is an error with its file and line, before anything runs.
+
+With `from: { input: all, sheet: drawn }`, people rate the rows of `sheet`, say a sample, and those of
+`input` that they call invalid leave. Without `sheet`, they rate all of `input`. Both have the column
+`id`. A question with a condition in `applies` is asked only of rows for which it is true.
+
+Ports:
+- `out`: the rows of `input` that nobody says no to. `unsure` drops nothing. A decision in
+  `adjudicated.jsonl` is what counts for its data point and question, whatever raters said.
+- `rejects`: the others, with `rule` (the first question with a no) and `reason` (who says so, and their notes).
+- `agreement`: for each question the number of points, people and answers, the share of yes, percent
+  agreement, Cohen's kappa with its standard error and 95 % interval (two people), Krippendorff's alpha,
+  the points on which people differ, and those of them that are not decided. `unsure` is an answer of its
+  own. Kappa and alpha are null where nobody rated twice, or all answers are the same. `not_in_sheet` counts rated points that
+  are not among those to rate: ratings of another draw.
+- `sheet`: the rows to rate, with an empty column for each question and rater, for those who prefer
+  a spreadsheet.
+- `answers`: every answer that counts, with its rater, note and time.
+
+`min_rated`, `min_valid` and `min_kappa` are gates: the step fails, and says what is missing. An agreement that is null
+passes. To have `sheet` and `agreement` before there are enough ratings, use two
+steps: one without gates, and one with them whose rows go on.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+drawn:
+  op: sample
+  from: methods
+  with: { n: 20, seed: 42 }
+judged:
+  op: review
+  from: { input: methods, sheet: drawn }
+  with:
+    questions:
+      whole: Is this a whole method that does something?
+      named: Does its name say what it does?
+    raters: 2
+```
+
+## Cost and reuse
+One pass over the ids, one over the rows. Runs as a whole when its input or a file of ratings changes;
+what follows runs only if another row leaves.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "review",
+    version: 1,
+    grain: Grain::of::<BoundReview, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::OneAnd(&[SHEET]),
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for ReviewOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            let questions = questions(&args, cx, &mut errors);
+            let input = cx.input();
+            let sheet = cx.inputs.get(SHEET).unwrap_or(&input);
+            require_column(cx, "", ID, "a plain value", |t| !t.is_nested(), &mut errors);
+            if sheet.field(ID).is_none() && cx.inputs.contains_key(SHEET) && !sheet.open {
+                let message = "the input `sheet` has no column `id`";
+                errors.push(ArgError::at_port(SHEET, Code::UnknownColumn, message));
+            }
+            let filled = answer_columns(&questions, args.raters);
+            for field in &filled {
+                if sheet.field(field.name()).is_some() {
+                    let message =
+                        format!("the rows to rate have a column `{}` already", field.name());
+                    let error = ArgError::new("questions", Code::DuplicateColumn, message);
+                    errors.push(error.help("give the question another name"));
+                }
+            }
+            let (folder, ratings) = read_ratings(&args, &questions, cx, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let ports = vec![
+                Port::new(MAIN, input.clone()),
+                Port::new(REJECTS, reject_table(&input)),
+                Port::new(AGREEMENT, table_schema::<AgreementRow>().keyed(&["question"])),
+                Port::new(SHEET, sheet.materialised().with(&filled)),
+                Port::new(ANSWERS, table_schema::<AnswerRow>().keyed(&["id", "question", "rater"])),
+            ];
+            Ok(Box::new(BoundReview { args, questions, folder, ratings, ports })
+                as Box<dyn BoundStep>)
+        })
+    }
+}
+
+/// The place of the ratings, and what is in it now.
+fn read_ratings(
+    args: &Args,
+    questions: &[Question],
+    cx: &BindContext,
+    errors: &mut Vec<ArgError>,
+) -> (Option<PathBuf>, Ratings) {
+    let Some(path) = args.ratings.as_deref().filter(|path| !path.is_empty()) else {
+        return (None, Ratings::default());
+    };
+    let place = cx.base.join(path);
+    if !place.exists() {
+        let message = format!("the folder {} does not exist", quote(path));
+        let error = ArgError::new("ratings", Code::MissingFile, message);
+        let help =
+            "make it, empty, if nobody has rated yet; paths are relative to the workflow file";
+        errors.push(error.help(help));
+        return (Some(place), Ratings::default());
+    }
+    let names: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
+    match Ratings::read(&place, &names) {
+        Ok(ratings) => (Some(place), ratings),
+        Err(found) => {
+            errors.extend(found.into_iter().map(|problem| {
+                let message = problem.to_string();
+                let error = ArgError::new("ratings", Code::UnreadableFile, message);
+                match problem.help {
+                    Some(help) => error.help(help),
+                    None => error,
+                }
+            }));
+            (Some(place), Ratings::default())
+        }
+    }
+}
+
+#[derive(Debug)]
+struct BoundReview {
+    args: Args,
+    questions: Vec<Question>,
+    folder: Option<PathBuf>,
+    /// As they were when the step was planned: what is read is what was hashed.
+    ratings: Ratings,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundReview {
+    fn args(&self) -> Value {
+        // The order of the questions counts, the path does not. The name of a file is its rater;
+        // what it says is a side file, in the same order.
+        let questions: Vec<Value> = self
+            .questions
+            .iter()
+            .map(|question| json!({ "name": question.name, "text": question.text }))
+            .collect();
+        let files: Vec<&str> = self.ratings.files.iter().map(|(name, _)| name.as_str()).collect();
+        json!({
+            "questions": questions,
+            "applies": self.args.applies,
+            "files": files,
+            "raters": self.args.raters,
+            "drop": self.args.drop,
+            "min_kappa": self.args.min_kappa,
+            "min_valid": self.args.min_valid,
+            "min_rated": self.args.min_rated,
+        })
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        let files = self.ratings.files.iter();
+        Ok(files.map(|(name, digest)| SideFile { name: name.clone(), digest: *digest }).collect())
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        self.folder.iter().map(|folder| ("ratings".to_string(), folder.clone())).collect()
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let read = |path: &PathBuf| Demand::new("ratings", Access::Read { path: path.clone() });
+        self.folder.iter().map(read).collect()
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// Hidden columns: the id as text, a row that leaves, its rule and reason.
+const KEY: &str = "__id";
+const DROPPED: &str = "__dropped";
+const RULE: &str = "__rule";
+const REASON: &str = "__reason";
+
+/// A row that leaves.
+struct DroppedRow {
+    id: String,
+    rule: String,
+    reason: String,
+}
+
+impl BoundReview {
+    /// The rows of the input that leave, by id.
+    fn dropped(&self, input: &AskedPoints) -> Vec<DroppedRow> {
+        let mut dropped = Vec::new();
+        for (id, asked) in &input.rated {
+            let failing: Vec<(&str, String)> = self
+                .questions
+                .iter()
+                .zip(asked)
+                .filter(|(_, asked)| **asked)
+                .filter_map(|(question, _)| {
+                    Some((&*question.name, self.objection(id, &question.name)?))
+                })
+                .collect();
+            let Some((rule, _)) = failing.first() else { continue };
+            let reasons: Vec<String> =
+                failing.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+            let (id, rule) = (id.clone(), rule.to_string());
+            dropped.push(DroppedRow { id, rule, reason: reasons.join("; ") });
+        }
+        dropped
+    }
+
+    /// Who says no, with their notes; `None` if nobody does, or it was decided otherwise.
+    fn objection(&self, id: &str, question: &str) -> Option<String> {
+        let with_note = |who: &str, note: &str| match note.trim() {
+            "" => who.to_string(),
+            note => format!("{who} ({note})"),
+        };
+        if let Some(decision) = self.ratings.decision(id, question) {
+            let note = &self.ratings.adjudicated.get(id)?.get(question)?.note;
+            return (decision == RatingAnswer::No).then(|| with_note("decided: no", note));
+        }
+        let against: Vec<String> = self
+            .ratings
+            .answers(id, question)
+            .into_iter()
+            .filter(|(_, answer)| *answer == RatingAnswer::No)
+            .map(|(rater, _)| {
+                let note = self.ratings.rating(rater, id, question).map_or("", |r| r.note.as_str());
+                with_note(rater, note)
+            })
+            .collect();
+        (!against.is_empty()).then(|| format!("no by {}", against.join(", ")))
+    }
+
+    /// How far raters agree, question by question, and how many points they rated that are not among
+    /// those to rate.
+    fn agreements(&self, points: &AskedPoints) -> Vec<(QuestionAgreement, usize)> {
+        let mut all = Vec::with_capacity(self.questions.len());
+        for (at, question) in self.questions.iter().enumerate() {
+            let asked = points.rated.iter().filter(|(_, asked)| asked[at]);
+            let ids = asked.map(|(id, _)| id.as_str());
+            let mut found =
+                QuestionAgreement::of(&self.ratings, &question.name, ids, self.args.raters);
+            found.points = points.asked[at];
+            let stray = self.ratings.points().into_iter().filter(|id| {
+                !points.rated.contains_key(*id)
+                    && !self.ratings.answers(id, &question.name).is_empty()
+            });
+            all.push((found, stray.count()));
+        }
+        all
+    }
+
+    /// The small table of the rows that leave.
+    fn dropped_batch(rows: &[DroppedRow]) -> Result<RecordBatch, StepError> {
+        let column = |value: fn(&DroppedRow) -> &str| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| Some(value(row))).collect::<StringArray>())
+        };
+        Ok(RecordBatch::try_from_iter([
+            (DROPPED, column(|row| &row.id)),
+            (RULE, column(|row| &row.rule)),
+            (REASON, column(|row| &row.reason)),
+        ])?)
+    }
+}
+
+impl TableStep for BoundReview {
+    fn bounded(&self) -> bool {
+        true
+    }
+
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`review` needs an input table"))?;
+            let sheet = inputs.remove(SHEET);
+            let rated: BTreeSet<&str> = self.ratings.points();
+            let to_rate = sheet.as_ref().unwrap_or(&input).clone();
+            let points = asked_points(to_rate.clone(), &self.questions, &rated).await?;
+            let all = match &sheet {
+                None => None,
+                Some(_) => Some(asked_points(input.clone(), &self.questions, &rated).await?),
+            };
+            let all = all.as_ref().unwrap_or(&points);
+            self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
+            warn_of_strays(cx, &rated, &points, all);
+            let agreements = self.agreements(&points);
+            Gates::of(&self.args).check(&agreements)?;
+
+            let dropped = match self.args.drop {
+                DropRows::Invalid => self.dropped(all),
+                DropRows::None => Vec::new(),
+            };
+            let session = &cx.session;
+            let small = session.read_batch(Self::dropped_batch(&dropped)?)?;
+            let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
+            let join = |kind: JoinType| -> Result<DataFrame, StepError> {
+                Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
+            };
+            let kept = project(join(JoinType::RightAnti)?, &self.ports[0].table, Vec::new())?;
+            let values = reject_values(column(RULE), column(REASON));
+            let rejected = project(join(JoinType::Inner)?, &self.ports[1].table, values)?;
+            let empty = answer_columns(&self.questions, self.args.raters);
+            let empty: Vec<(&str, Expr)> =
+                empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
+            let sheet = project(to_rate, &self.ports[3].table, empty)?;
+            let texts: BTreeMap<&str, &str> =
+                self.questions.iter().map(|q| (q.name.as_str(), q.text.as_str())).collect();
+            let rows: Vec<AgreementRow> = agreements
+                .into_iter()
+                .map(|(numbers, not_in_sheet)| {
+                    let text = texts.get(numbers.question.as_str()).copied().unwrap_or_default();
+                    AgreementRow { text: text.to_string(), numbers, not_in_sheet }
+                })
+                .collect();
+            Ok(vec![
+                (MAIN, kept),
+                (REJECTS, rejected),
+                (AGREEMENT, session.read_batch(record_batch(&rows)?)?),
+                (SHEET, sheet),
+                (ANSWERS, session.read_batch(record_batch(&AnswerRow::all(&self.ratings))?)?),
+            ])
+        })
+    }
+}
+
+/// Says which ratings are of rows that are not there.
+fn warn_of_strays(
+    cx: &LowerContext,
+    rated: &BTreeSet<&str>,
+    points: &AskedPoints,
+    all: &AskedPoints,
+) {
+    let unknown: Vec<&&str> = rated
+        .iter()
+        .filter(|id| !points.rated.contains_key(**id) && !all.rated.contains_key(**id))
+        .collect();
+    if let Some(first) = unknown.first() {
+        let of = unknown.len();
+        (cx.tell)(Tell::Warning(format!(
+            "{of} rated data points are not in the table, {} among them: ratings of other data?",
+            quote(first)
+        )));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

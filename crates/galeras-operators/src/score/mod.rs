@@ -1,0 +1,343 @@
+//! `score`: how near predictions come to their references.
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::dataframe::DataFrame;
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::functions_aggregate::expr_fn::{count, sum};
+use datafusion::functions_nested::expr_fn::{array_element, make_array};
+use datafusion::logical_expr::{Expr, lit};
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use galeras_metrics::codebleu;
+use galeras_operator::columns::{is_text, require_column, text_field};
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, RowStep, StepError, TableSchema, args_schema, describe, parse_args,
+};
+use galeras_sql::functions::call;
+use galeras_sql::functions::scores::{
+    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, ScoreContinuation, ScoreMode,
+    ScorePair, ScoreSpec, Tokenize, score_type,
+};
+use galeras_sql::projection::{keep_hidden, project};
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The column with the text to come near to.
+    reference: String,
+    /// The column with the text that is scored.
+    #[serde(default = "prediction")]
+    prediction: String,
+    /// The column with the text that the model was shown and that the reference begins with: only
+    /// what comes after it is scored, in reference and prediction alike.
+    #[serde(default)]
+    given: Option<String>,
+    /// Put before the names of the columns, to have scores of two kinds in one table.
+    #[serde(default)]
+    prefix: String,
+    /// The scores, each once.
+    #[serde(default = "all_metrics")]
+    metrics: Vec<Metric>,
+    /// Whose numbers are given where they differ.
+    #[serde(default)]
+    mode: ScoreMode,
+    /// The columns that divide the rows of the port `corpus` into groups.
+    #[serde(default)]
+    by: Vec<String>,
+    /// How BLEU splits texts.
+    #[serde(default)]
+    bleu_tokenize: Tokenize,
+    /// What BLEU does about orders without a match.
+    #[serde(default)]
+    bleu_smooth: BleuSmooth,
+    /// The shares of CodeBLEU's components: n-grams, weighted n-grams, syntax, data flow.
+    #[serde(default = "equal_weights")]
+    codebleu_weights: Vec<f64>,
+}
+
+fn prediction() -> String {
+    "prediction".into()
+}
+
+fn all_metrics() -> Vec<Metric> {
+    Metric::ALL.to_vec()
+}
+
+fn equal_weights() -> Vec<f64> {
+    codebleu::EQUAL_WEIGHTS.to_vec()
+}
+
+/// The operator.
+pub struct ScoreOperator;
+
+const DOC: &str = include_str!("doc.md");
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "score",
+    version: 2,
+    grain: Grain::of::<BoundScore, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for ScoreOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
+            require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
+            if let Some(given) = &args.given {
+                require_column(cx, "given", given, "utf8", is_text, &mut errors);
+            }
+            let input = cx.input();
+            for (at, name) in args.by.iter().enumerate() {
+                let path = format!("by[{at}]");
+                require_column(cx, &path, name, "a group", |_| true, &mut errors);
+                if CORPUS_FIELDS.contains(&name.as_str()) {
+                    let message = format!("the port `corpus` has a column `{name}` of its own");
+                    errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
+                }
+                if args.by[..at].contains(name) {
+                    let message = format!("`{name}` is named twice");
+                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
+                }
+            }
+            if args.metrics.is_empty() {
+                errors.push(ArgError::new(
+                    "metrics",
+                    Code::OutOfRange,
+                    "at least one score is needed",
+                ));
+            }
+            for (at, metric) in args.metrics.iter().enumerate() {
+                if args.metrics[..at].contains(metric) {
+                    let message = format!("`{}` is named twice", metric.columns()[0]);
+                    let path = format!("metrics[{at}]");
+                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
+                }
+            }
+            let weights = weights(&args.codebleu_weights, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let spec = ScoreSpec {
+                metrics: args.metrics,
+                mode: args.mode,
+                bleu_tokenize: args.bleu_tokenize,
+                bleu_smooth: args.bleu_smooth,
+                codebleu_weights: weights,
+            };
+            let ports = vec![
+                Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
+                Port::new(CORPUS, corpus(&input, &args.by)),
+            ];
+            let Args { reference, prediction, given, prefix, by, .. } = args;
+            let step = BoundScore { spec, reference, prediction, given, prefix, by, ports };
+            Ok(Box::new(step) as Box<dyn BoundStep>)
+        })
+    }
+}
+
+/// The shares of CodeBLEU's components, scaled to a sum of 1.
+fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
+    let mut refuse = |message: &str| {
+        errors.push(ArgError::new("codebleu_weights", Code::OutOfRange, message));
+        codebleu::EQUAL_WEIGHTS
+    };
+    let Ok(weights) = <[f64; 4]>::try_from(given) else {
+        return refuse("`codebleu_weights` needs four numbers, one per component");
+    };
+    if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) {
+        return refuse("weights must be 0 or more");
+    }
+    let total: f64 = weights.iter().sum();
+    if total <= 0.0 || !total.is_finite() {
+        return refuse("at least one weight must be more than 0");
+    }
+    // As it is given if it needs no scaling: 0.1 + 0.2 + 0.3 + 0.4 is not quite 1.
+    if (total - 1.0).abs() < 1e-9 { weights } else { weights.map(|weight| weight / total) }
+}
+
+/// The port with the scores of all rows together.
+const CORPUS: &str = "corpus";
+
+/// What each column says.
+fn about(column: &str) -> &'static str {
+    match column {
+        "bleu" => "BLEU of the prediction",
+        "codebleu" => "CodeBLEU of the prediction, as it is published",
+        "codebleu_ngram" => "CodeBLEU's n-gram match",
+        "codebleu_strict" => "CodeBLEU of the prediction without the faults of published programs",
+        "codebleu_strict_weighted" => "the same of its n-gram recall: short answers are penalised",
+        "codebleu_strict_syntax" => "the same of its syntax: no comments and docstrings",
+        "codebleu_strict_dataflow" => "the same of its data flow; null if the reference has none",
+        "codebleu_weighted" => "CodeBLEU's n-gram recall with weights for keywords",
+        "codebleu_syntax" => "share of the reference's subtrees in the prediction",
+        "codebleu_dataflow" => "share of the reference's data flow; 0 if it has none",
+        "levenshtein" => "edits from the reference to the prediction",
+        "similarity" => "1 - edits / length of the longer text",
+        "exact_match" => "1 if the texts are equal, else 0",
+        "chrf" => "chrF2 of the prediction",
+        "rouge_l" => "ROUGE-L (F1) of the prediction",
+        _ => "1 if the prediction has no syntax error, else 0",
+    }
+}
+
+fn added(spec: &ScoreSpec, prefix: &str) -> Vec<FieldRef> {
+    let types = score_type();
+    let names = spec.metrics.iter().flat_map(|metric| metric.columns());
+    names
+        .filter_map(|name| types.iter().find(|field| field.name() == name))
+        .map(|field| {
+            let unit = (field.name() == "levenshtein").then_some("characters");
+            let name = format!("{prefix}{}", field.name());
+            describe(&name, field.data_type().clone(), true, about(field.name()), unit)
+        })
+        .collect()
+}
+
+fn corpus(input: &TableSchema, by: &[String]) -> TableSchema {
+    let groups: Vec<FieldRef> = by.iter().filter_map(|name| input.field(name).cloned()).collect();
+    let mut key: Vec<&str> = by.iter().map(String::as_str).collect();
+    key.push("metric");
+    TableSchema::default()
+        .with(&groups)
+        .with(&[
+            text_field("metric", "the score"),
+            describe("value", DataType::Float64, true, "of all rows as one text", None),
+            describe("rows", DataType::Int64, false, "rows that have the score", Some("rows")),
+        ])
+        .keyed(&key)
+}
+
+#[derive(Debug)]
+struct BoundScore {
+    spec: ScoreSpec,
+    reference: String,
+    prediction: String,
+    given: Option<String>,
+    prefix: String,
+    by: Vec<String>,
+    ports: Vec<Port>,
+}
+
+/// The struct of all scores of a row.
+const STRUCT: &str = "__scores";
+
+impl BoundScore {
+    fn literal(&self) -> Expr {
+        lit(serde_json::to_string(&self.spec).unwrap_or_default())
+    }
+
+    /// A row for each group and score.
+    fn corpus(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        let of_row = || get_field(column(STRUCT), COUNTS);
+        let groups: Vec<Expr> = self.by.iter().map(|name| column(name)).collect();
+        let names: Vec<String> = (0..COUNT).map(|at| format!("__sum{at}")).collect();
+        let mut sums: Vec<Expr> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| sum(array_element(of_row(), lit(at as i64 + 1))).alias(name))
+            .collect();
+        sums.push(count(of_row()).alias(ROWS));
+        let sums = rows.filter(of_row().is_not_null())?.aggregate(groups.clone(), sums)?;
+        let all = make_array(names.iter().map(|name| column(name)).collect());
+        let scores = call::<CorpusScores>(vec![self.literal(), column(ROWS), all]);
+        let mut columns = groups;
+        columns.push(scores.alias(STRUCT));
+        let scores = sums.select(columns)?.unnest_columns(&[STRUCT])?;
+        let scores = scores.filter(column(STRUCT).is_not_null())?;
+        let fields = CORPUS_FIELDS.map(|name| (name, get_field(column(STRUCT), name)));
+        project(scores, &self.ports[1].table, fields.to_vec())
+    }
+}
+
+/// The number of rows of a group.
+const ROWS: &str = "__rows";
+
+impl BoundStep for BoundScore {
+    fn args(&self) -> Value {
+        let mut args = serde_json::json!({
+            "reference": self.reference,
+            "prediction": self.prediction,
+            "spec": self.spec,
+            "by": self.by,
+        });
+        // Only where they are used, so that the keys of other results are what they were.
+        if let Some(given) = &self.given {
+            args["given"] = given.as_str().into();
+        }
+        if !self.prefix.is_empty() {
+            args["prefix"] = self.prefix.as_str().into();
+        }
+        args
+    }
+
+    fn recipe_args(&self) -> Option<Value> {
+        let mut args = self.args();
+        args.as_object_mut().and_then(|args| args.remove("by"));
+        Some(args)
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Row(self)
+    }
+}
+
+impl RowStep for BoundScore {
+    fn reads(&self) -> Vec<String> {
+        let mut read = vec![self.reference.clone()];
+        for column in std::iter::once(&self.prediction).chain(&self.given) {
+            if !read.contains(column) {
+                read.push(column.clone());
+            }
+        }
+        read
+    }
+
+    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        let texts = [column(&self.reference), column(&self.prediction)];
+        let scores = match &self.given {
+            None => call::<ScorePair>([vec![self.literal()], texts.into()].concat()),
+            Some(given) => call::<ScoreContinuation>(
+                [vec![self.literal(), column(given)], texts.into()].concat(),
+            ),
+        };
+        keep_hidden(rows, vec![scores.alias(STRUCT)])
+    }
+
+    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
+        let names = self.spec.metrics.iter().flat_map(|metric| metric.columns());
+        let names: Vec<(String, &str)> =
+            names.map(|name| (format!("{}{name}", self.prefix), *name)).collect();
+        let produced = names
+            .iter()
+            .map(|(column_name, name)| (column_name.as_str(), get_field(column(STRUCT), *name)));
+        let produced = produced.collect();
+        Ok(vec![
+            (MAIN, project(rows.clone(), &self.ports[0].table, produced)?),
+            (CORPUS, self.corpus(rows)?),
+        ])
+    }
+}

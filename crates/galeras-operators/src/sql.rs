@@ -1,0 +1,277 @@
+//! `sql`: any query over the input tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::{SQLOptions, SessionContext};
+use datafusion::logical_expr::LogicalPlan;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    parse_args, stored_type,
+};
+use galeras_sql::session::{
+    SqlText, check_deterministic, check_growth, check_query, dropped_group_columns, empty_view,
+    explain,
+};
+use galeras_workflow::code::Code;
+use galeras_workflow::quote;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// One SELECT over the input tables: `input`, or the names given in `from`.
+    #[schemars(extend("x-language" = "sql"))]
+    query: String,
+    /// The columns that identify a row; `id` if there is one, else all columns.
+    #[serde(default)]
+    key: Option<Vec<String>>,
+}
+
+/// The operator.
+pub struct SqlOperator;
+
+const DOC: &str = r#"Compute a table with SQL.
+
+## What it does
+Runs one SELECT of DataFusion's SQL over the inputs. With a plain `from` the table is called
+`input`; with `from: { left: a, right: b }` the tables are `left` and `right`. The result is
+stored in the order of `key` (`id` if there is such a column, else all columns), whose values
+must be unique together.
+
+The result may depend on the input rows only: clocks, random numbers,
+aggregates that depend on how rows are split, and LIMIT or array_agg without an ORDER BY that
+includes the key are refused. Sums, means, deviations and correlations
+are exact, whatever the order of the rows.
+
+The value of `${{ params.x }}` or `${{ matrix.x }}` enters the query as a literal of its type, and
+is never read as SQL: a text gets its quotes (`WHERE repo = ${{ params.repo }}`), or fits into
+those around it (`LIKE '${{ params.begin }}%'`). In double quotes it is the name of a column:
+`"${{ params.column }}"`.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+per_file:
+  op: sql
+  from: methods
+  with:
+    query: |
+      SELECT path, count(*) AS methods, max(end_line - start_line + 1) AS longest
+      FROM input GROUP BY path
+    key: [path]
+```
+
+## Cost and reuse
+Runs as a whole, but only when a column that the query names has changed.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "sql",
+    version: 2,
+    grain: Grain::of::<BoundSql, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::Any,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for SqlOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let session = &cx.session;
+            let one = |error| vec![error];
+            check_query(&args.query, "query").map_err(one)?;
+            let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
+            let text =
+                SqlText { sql: &args.query, path: "query", session, columns: &[], tables: &tables };
+            let failed =
+                |e: datafusion::error::DataFusionError| one(one_select(explain(&e, &text)));
+            for (name, table) in &cx.inputs {
+                let view = Arc::new(empty_view(table).map_err(failed)?);
+                let _ = session.deregister_table(name.as_str()).map_err(failed)?;
+                session.register_table(name.as_str(), view).map_err(failed)?;
+            }
+            // One copy of the state: there may be thousands of steps.
+            let state = session.state();
+            let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
+            read_only().verify_plan(&written).map_err(failed)?;
+            check_growth(&written, "query").map_err(failed)?.map_err(one)?;
+            let plan = state.optimize(&written).map_err(failed)?;
+            let keys =
+                cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
+            let problems = check_deterministic(&written, &keys).map_err(failed)?;
+            if !problems.is_empty() {
+                return Err(problems
+                    .into_iter()
+                    .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
+                    .collect());
+            }
+            let dropped = dropped_group_columns(&written).map_err(failed)?;
+            if !dropped.is_empty() {
+                return Err(one(unnested_groups(&dropped)));
+            }
+            // The types are those of the plan: of columns that are united, and of the branches of a
+            // CASE, the written query knows the first.
+            let types = plan.schema().fields().iter().map(|f| f.data_type());
+            let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
+                let computed = held(f.data_type(), computed);
+                let nullable = f.is_nullable() || f.data_type() != computed;
+                Field::new(f.name(), stored_type(computed), nullable)
+                    .with_metadata(f.metadata().clone())
+            });
+            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+            if let Some(twice) = duplicate_name(&schema) {
+                let error = ArgError::new(
+                    "query",
+                    Code::DuplicateColumn,
+                    format!("the query gives two columns `{twice}`"),
+                );
+                return Err(one(error.help("name one of them with AS")));
+            }
+            for (at, name) in args.key.iter().flatten().enumerate() {
+                if schema.field_with_name(name).is_err() {
+                    let known = schema.fields().iter().map(|f| f.name().as_str());
+                    return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
+                }
+            }
+            let table = TableSchema::new(schema, args.key.clone());
+            let reads = columns_read(&plan, &cx.inputs);
+            Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
+                as Box<dyn BoundStep>)
+        })
+    }
+}
+
+/// The type of a column that was written with one type and is computed with another. Signed and
+/// unsigned whole numbers meet as decimals without a fraction, which are stored as what is written;
+/// one that does not fit is an error.
+fn held<'a>(written: &'a DataType, computed: &'a DataType) -> &'a DataType {
+    match computed {
+        DataType::Decimal128(_, 0) if written.is_integer() => written,
+        _ => computed,
+    }
+}
+
+/// Groups that the engine would make too large.
+fn unnested_groups(dropped: &[String]) -> ArgError {
+    let names: Vec<String> = dropped.iter().map(|name| quote(name)).collect();
+    let message = format!(
+        "rows that `unnest` made of groups would be grouped without {}",
+        names.join(" and ")
+    );
+    let help = "unnest in a step of its own, or group by fewer columns";
+    ArgError::new("query", Code::UnnestedGroups, message).help(help)
+}
+
+/// Statements that are not queries are refused in our own words.
+fn one_select(error: ArgError) -> ArgError {
+    if error.message.contains("not supported: ") {
+        return ArgError::new("query", Code::NotASelect, "the query must be one SELECT");
+    }
+    error
+}
+
+/// Plans a query that may only read.
+async fn query(
+    session: &SessionContext,
+    sql: &str,
+) -> Result<DataFrame, datafusion::error::DataFusionError> {
+    session.sql_with_options(sql, read_only()).await
+}
+
+fn read_only() -> SQLOptions {
+    SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
+}
+
+fn duplicate_name(schema: &Schema) -> Option<&str> {
+    let mut seen = std::collections::HashSet::new();
+    schema.fields().iter().map(|f| f.name().as_str()).find(|name| !seen.insert(*name))
+}
+
+/// The columns of each input that the optimised plan still reads.
+fn columns_read(
+    plan: &LogicalPlan,
+    inputs: &BTreeMap<String, TableSchema>,
+) -> BTreeMap<String, Vec<String>> {
+    // Views are inlined as scans of nameless tables, so a column counts as read from every
+    // input that has it: at worst a needless run, never a stale hit.
+    let mut names = std::collections::BTreeSet::new();
+    let mut everything = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            names.extend(scan.projected_schema.fields().iter().map(|f| f.name().clone()));
+            for filter in &scan.filters {
+                names.extend(filter.column_refs().into_iter().map(|c| c.name.clone()));
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    everything |= visited.is_err();
+    inputs
+        .iter()
+        .map(|(port, table)| {
+            let read = table.names().filter(|n| everything || names.contains(*n));
+            (port.clone(), read.map(str::to_string).collect())
+        })
+        .collect()
+}
+
+#[derive(Debug)]
+struct BoundSql {
+    args: Args,
+    ports: Vec<Port>,
+    reads: BTreeMap<String, Vec<String>>,
+}
+
+impl BoundStep for BoundSql {
+    fn args(&self) -> Value {
+        serde_json::json!(self.args)
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, input: &str) -> Reads {
+        self.reads.get(input).map_or(Reads::All, |names| Reads::Columns(names.clone()))
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+impl TableStep for BoundSql {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            for (name, df) in inputs {
+                cx.session.register_table(name.as_str(), df.into_view())?;
+            }
+            Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
+        })
+    }
+}

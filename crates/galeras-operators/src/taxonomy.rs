@@ -1,0 +1,175 @@
+//! `taxonomy`: the token categories of the Galeras paper.
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::dataframe::DataFrame;
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::logical_expr::lit;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use galeras_operator::columns::{is_text, require_column};
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, RowStep, StepError, args_schema, describe, parse_args,
+};
+use galeras_python::CATEGORIES;
+use galeras_sql::functions::{PythonTaxonomy, call};
+use galeras_sql::projection::{keep_hidden, project};
+use galeras_sql::session::column;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The column with the Python text.
+    column: String,
+    /// Put before the names of the columns, to have the counts of two texts in one table.
+    #[serde(default)]
+    prefix: String,
+    /// Which lists count.
+    #[serde(default)]
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    /// Python's tokens, each in one category.
+    #[default]
+    Correct,
+    /// The published lists, member for member: Java's names count, `elif` or `def` do not, and
+    /// some tokens count twice.
+    Compat,
+}
+
+/// The operator.
+pub struct TaxonomyOperator;
+
+const DOC: &str = r#"Count the tokens of a text by category.
+
+## What it does
+Adds the ten token categories of the Galeras paper, as counts:
+
+| column | tokens |
+|---|---|
+| `blocks` | `{ } [ ] ( ) :` `return` `pass` `yield` `with` |
+| `exceptions` | `try` `except` `finally` `raise` |
+| `oop` | `class` |
+| `tests` | `assert` |
+| `declaration` | `import` `from` `as` `def` `lambda` `async` `await` `global` `nonlocal` `del` |
+| `conditional` | `if` `elif` `else` `match` `case` |
+| `loops` | `for` `while` `break` `continue` |
+| `operators` | arithmetic, comparison and assignment; `and` `or` `not` `in` `is` |
+| `casting` | built-in type names: `int` `float` `str` `bool` `bytes` `bytearray` `complex` `list` `tuple` `dict` `set` `frozenset` |
+| `extra_tokens` | `@` `...` `None` `True` `False` |
+
+Names, numbers, strings, `, . ; ->` and comments are in no category. Broken and incomplete code has
+counts, too. A null has nulls.
+
+The published lists were made for Java and adapted: `elif`, `def` and `and` are missing, `import`,
+`from`, `break` and `:` stand in two categories, names such as `this` count. `mode: compat` counts by
+these lists. They do not give the numbers of the paper, which counted the pieces of a BPE model,
+within comments and strings as well.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+tokens:
+  op: taxonomy
+  from: methods
+  with: { column: code }
+```
+
+## Cost and reuse
+Row by row: some 100 MB/s and core, without a syntax tree.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "taxonomy",
+    version: 1,
+    grain: Grain::of::<BoundTaxonomy, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for TaxonomyOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let counts = CATEGORIES.iter().map(|name| {
+                let about = format!("tokens of the category {name}");
+                describe(
+                    &format!("{}{name}", args.prefix),
+                    DataType::Int64,
+                    true,
+                    &about,
+                    Some("tokens"),
+                )
+            });
+            let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
+            Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] })
+                as Box<dyn BoundStep>)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct BoundTaxonomy {
+    args: Args,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundTaxonomy {
+    fn args(&self) -> Value {
+        serde_json::json!(self.args)
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Row(self)
+    }
+}
+
+/// The struct of all counts of a row.
+const STRUCT: &str = "__taxonomy";
+
+impl RowStep for BoundTaxonomy {
+    fn reads(&self) -> Vec<String> {
+        vec![self.args.column.clone()]
+    }
+
+    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        let published = lit(self.args.mode == Mode::Compat);
+        let counts = call::<PythonTaxonomy>(vec![column(&self.args.column), published]);
+        keep_hidden(rows, vec![counts.alias(STRUCT)])
+    }
+
+    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
+        let names: Vec<String> =
+            CATEGORIES.iter().map(|name| format!("{}{name}", self.args.prefix)).collect();
+        let counts = names.iter().zip(CATEGORIES);
+        let counts = counts.map(|(name, field)| (name.as_str(), get_field(column(STRUCT), field)));
+        Ok(vec![(MAIN, project(rows, &self.ports[0].table, counts.collect())?)])
+    }
+}

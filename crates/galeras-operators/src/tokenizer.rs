@@ -1,0 +1,210 @@
+//! `tokenizer`: learns a byte-level BPE from a column; the model is a table of one row.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::tokenizer_model::{MODEL, bad_model};
+use galeras_operator::columns::{is_text, require_column, text_field};
+use galeras_operator::worker_threads::{on_thread, pool};
+use galeras_operator::{
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    describe, parse_args,
+};
+use galeras_sql::functions::bpe::{self, MIN_VOCAB};
+use galeras_sql::session::column;
+use galeras_workflow::code::Code;
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The column with the texts to learn from.
+    column: String,
+    /// The most tokens that the vocabulary may have, 256 of which are the bytes.
+    #[serde(default = "vocab_size")]
+    #[schemars(range(min = 256, max = 1_000_000))]
+    vocab_size: usize,
+    /// The kind of model.
+    #[serde(default)]
+    kind: Kind,
+}
+
+fn vocab_size() -> usize {
+    1024
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// Byte-pair encoding of the UTF-8 bytes, as GPT-2 uses it.
+    #[default]
+    ByteBpe,
+}
+
+/// The operator.
+pub struct TokenizerOperator;
+
+const DOC: &str = r#"Learn a tokenizer from a column.
+
+## What it does
+Trains a byte-level BPE on the texts of a column (nulls are left out): texts are split as GPT-2
+does, and the most frequent pair of tokens becomes a new token until there are `vocab_size`, or no
+pair occurs twice. There are no special tokens. The model is, merge by merge, what Hugging Face's
+`tokenizers` trains. Texts of more than 4 MB are [read in pieces](../limits.md#tokenizers).
+
+The port `model` is a table of one row: `kind`, `vocab_size` (the size reached), `texts` (how many
+were read) and `model`, the content of a `tokenizer.json`. `dedup` takes it at its port
+`tokenizer`; for Python, write it as it is and load it with `Tokenizer.from_file`:
+
+```text
+outputs:
+  tokenizer: { from: bpe, path: tokenizer.json, column: model }
+```
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+bpe:
+  op: tokenizer
+  from: methods
+  with: { column: code, vocab_size: 512 }
+```
+
+## Cost and reuse
+About a second for 10 MB of code. Runs as a whole, but only when the named column has changed;
+the model does not depend on the order of rows.
+"#;
+
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "tokenizer",
+    version: 1,
+    grain: Grain::of::<BoundTokenizer, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
+
+impl Operator for TokenizerOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+            if !(MIN_VOCAB..=1_000_000).contains(&args.vocab_size) {
+                let message = format!(
+                    "`vocab_size` must be between {MIN_VOCAB} (one token per byte) and 1000000"
+                );
+                errors.push(ArgError::new("vocab_size", Code::OutOfRange, message));
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let table = TableSchema::default()
+                .with(&[
+                    text_field("kind", "the kind of model"),
+                    describe("vocab_size", DataType::Int64, false, "tokens", Some("tokens")),
+                    describe("texts", DataType::Int64, false, "texts it was learned from", None),
+                    text_field(MODEL, "the content of a tokenizer.json"),
+                ])
+                .keyed(&["kind"]);
+            Ok(Box::new(BoundTokenizer { args, ports: vec![Port::new(MODEL, table)] })
+                as Box<dyn BoundStep>)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct BoundTokenizer {
+    args: Args,
+    ports: Vec<Port>,
+}
+
+impl BoundStep for BoundTokenizer {
+    fn args(&self) -> Value {
+        serde_json::json!(self.args)
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, _: &str) -> Reads {
+        Reads::Columns(vec![self.args.column.clone()])
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// Batches of texts that wait to be learned from.
+const QUEUE: usize = 4;
+
+impl TableStep for BoundTokenizer {
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
+            let mut stream =
+                input.select(vec![column(&self.args.column)])?.execute_stream().await?;
+            let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
+            let (jobs, vocab_size) = (cx.jobs, self.args.vocab_size);
+            let learning = on_thread(move || {
+                let mut texts = 0i64;
+                let pool = pool(jobs)?;
+                let received = std::iter::from_fn(|| batches.blocking_recv());
+                let texts_of = |batch: RecordBatch| {
+                    let column = batch.column(0).as_string::<i32>();
+                    let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
+                    texts
+                };
+                let all = received.flat_map(texts_of).inspect(|_| texts += 1);
+                let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
+                Ok::<_, StepError>((bpe, texts))
+            });
+            let feeding = async move {
+                while let Some(batch) = stream.next().await {
+                    // A closed channel means that the thread has failed; it says why.
+                    if send.send(batch?).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            };
+            let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
+            let row: [(&str, ArrayRef); 4] = [
+                ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
+                ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
+                ("texts", Arc::new(Int64Array::from(vec![texts]))),
+                (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
+            ];
+            Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
+        })
+    }
+}

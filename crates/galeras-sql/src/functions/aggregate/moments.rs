@@ -1,0 +1,327 @@
+//! `Moments`: the count and the exact sums that a statistic is computed from, and the
+//! columns that feed them.
+//!
+//! Here: which sums are kept, their state bytes, reading rows from Arrow arrays, and the
+//! centred second moments. Not here: the formula of each statistic (`variance`,
+//! `correlation`, `sum`), DataFusion's accumulator traits (`accumulator`).
+
+use std::borrow::Cow;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+use datafusion::common::{Result, exec_datafusion_err, exec_err};
+
+use super::dyadic::Dyadic;
+use super::exact::{ExactSum, MalformedSum};
+
+/// A count and `N` exact sums over the rows `(x, y)` that were added:
+///
+/// | `N` | sums |
+/// |---|---|
+/// | 1 | Σx |
+/// | 2 | Σx, Σx² |
+/// | 3 | Σx, Σy, Σxy |
+/// | 5 | Σx, Σy, Σxy, Σx², Σy² |
+#[derive(Clone, Debug)]
+pub struct Moments<const N: usize> {
+    count: u64,
+    sums: [ExactSum; N],
+}
+
+impl<const N: usize> Default for Moments<N> {
+    fn default() -> Self {
+        Self { count: 0, sums: std::array::from_fn(|_| ExactSum::new()) }
+    }
+}
+
+impl<const N: usize> Moments<N> {
+    /// Number of rows.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The sums, in the order of the table above.
+    pub fn sums(&self) -> &[ExactSum; N] {
+        &self.sums
+    }
+
+    /// Adds one row.
+    #[inline]
+    pub fn add(&mut self, Row { x, y }: Row) {
+        self.count += 1;
+        match self.sums.as_mut_slice() {
+            [sx] => add(sx, x),
+            [sx, sxx] => {
+                add(sx, x);
+                add_product(sxx, x, x);
+            }
+            [sx, sy, sxy, squares @ ..] => {
+                add(sx, x);
+                add(sy, y);
+                add_product(sxy, x, y);
+                if let [sxx, syy] = squares {
+                    add_product(sxx, x, x);
+                    add_product(syy, y, y);
+                }
+            }
+            [] => {}
+        }
+    }
+
+    /// Removes one row that was added before.
+    pub fn remove(&mut self, Row { x, y }: Row) {
+        self.count = self.count.saturating_sub(1);
+        match self.sums.as_mut_slice() {
+            [sx] => remove(sx, x),
+            [sx, sxx] => {
+                remove(sx, x);
+                remove_product(sxx, x, x);
+            }
+            [sx, sy, sxy, squares @ ..] => {
+                remove(sx, x);
+                remove(sy, y);
+                remove_product(sxy, x, y);
+                if let [sxx, syy] = squares {
+                    remove_product(sxx, x, x);
+                    remove_product(syy, y, y);
+                }
+            }
+            [] => {}
+        }
+    }
+
+    /// Adds all rows of a batch.
+    pub fn add_rows(&mut self, rows: &Rows) {
+        let Some((x, y)) = rows.dense() else {
+            return rows.for_each(|row| self.add(row));
+        };
+        self.count += rows.len() as u64;
+        match self.sums.as_mut_slice() {
+            [sx] => add_slices(sx, x),
+            [sx, sxx] => {
+                add_slices(sx, x);
+                add_products(sxx, x, x);
+            }
+            [sx, sy, sxy, squares @ ..] => {
+                add_slices(sx, x);
+                add_slices(sy, y);
+                add_products(sxy, x, y);
+                if let [sxx, syy] = squares {
+                    add_products(sxx, x, x);
+                    add_products(syy, y, y);
+                }
+            }
+            [] => {}
+        }
+    }
+
+    /// The canonical bytes: the count as `u64`, little endian, then each sum's bytes. Equal
+    /// multisets of rows give equal bytes.
+    pub fn write_bytes(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.count.to_le_bytes());
+        self.sums.iter().for_each(|sum| sum.write_bytes(bytes));
+    }
+
+    /// Adds the rows of a state written by [`Moments::write_bytes`].
+    pub fn merge_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        let malformed = |e: MalformedSum| exec_datafusion_err!("{e}");
+        let (count, mut rest) =
+            bytes.split_first_chunk::<8>().ok_or(MalformedSum).map_err(malformed)?;
+        self.count = self.count.saturating_add(u64::from_le_bytes(*count));
+        for sum in &mut self.sums {
+            rest = sum.merge_bytes(rest).map_err(malformed)?;
+        }
+        if rest.is_empty() { Ok(()) } else { Err(malformed(MalformedSum)) }
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_size(&self) -> usize {
+        self.sums.iter().map(ExactSum::heap_size).sum()
+    }
+}
+
+/// `n Σab - Σa Σb`, which is n² times the population covariance of `a` and `b` (n times
+/// their sum of centred products), exactly; `None` if a term is not finite.
+pub fn centred(n: u64, a: &ExactSum, b: &ExactSum, ab: &ExactSum) -> Option<Dyadic> {
+    let (a, b, ab) = (a.to_dyadic()?, b.to_dyadic()?, ab.to_dyadic()?);
+    Some(ab.scaled(n).minus(&a.times(&b)))
+}
+
+/// `sum / n` as the nearest double; NaN and infinities as they are.
+pub fn mean(n: u64, sum: &ExactSum) -> f64 {
+    match sum.to_dyadic() {
+        Some(exact) => exact.quotient(&Dyadic::integer(u128::from(n))),
+        None => sum.value(),
+    }
+}
+
+/// A number as the exact sum of two doubles, of which the first is the nearest one: a 64-bit integer
+/// has more digits than one. The second is zero for floats.
+pub type Parts = [f64; 2];
+
+/// Integers up to here are doubles: 2^53.
+const DOUBLES: u64 = 1 << 53;
+
+/// An integer of 64 bits in parts.
+pub fn whole_in_parts(whole: i128) -> Parts {
+    let nearest = whole as f64;
+    [nearest, (whole - nearest as i128) as f64]
+}
+
+/// A row of the arguments; `y` is zero if there is only one.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub x: Parts,
+    pub y: Parts,
+}
+
+#[inline]
+fn add(sum: &mut ExactSum, [high, low]: Parts) {
+    sum.add(high);
+    if low != 0.0 {
+        sum.add(low);
+    }
+}
+
+fn remove(sum: &mut ExactSum, [high, low]: Parts) {
+    sum.remove(high);
+    if low != 0.0 {
+        sum.remove(low);
+    }
+}
+
+/// The products of the parts, of which those with a lower part that is zero are left out.
+#[inline]
+fn each_product(a: Parts, b: Parts, mut of: impl FnMut(f64, f64)) {
+    of(a[0], b[0]);
+    if a[1] != 0.0 {
+        of(a[1], b[0]);
+    }
+    if b[1] != 0.0 {
+        of(a[0], b[1]);
+        if a[1] != 0.0 {
+            of(a[1], b[1]);
+        }
+    }
+}
+
+#[inline]
+fn add_product(sum: &mut ExactSum, a: Parts, b: Parts) {
+    each_product(a, b, |a, b| sum.add_product(a, b));
+}
+
+fn remove_product(sum: &mut ExactSum, a: Parts, b: Parts) {
+    each_product(a, b, |a, b| sum.remove_product(a, b));
+}
+
+/// Slices of upper and lower parts; the lower ones are empty where all are zero.
+type Slices<'a> = [&'a [f64]; 2];
+
+fn add_slices(sum: &mut ExactSum, parts: Slices<'_>) {
+    parts.into_iter().for_each(|part| sum.add_slice(part));
+}
+
+fn add_products(sum: &mut ExactSum, a: Slices<'_>, b: Slices<'_>) {
+    for a in a {
+        b.into_iter().for_each(|b| sum.add_products(a, b));
+    }
+}
+
+/// An argument as two columns whose sums are its values.
+struct Argument<'a> {
+    high: Cow<'a, Float64Array>,
+    /// Absent for floats, and for integers that are doubles: most are, and cost as little.
+    low: Option<Float64Array>,
+}
+
+impl<'a> Argument<'a> {
+    fn new(array: &'a ArrayRef) -> Result<Self> {
+        let (high, low) = match array.data_type() {
+            DataType::Int64 => {
+                let x = array.as_primitive::<Int64Type>();
+                let low = x.values().iter().any(|v| v.unsigned_abs() > DOUBLES).then(|| {
+                    x.unary::<_, Float64Type>(|v| {
+                        let [_, low] = whole_in_parts(v.into());
+                        low
+                    })
+                });
+                (Cow::Owned(x.unary(|v| v as f64)), low)
+            }
+            DataType::UInt64 => {
+                let x = array.as_primitive::<UInt64Type>();
+                let low = x.values().iter().any(|v| *v > DOUBLES).then(|| {
+                    x.unary::<_, Float64Type>(|v| {
+                        let [_, low] = whole_in_parts(v.into());
+                        low
+                    })
+                });
+                (Cow::Owned(x.unary(|v| v as f64)), low)
+            }
+            // `avg(NULL)`
+            DataType::Null => (Cow::Owned(Float64Array::new_null(array.len())), None),
+            other => match array.as_primitive_opt::<Float64Type>() {
+                Some(array) => (Cow::Borrowed(array), None),
+                None => return exec_err!("an exact aggregate got {other}, not Float64"),
+            },
+        };
+        Ok(Self { high, low })
+    }
+
+    #[inline]
+    fn get(&self, i: usize) -> Parts {
+        [self.high.value(i), self.low.as_ref().map_or(0.0, |low| low.value(i))]
+    }
+
+    fn slices(&self) -> Slices<'_> {
+        [&self.high.values()[..], self.low.as_ref().map_or(&[][..], |low| &low.values()[..])]
+    }
+}
+
+/// The arguments of an aggregate as rows `(x, y)`.
+pub struct Rows<'a> {
+    x: Argument<'a>,
+    y: Option<Argument<'a>>,
+    /// Rows where any argument is null.
+    nulls: Option<NullBuffer>,
+}
+
+impl<'a> Rows<'a> {
+    /// Of one argument, `x` is its value; of two, as in SQL's `regr_slope(y, x)`, `y` is the
+    /// first.
+    pub fn new(arguments: &'a [ArrayRef]) -> Result<Self> {
+        let (x, y) = match arguments {
+            [x] => (Argument::new(x)?, None),
+            [y, x] => (Argument::new(x)?, Some(Argument::new(y)?)),
+            _ => return exec_err!("an exact aggregate got {} arguments", arguments.len()),
+        };
+        let nulls = NullBuffer::union(x.high.nulls(), y.as_ref().and_then(|y| y.high.nulls()));
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        Ok(Self { x, y, nulls })
+    }
+
+    /// Number of rows, with the null ones.
+    pub fn len(&self) -> usize {
+        self.x.high.len()
+    }
+
+    /// Row `i` of fewer than [`Rows::len`]; `None` if an argument is null.
+    #[inline]
+    pub fn get(&self, i: usize) -> Option<Row> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(i)) {
+            return None;
+        }
+        Some(Row { x: self.x.get(i), y: self.y.as_ref().map_or([0.0; 2], |y| y.get(i)) })
+    }
+
+    /// Calls `f` on every row without a null.
+    pub fn for_each(&self, f: impl FnMut(Row)) {
+        (0..self.len()).filter_map(|i| self.get(i)).for_each(f);
+    }
+
+    /// The columns as slices, if no row is null; those of `y` are empty if there is none.
+    fn dense(&self) -> Option<(Slices<'_>, Slices<'_>)> {
+        let y = self.y.as_ref().map_or([&[][..]; 2], Argument::slices);
+        self.nulls.is_none().then(|| (self.x.slices(), y))
+    }
+}

@@ -1,0 +1,368 @@
+//! `random_cut(code, id, seed, min, max, at, after, share_of)`: a random prefix of a method.
+//!
+//! The published pipeline draws r uniformly from [0.4, 0.65] and cuts at the last space
+//! before `int(len * r)`, which may lie inside the signature; here the cut never does when
+//! `after` is `signature`, nor in the docstring when it is `docstring`. With `share_of` `rest`
+//! the share is of what comes behind them, so that a long docstring leaves something to be shown.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Builder, StringBuilder, StructArray};
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use galeras_base::id::{keyed_hash, unit_interval};
+use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
+
+/// The field that says why a method was not cut.
+pub const CUT_REASON: &str = "reason";
+
+/// The result: prefix, rest, position in characters, and the reason if there is none.
+pub fn cut_type() -> Fields {
+    Fields::from(vec![
+        Field::new("random_cut", DataType::Utf8, true),
+        Field::new("cut_rest", DataType::Utf8, true),
+        Field::new("cut_at", DataType::Int64, true),
+        Field::new(CUT_REASON, DataType::Utf8, true),
+    ])
+}
+
+/// The parameters of a cut, literal in the call.
+#[derive(Clone, Copy)]
+struct Params {
+    seed: i64,
+    min: f64,
+    max: f64,
+    at: Boundary,
+    after: After,
+    share_of: ShareOf,
+}
+
+/// What the share is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShareOf {
+    /// The whole text.
+    Text,
+    /// What lies behind [`After`], white space in front aside; the cut lies inside of it.
+    Rest,
+}
+
+/// What a cut comes after.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Nothing,
+    Signature,
+    /// Or the signature, where there is no docstring.
+    Docstring,
+}
+
+/// Where a cut may lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Boundary {
+    /// Before a space (U+0020).
+    Space,
+    /// Before a token of the syntax tree.
+    Token,
+    /// Before a line.
+    Line,
+}
+
+/// A struct of [`cut_type`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RandomCut {
+    signature: Signature,
+}
+
+impl Default for RandomCut {
+    fn default() -> Self {
+        use DataType::{Float64, Int64, Utf8};
+        let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Utf8, Utf8];
+        Self { signature: Signature::exact(types, Volatility::Immutable) }
+    }
+}
+
+impl Documented for RandomCut {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "random_cut",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 2,
+        arguments: &[
+            ("code", "text"),
+            ("id", "text"),
+            ("seed", "integer"),
+            ("min", "float"),
+            ("max", "float"),
+            ("at", "text"),
+            ("after", "text"),
+            ("share_of", "text"),
+        ],
+        variadic: false,
+        returns: "struct",
+        summary: "a prefix of a method, cut at a share of its characters drawn between `min` and `max`, before a `space`, `token` or `line` and after `none`, its `signature` or its `docstring`; the share is of the whole `text` or of the `rest` behind them; all but code and id are literals",
+        nulls: "all fields but `reason` are null for null code and for code without a place to cut; a null id counts as an empty text",
+        example: "random_cut('def area(width, height):\n    size = width * height\n    return size\n', 'a', 42, 0.4, 0.65, 'token', 'signature', 'text')",
+    };
+}
+
+impl ScalarUDFImpl for RandomCut {
+    fn name(&self) -> &str {
+        "random_cut"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(cut_type()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let params = params(&args.args[2..])?;
+        let code = args.args[0].to_array(args.number_rows)?;
+        let ids = args.args[1].to_array(args.number_rows)?;
+        let (code, ids) = (code.as_string::<i32>(), ids.as_string::<i32>());
+        let mut prefix = StringBuilder::new();
+        let mut rest = StringBuilder::new();
+        let mut position = Int64Builder::with_capacity(code.len());
+        let mut reason = StringBuilder::new();
+        for row in 0..code.len() {
+            let text = code.is_valid(row).then(|| code.value(row));
+            let id = if ids.is_valid(row) { ids.value(row) } else { "" };
+            let cut = match text {
+                None => Err("the code is null".to_string()),
+                Some(text) => cut(text, id, &params).map(|at| text.split_at(at)),
+            };
+            match cut {
+                Ok((head, tail)) => {
+                    prefix.append_value(head);
+                    rest.append_value(tail);
+                    position.append_value(head.chars().count() as i64);
+                    reason.append_null();
+                }
+                Err(why) => {
+                    prefix.append_null();
+                    rest.append_null();
+                    position.append_null();
+                    reason.append_value(why);
+                }
+            }
+        }
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(prefix.finish()),
+            Arc::new(rest.finish()),
+            Arc::new(position.finish()),
+            Arc::new(reason.finish()),
+        ];
+        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(cut_type(), columns, None)?)))
+    }
+}
+
+fn params(args: &[ColumnarValue]) -> Result<Params> {
+    let literal = |i: usize| match &args[i] {
+        ColumnarValue::Scalar(value) => Ok(value),
+        ColumnarValue::Array(_) => Err(DataFusionError::Execution(
+            "the arguments of random_cut from the third on must be literals".into(),
+        )),
+    };
+    let (
+        ScalarValue::Int64(Some(seed)),
+        ScalarValue::Float64(Some(min)),
+        ScalarValue::Float64(Some(max)),
+        ScalarValue::Utf8(Some(at)),
+        ScalarValue::Utf8(Some(after)),
+        ScalarValue::Utf8(Some(share_of)),
+    ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?, literal(5)?)
+    else {
+        return Err(DataFusionError::Execution("a parameter of random_cut is null".into()));
+    };
+    let at = match at.as_str() {
+        "space" => Boundary::Space,
+        "token" => Boundary::Token,
+        "line" => Boundary::Line,
+        other => {
+            return Err(DataFusionError::Execution(format!(
+                "random_cut cannot cut at `{other}`: it cuts at a `space`, `token` or `line`"
+            )));
+        }
+    };
+    let after = match after.as_str() {
+        "none" => After::Nothing,
+        "signature" => After::Signature,
+        "docstring" => After::Docstring,
+        other => {
+            let message = format!(
+                "random_cut cannot cut after `{other}`: it cuts after `none`, `signature` or `docstring`"
+            );
+            return Err(DataFusionError::Execution(message));
+        }
+    };
+    let share_of = match share_of.as_str() {
+        "text" => ShareOf::Text,
+        "rest" => ShareOf::Rest,
+        other => {
+            return Err(DataFusionError::Execution(format!(
+                "random_cut takes no share of `{other}`: it takes one of the `text` or its `rest`"
+            )));
+        }
+    };
+    Ok(Params { seed: *seed, min: *min, max: *max, at, after, share_of })
+}
+
+/// The byte at which `code` is cut: the last boundary not after the drawn position, or the
+/// first one behind it when that would lie in the signature.
+fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
+    let draw = unit_interval(keyed_hash(params.seed, "cut", id.as_bytes()));
+    let ratio = params.min + draw * (params.max - params.min);
+    let boundary = match params.after {
+        After::Nothing => 0,
+        After::Signature | After::Docstring => with_parser(|parser| match params.after {
+            After::Docstring => docstring_end(parser, code),
+            After::Nothing | After::Signature => signature_end(parser, code),
+        })
+        .and_then(|result| result)
+        .map_err(|error| error.to_string())?
+        .ok_or("the code has no signature to cut after")?,
+    };
+    let behind = code.get(boundary..).unwrap_or_default();
+    // Where the share is counted from, and the first byte at which a cut may lie.
+    let (start, first) = match params.share_of {
+        ShareOf::Text => (0, boundary.max(1)),
+        ShareOf::Rest => {
+            let start = boundary + (behind.len() - behind.trim_start().len());
+            let one = code.get(start..).and_then(|rest| rest.chars().next());
+            (start, start + one.map_or(0, char::len_utf8))
+        }
+    };
+    let part = code.get(start..).unwrap_or_default();
+    let wanted = (part.chars().count() as f64 * ratio) as usize;
+    let wanted = part.char_indices().nth(wanted).map_or(code.len(), |(byte, _)| start + byte);
+    let rest = || code.as_bytes().get(first..).unwrap_or_default();
+    let last_before = |bytes: &[u8], wanted_byte: u8| bytes.iter().rposition(|b| *b == wanted_byte);
+    let place = match params.at {
+        Boundary::Space => {
+            let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b' '));
+            let tail = || rest().iter().position(|b| *b == b' ');
+            head.or_else(tail).map(|at| first + at)
+        }
+        Boundary::Line => {
+            // No line begins behind the last line feed.
+            let wanted = wanted.min(code.trim_end_matches('\n').len());
+            let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b'\n'));
+            let tail = || rest().iter().position(|b| *b == b'\n');
+            head.or_else(tail).map(|at| first + at + 1)
+        }
+        Boundary::Token => {
+            let points = with_parser(|parser| cut_points(parser, code))
+                .and_then(|result| result)
+                .map_err(|error| error.to_string())?;
+            let allowed = || points.iter().copied().filter(|at| *at >= first);
+            allowed().filter(|at| *at <= wanted).max().or_else(|| allowed().min())
+        }
+    };
+    place.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| match params.after {
+        After::Nothing => "there is no place to cut".to_string(),
+        After::Signature => "there is no place to cut after the signature".to_string(),
+        After::Docstring => "there is no place to cut after the docstring".to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "def area(width, height):\n    size = width * height\n    return size\n";
+
+    fn params(at: Boundary, min: f64, max: f64) -> Params {
+        Params { seed: 42, min, max, at, after: After::Signature, share_of: ShareOf::Text }
+    }
+
+    #[test]
+    fn a_cut_lies_at_the_last_space_before_the_position() {
+        let at = cut(CODE, "x", &params(Boundary::Space, 0.6, 0.6)).expect("has a body");
+        let wanted = (CODE.len() as f64 * 0.6) as usize;
+        assert_eq!(CODE.as_bytes()[at], b' ');
+        assert!(at < wanted && !CODE[at + 1..wanted].contains(' '));
+    }
+
+    #[test]
+    fn a_cut_never_lies_in_the_signature() {
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let at = cut(CODE, "x", &params(boundary, 0.0, 0.1)).expect("has a body");
+            assert!(at >= "def area(width, height):".len(), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_cut_never_lies_in_the_docstring() {
+        let code = "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    return x + 1\n";
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let params = Params { after: After::Docstring, ..params(boundary, 0.4, 0.65) };
+            let at = cut(code, "x", &params).expect("has a body");
+            assert!(code[..at].contains("why.\"\"\""), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_the_rest_shows_some_of_the_body_behind_a_long_docstring() {
+        let doc = "Say what it does. ".repeat(40);
+        let code = format!(
+            "def f(x):\n    \"\"\"{doc}\"\"\"\n    y = x + 1\n    z = y * 2\n    return y + z\n"
+        );
+        let end = code.rfind("\"\"\"").expect("a docstring") + 3;
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let whole = Params { after: After::Docstring, ..params(boundary, 0.4, 0.65) };
+            let rest = Params { share_of: ShareOf::Rest, ..whole };
+            for id in ["a", "b", "c", "d"] {
+                let at = cut(&code, id, &whole).expect("has a body");
+                assert!(code[end..at].trim().len() < "y = x + 1".len(), "{:?}", &code[end..at]);
+                let at = cut(&code, id, &rest).expect("has a body");
+                assert!(!code[end..at].trim().is_empty(), "{:?}", &code[end..at]);
+                assert!(!code[at..].trim().is_empty());
+                let share = (at - end) as f64 / (code.len() - end) as f64;
+                assert!((0.2..=0.75).contains(&share), "{share}");
+            }
+        }
+        // A body of one word cannot be cut.
+        let one = "def f(x):\n    \"\"\"Say it.\"\"\"\n    pass";
+        let rest = Params {
+            after: After::Docstring,
+            share_of: ShareOf::Rest,
+            ..params(Boundary::Space, 0.4, 0.65)
+        };
+        assert!(cut(one, "a", &rest).is_err());
+        assert!(cut("def f(x):\n    ", "a", &Params { after: After::Signature, ..rest }).is_err());
+        // Of a text without anything in front, both are the same.
+        for id in ["a", "b", "c"] {
+            let text = Params { after: After::Nothing, ..params(Boundary::Space, 0.4, 0.65) };
+            let rest = Params { share_of: ShareOf::Rest, ..text };
+            assert_eq!(cut(CODE, id, &text), cut(CODE, id, &rest));
+        }
+    }
+
+    #[test]
+    fn the_draw_depends_on_seed_and_id_only() {
+        let wide = params(Boundary::Space, 0.4, 0.65);
+        assert_eq!(cut(CODE, "a", &wide), cut(CODE, "a", &wide));
+        let other = Params { seed: 43, ..params(Boundary::Space, 0.4, 0.65) };
+        let ids = || (0..64).map(|i| i.to_string());
+        let with = |p: &Params| ids().map(|id| cut(CODE, &id, p)).collect::<Vec<_>>();
+        assert_ne!(with(&wide), with(&other));
+    }
+
+    #[test]
+    fn what_cannot_be_cut_is_said() {
+        assert!(cut("x = 1", "a", &params(Boundary::Space, 0.4, 0.6)).is_err());
+        assert!(cut("", "a", &params(Boundary::Space, 0.4, 0.6)).is_err());
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let anywhere = Params { after: After::Nothing, ..params(boundary, 0.4, 0.6) };
+            assert!(cut("", "a", &anywhere).is_err());
+        }
+    }
+}

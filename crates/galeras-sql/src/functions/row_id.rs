@@ -1,0 +1,99 @@
+//! `row_id(column, …)`: the id of a row from its identity columns.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, StringBuilder};
+use arrow::datatypes::DataType;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
+use galeras_base::id::row_id;
+use galeras_operator::table_digest::encode_rows;
+
+/// The column as text, or as canonical bytes where its type has no text.
+fn as_text(column: &ArrayRef) -> Result<ArrayRef> {
+    if !column.data_type().is_nested() {
+        return Ok(arrow::compute::cast(column, &DataType::Utf8)?);
+    }
+    let mut bytes = BinaryBuilder::new();
+    encode_rows(std::slice::from_ref(column), column.len(), |_, row| bytes.append_value(row))
+        .map_err(|error| DataFusionError::External(Box::new(error)))?;
+    Ok(Arc::new(bytes.finish()))
+}
+
+/// 32 hexadecimal digits of BLAKE3 over the length-prefixed texts of the arguments; a null
+/// counts as an empty text, a list or struct as its canonical bytes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RowId {
+    signature: Signature,
+}
+
+impl Default for RowId {
+    fn default() -> Self {
+        Self { signature: Signature::variadic_any(Volatility::Immutable) }
+    }
+}
+
+impl Documented for RowId {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "row_id",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("column", "any")],
+        variadic: true,
+        returns: "text",
+        summary: "32 hexadecimal digits of BLAKE3 over the length-prefixed texts of the arguments",
+        nulls: "a null counts as an empty text; the id is never null",
+        example: "row_id('a', 1)",
+    };
+}
+
+impl ScalarUDFImpl for RowId {
+    fn name(&self) -> &str {
+        "row_id"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn is_nullable(
+        &self,
+        _: &[datafusion::logical_expr::Expr],
+        _: &dyn datafusion::common::ExprSchema,
+    ) -> bool {
+        false
+    }
+
+    fn return_field_from_args(
+        &self,
+        _: datafusion::logical_expr::ReturnFieldArgs,
+    ) -> Result<arrow::datatypes::FieldRef> {
+        Ok(Arc::new(arrow::datatypes::Field::new(self.name(), DataType::Utf8, false)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = ColumnarValue::values_to_arrays(&args.args)?
+            .iter()
+            .map(as_text)
+            .collect::<Result<Vec<_>>>()?;
+        let rows = columns.first().map_or(args.number_rows, |c| c.len());
+        let mut out = StringBuilder::with_capacity(rows, rows * 32);
+        for row in 0..rows {
+            out.append_value(row_id(columns.iter().map(|c| match c.data_type() {
+                _ if c.is_null(row) => &b""[..],
+                DataType::Utf8 => c.as_string::<i32>().value(row).as_bytes(),
+                _ => c.as_binary::<i32>().value(row),
+            })));
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
+}

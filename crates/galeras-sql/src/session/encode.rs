@@ -1,0 +1,353 @@
+//! Batches as Parquet: row groups whose columns are encoded side by side.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, new_empty_array};
+use arrow::datatypes::{FieldRef, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use super::layering::{Bases, Layering};
+use galeras_base::digest::Digest;
+use galeras_operator::StepError;
+
+/// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
+/// have several in small tables.
+const ROW_GROUP_ROWS: usize = if cfg!(test) { 1024 } else { 32 * 1024 };
+
+/// Bytes of texts and numbers from which on a row group ends early: texts of a megabyte would take
+/// 32 GB until it is encoded.
+const ROW_GROUP_BYTES: usize = if cfg!(test) { 8 << 20 } else { 1 << 30 };
+
+/// From here on a higher level takes much more time and saves little.
+const ZSTD_LEVEL: i32 = 3;
+/// The bytes that a file takes on most disks at least.
+const BLOCK: usize = 4 << 10;
+/// Bytes of the distinct values of a column of a row group: of more, the rest is stored as it is.
+const DICTIONARY_BYTES: usize = 8 << 20;
+
+/// What was encoded.
+pub struct Encoded<W> {
+    pub out: W,
+    pub rows: u64,
+    /// The other files that hold columns of it.
+    pub layers: Vec<Digest>,
+}
+
+/// Encodes the batches that `next` gives, until there is none left, on so many threads. Columns that
+/// one of the `bases` has for the same rows are left to its file.
+pub fn encode<W: Write + Send>(
+    mut out: W,
+    schema: SchemaRef,
+    threads: usize,
+    bases: Option<&Bases>,
+    mut next: impl FnMut() -> Option<RecordBatch>,
+) -> Result<Encoded<W>, StepError> {
+    let mut batches = group(&mut next);
+    let mut layering = match bases {
+        Some(bases) => Layering::begin(bases, &schema, &batches)?,
+        None => None,
+    };
+    let schema = layering.as_ref().map_or(schema, |layering| Arc::clone(layering.schema()));
+    let mut rows = 0;
+    let mut next_group = |batches: Vec<RecordBatch>, layering: &mut Option<Layering>| {
+        rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+        match layering {
+            Some(layering) => layering.group(batches),
+            None => Ok(batches),
+        }
+    };
+    batches = next_group(batches, &mut layering)?;
+    let properties = properties_of(&batches, layering.as_ref());
+    let writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))?;
+    let (mut file, factory) = writer.into_serialized_writer()?;
+    let mut number = 0;
+    while !batches.is_empty() {
+        let writers = factory.create_column_writers(number)?;
+        let chunks = encode_group(&schema, writers, &batches, threads)?;
+        let mut row_group = file.next_row_group()?;
+        for chunk in chunks {
+            chunk.append_to_row_group(&mut row_group)?;
+        }
+        row_group.close()?;
+        number += 1;
+        batches = group(&mut next);
+        if !batches.is_empty() {
+            batches = next_group(batches, &mut layering)?;
+        }
+    }
+    let mut layers = Vec::new();
+    if let Some(layering) = layering {
+        let (pair, files) = layering.finish();
+        file.append_key_value_metadata(pair);
+        layers = files;
+    }
+    // Flushes, and says what the system said; `into_inner` would keep only its words.
+    file.close()?;
+    Ok(Encoded { out, rows, layers })
+}
+
+/// The batches of the next row group; none if there are no more rows.
+fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
+    let mut batches = Vec::new();
+    let (mut rows, mut bytes) = (0, 0);
+    while rows < ROW_GROUP_ROWS && bytes < ROW_GROUP_BYTES {
+        let Some(batch) = next() else { break };
+        if batch.num_rows() > 0 {
+            rows += batch.num_rows();
+            // What the lists of a slice hold is not known without a look at each.
+            let flat = batch.columns().iter().filter(|column| !column.data_type().is_nested());
+            let sizes = flat.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0));
+            bytes += sizes.sum::<usize>();
+            batches.push(batch);
+        }
+    }
+    batches
+}
+
+/// How a file is written whose first row group has these batches.
+fn properties_of(batches: &[RecordBatch], layering: Option<&Layering>) -> WriterProperties {
+    let compression = match fits_a_block(batches) {
+        true => Compression::UNCOMPRESSED,
+        false => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()),
+    };
+    let mut properties = WriterProperties::builder()
+        .set_compression(compression)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by("galeras".to_string());
+    for (name, repeats) in batches.first().into_iter().flat_map(long_texts) {
+        let column = ColumnPath::from(name);
+        properties = match repeats {
+            true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
+            false => properties.set_column_dictionary_enabled(column, false),
+        };
+    }
+    // Positions grow by little from row to row.
+    for name in layering.iter().flat_map(|layering| layering.positions()) {
+        let column = ColumnPath::from(name);
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    properties.build()
+}
+
+/// Whether the rows fit a block of a disk as they are. To compress them saves nothing, and what it
+/// takes to begin, for each column when it is written and when it is read, is most of the work.
+fn fits_a_block(batches: &[RecordBatch]) -> bool {
+    let columns = batches.iter().flat_map(RecordBatch::columns);
+    // What the lists of a slice hold is not known without a look at each.
+    let flat = columns.clone().all(|column| !column.data_type().is_nested());
+    let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(BLOCK));
+    flat && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
+        && bytes.sum::<usize>() <= BLOCK
+}
+
+/// The text columns whose values are long on average, and whether these repeat: as the code of a
+/// method does in its rows under several treatments. Where they do not, looking each of them up in a
+/// dictionary would cost more than it saves.
+fn long_texts(batch: &RecordBatch) -> Vec<(String, bool)> {
+    const LONG: usize = 24;
+    let fields = batch.schema_ref().fields().iter();
+    let texts = fields.zip(batch.columns()).filter_map(|(field, array)| {
+        let texts = array.as_string_opt::<i32>()?;
+        let offsets = texts.value_offsets();
+        let bytes = offsets.last().zip(offsets.first()).map_or(0, |(b, a)| b - a);
+        (bytes as usize > LONG * texts.len()).then(|| (field.name().clone(), repeat(texts)))
+    });
+    texts.collect()
+}
+
+/// Whether a third of the texts or more come again.
+fn repeat(texts: &StringArray) -> bool {
+    let distinct: HashSet<&str> = texts.iter().flatten().collect();
+    3 * distinct.len() <= 2 * (texts.len() - texts.null_count())
+}
+
+/// The encoded leaves of one column.
+type EncodedLeaves = Result<Vec<ArrowColumnChunk>, ParquetError>;
+
+/// One column of a row group with the writers of its leaves.
+struct ColumnChunk<'a> {
+    at: usize,
+    field: &'a FieldRef,
+    writers: Vec<ArrowColumnWriter>,
+    bytes: usize,
+}
+
+/// The encoded leaves of all columns, in order.
+fn encode_group(
+    schema: &SchemaRef,
+    writers: Vec<ArrowColumnWriter>,
+    batches: &[RecordBatch],
+    threads: usize,
+) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+    let mut writers = writers.into_iter();
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for (at, field) in schema.fields().iter().enumerate() {
+        let leaves = compute_leaves(field, &new_empty_array(field.data_type()))?.len();
+        let bytes = batches.iter().map(|b| b.column(at).get_buffer_memory_size()).sum();
+        columns.push(ColumnChunk {
+            at,
+            field,
+            writers: writers.by_ref().take(leaves).collect(),
+            bytes,
+        });
+    }
+    // To start a thread takes longer than to encode a few kilobytes, and a workflow may have ten
+    // thousand small tables.
+    let small = columns.iter().map(|column| column.bytes).sum::<usize>() < SMALL_BYTES;
+    let threads = if small { 1 } else { threads };
+    // The largest are taken first, from the end.
+    columns.sort_by_key(|c| c.bytes);
+    let queue = Mutex::new(columns);
+    let done: Mutex<Vec<(usize, EncodedLeaves)>> = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let column = queue.lock().ok().and_then(|mut q| q.pop());
+            let Some(column) = column else { return };
+            let at = column.at;
+            let arrays = batches.iter().map(|b| b.column(at));
+            let result = encode_column(column, arrays);
+            if let Ok(mut done) = done.lock() {
+                done.push((at, result));
+            }
+        }
+    };
+    if threads <= 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(schema.fields().len()) {
+                scope.spawn(work);
+            }
+        });
+    }
+    let mut done = done.into_inner().unwrap_or_default();
+    if done.len() != schema.fields().len() {
+        return Err(ParquetError::General("a thread ended before its column was encoded".into()));
+    }
+    done.sort_by_key(|(at, _)| *at);
+    let mut chunks = Vec::new();
+    for (_, result) in done {
+        chunks.extend(result?);
+    }
+    Ok(chunks)
+}
+
+/// Below this the columns of a row group are encoded by one thread.
+const SMALL_BYTES: usize = 64 << 10;
+
+fn encode_column<'a>(
+    mut column: ColumnChunk<'_>,
+    arrays: impl Iterator<Item = &'a ArrayRef>,
+) -> EncodedLeaves {
+    for array in arrays {
+        let leaves = compute_leaves(column.field, array)?;
+        for (writer, leaf) in column.writers.iter_mut().zip(&leaves) {
+            writer.write(leaf)?;
+        }
+    }
+    column.writers.into_iter().map(ArrowColumnWriter::close).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder, StructArray};
+    use arrow::datatypes::{DataType, Field, Schema};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::file::metadata::ColumnChunkMetaData;
+
+    use super::*;
+
+    fn batch(start: i64, rows: i64) -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(start..start + rows));
+        let mut lists = ListBuilder::new(StringBuilder::new());
+        for n in start..start + rows {
+            lists.append_value((0..n % 3).map(|i| (i > 0).then(|| format!("{n}-{i}"))));
+        }
+        let inner = Field::new("inner", DataType::Utf8, true);
+        let texts = StringArray::from_iter(
+            (start..start + rows).map(|n| (n % 2 == 0).then(|| format!("text {n}"))),
+        );
+        let nested = StructArray::from(vec![(Arc::new(inner), Arc::new(texts) as ArrayRef)]);
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("n", numbers), ("list", Arc::new(lists.finish())), ("nested", Arc::new(nested))];
+        let schema = Schema::new(
+            columns
+                .iter()
+                .map(|(name, array)| Field::new(*name, array.data_type().clone(), true))
+                .collect::<Vec<_>>(),
+        );
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        RecordBatch::try_new(Arc::new(schema), arrays).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_on_any_number_of_threads_is_read_back() {
+        let schema = batch(0, 1).schema();
+        for threads in [1, 2, 5] {
+            let batches: Vec<_> = (0..40).map(|i| batch(i * 1000, 1000)).collect();
+            let mut rest = batches.clone().into_iter();
+            let encoded = encode(Vec::new(), schema.clone(), threads, None, || rest.next());
+            let bytes = encoded.unwrap().out;
+            let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
+                .unwrap()
+                .with_batch_size(1000)
+                .build()
+                .unwrap();
+            let read: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+            let whole = |b: &[RecordBatch]| arrow::compute::concat_batches(&schema, b).unwrap();
+            assert_eq!(whole(&read), whole(&batches));
+        }
+    }
+
+    #[test]
+    fn an_empty_table_is_a_valid_file() {
+        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, None, || None).unwrap().out;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
+        assert_eq!(reader.build().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_what_fits_a_block_is_not_compressed() {
+        let flat = |start, rows| batch(start, rows).project(&[0]).unwrap();
+        for (batch, compressed) in [
+            (flat(0, 500), false),
+            // Whatever it is cut from.
+            (flat(0, 5000).slice(100, 500), false),
+            (flat(0, 520), true),
+            (batch(0, 10), true),
+        ] {
+            let schema = batch.schema();
+            let mut rest = vec![batch].into_iter();
+            let encoded = encode(Vec::new(), schema, 1, None, || rest.next()).unwrap();
+            let bytes = bytes::Bytes::from(encoded.out);
+            let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+            let columns = reader.metadata().row_group(0).columns();
+            let are =
+                |column: &ColumnChunkMetaData| column.compression() != Compression::UNCOMPRESSED;
+            assert!(columns.iter().all(|column| are(column) == compressed), "{columns:?}");
+        }
+    }
+
+    #[test]
+    fn long_texts_make_row_groups_of_fewer_rows() {
+        let text = "x".repeat(1 << 20);
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(vec![text; 20]));
+        let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+        let mut rest = (0..20).map(|at| batch.slice(at, 1));
+        let encoded = encode(Vec::new(), batch.schema(), 1, None, || rest.next()).unwrap();
+        let bytes = bytes::Bytes::from(encoded.out);
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+        let groups = reader.metadata().row_groups().iter();
+        let rows: Vec<i64> = groups.map(|group| group.num_rows()).collect();
+        assert_eq!((encoded.rows, rows), (20, vec![8, 8, 4]));
+    }
+}

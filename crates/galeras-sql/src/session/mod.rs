@@ -1,0 +1,70 @@
+//! DataFusion sessions, the reading and writing of stored tables, and the checks that keep
+//! plans deterministic.
+//!
+//! Does not live here: what is computed (`operators`, `functions`) or when (`runner`).
+
+mod base_lookup;
+mod base_rows;
+mod base_table;
+mod blob_encoding;
+mod calendar;
+mod determinism;
+mod encode;
+mod expr;
+mod figure_data;
+mod guard;
+mod layered_table;
+mod layering;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod layering_tests;
+mod open;
+mod parquet_metadata;
+mod published_shape;
+mod recursion;
+mod scan;
+mod small_table;
+mod sql_depth;
+mod sql_growth;
+mod sql_ignored;
+mod sql_mistake;
+mod sql_reads;
+mod sql_words;
+mod stored_matches;
+mod stored_object;
+mod stored_order;
+mod stored_range;
+mod stored_rows;
+mod text_search;
+mod unnested_groups;
+mod whole_table;
+mod write;
+
+pub use base_table::BaseTable;
+pub use blob_encoding::{BlobEncoding, StoredBlob};
+pub use calendar::check_times;
+pub use determinism::{KeyColumns, check_deterministic};
+pub use expr::{RowExpr, parse_row_expr};
+pub use figure_data::{FigureColumn, figure_data};
+pub use guard::guarded;
+pub use open::{bounded_session, forget_tables, ordered_session, planning_session, session};
+pub use parquet_metadata::{copy_with_metadata, key_values, read_metadata, read_table_digest};
+pub use published_shape::{OutputShape, ShapeError};
+pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
+pub use sql_depth::MAX_SQL_DEPTH;
+pub use sql_growth::{MAX_SQL_EXPRESSION, check_growth};
+pub use sql_mistake::{SqlText, explain};
+pub use sql_reads::{MAX_SQL_READS, check_query};
+pub use stored_matches::stored_matches;
+pub use stored_order::stored_order;
+pub use stored_range::scan_range;
+pub use stored_rows::stored_rows;
+pub use text_search::contains_ascii;
+pub use unnested_groups::dropped_group_columns;
+pub use whole_table::{WholeTableError, store_whole, whole_file, whole_temporary};
+pub use write::{EncodedTable, OpenTable, StoreTableError, column, open_table, sorted_by_key};
+
+pub use galeras_store::table_file::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, check_rows, too_many_columns,
+    two_columns,
+};

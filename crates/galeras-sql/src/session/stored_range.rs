@@ -1,0 +1,94 @@
+//! A range of the rows of a stored table, by position: only the pages of the files that hold them
+//! are read, from a disk or a bucket.
+//!
+//! Does not live here: single rows (`stored_rows`), whole tables (`scan`).
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::Column;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::error::Result;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, lit};
+use futures::TryStreamExt;
+
+use super::layered_table::Planned;
+use super::stored_object::{GroupRows, StoredObject};
+use galeras_base::digest::Digest;
+use galeras_operator::{TableSchema, is_virtual};
+use galeras_store::Store;
+
+/// Rows that are decoded at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// Rows of the artifact `blob`, `len` from position `start` on (fewer at the end), as a table of the
+/// planned schema that is held in memory; `step` fills the virtual column that names the step a
+/// row comes from.
+///
+/// # Errors
+/// If a file cannot be read, or the table lacks a column.
+pub async fn scan_range(
+    session: &SessionContext,
+    store: &Store,
+    blob: &Digest,
+    (table, step): (&TableSchema, &str),
+    (start, len): (u64, u64),
+) -> Result<DataFrame> {
+    let stored = Arc::new(StoredObject::open(store, blob).await?);
+    let end = start.saturating_add(len);
+    let groups = stored.groups().iter().enumerate();
+    let parts: Vec<GroupRows> = groups
+        .map(|(group, rows)| (group, rows.start.max(start)..rows.end.min(end)))
+        .filter(|(_, rows)| !rows.is_empty())
+        .map(|(group, rows)| (group, vec![rows]))
+        .collect();
+    let schema = table.stored();
+    let planned = Planned::new(stored.schema(), &schema, None)?;
+    let batches: Vec<RecordBatch> = stored
+        .read(planned.columns(), parts, BATCH_ROWS)
+        .and_then(async |batch| planned.batch(batch))
+        .try_collect()
+        .await?;
+    let stored = session.read_table(Arc::new(MemTable::try_new(schema, vec![batches])?))?;
+    if !table.schema.fields().iter().any(|field| is_virtual(field)) {
+        return Ok(stored);
+    }
+    stored.select(table.schema.fields().iter().map(|field| match is_virtual(field) {
+        true => lit(step).alias(field.name()),
+        false => Expr::Column(Column::from_name(field.name())),
+    }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::array::{ArrayRef, AsArray, StringArray};
+
+    use super::*;
+    use crate::session::{open_table, session};
+
+    #[tokio::test]
+    async fn the_ranges_of_a_table_are_the_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().to_string_lossy()).await.unwrap();
+        let ids: StringArray = (0..10_000).map(|i| Some(format!("{i:06}"))).collect();
+        let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as ArrayRef)]).unwrap();
+        let rows = session(2).read_batch(batch.clone()).unwrap();
+        let table = TableSchema::new(batch.schema(), None);
+        let open = open_table(rows, &table).await.unwrap();
+        let stored = open.store("out", &store, 2, |_| {}, || {}).await.unwrap();
+        let mut found = Vec::new();
+        for start in (0..12_000).step_by(700) {
+            let session = session(1);
+            let about = (&table, "step");
+            let df = scan_range(&session, &store, &stored.blob, about, (start, 700)).await.unwrap();
+            for batch in df.collect().await.unwrap() {
+                let ids = batch.column(0).as_string::<i32>();
+                found.extend(ids.iter().map(|id| id.unwrap().to_string()));
+            }
+        }
+        assert_eq!(found, (0..10_000).map(|i| format!("{i:06}")).collect::<Vec<_>>());
+    }
+}

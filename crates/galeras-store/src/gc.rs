@@ -1,0 +1,311 @@
+//! Garbage collection: which results stay, which go, and their removal.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::backend::Backend;
+use super::content_store::{Store, blob_name, manifest_name, memo_name};
+use super::contents::StoreContents;
+use super::error::{StoreError, StoreErrorKind};
+use super::local::sweep;
+use super::manifest::{MANIFEST_VERSION, Manifest, PortArtifact};
+use super::object::ObjectEntry;
+use super::record::RunRecord;
+use super::tables::WHOLE_FILES;
+use super::time::rfc3339;
+use super::work::WORK;
+use galeras_base::digest::Digest;
+use galeras_operator::event::RunStatus;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// For how long the parts of a step that was interrupted before it had any result are kept,
+/// if the policy says nothing: a model may have been paid for them.
+const INTERRUPTED: Duration = Duration::from_secs(7 * 86_400);
+
+/// What a collection keeps. With neither `keep_runs` nor `older_than` every result stays and
+/// only what no result refers to goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GcPolicy {
+    /// Keeps what the last so many finished runs of every workflow refer to, and the runs
+    /// that were killed since.
+    pub keep_runs: Option<usize>,
+    /// Keeps what was computed or reused more recently than that.
+    pub older_than: Option<Duration>,
+    /// Then removes results, the longest unused first, until the blobs are no larger than
+    /// this, but never what `keep_runs` keeps.
+    pub max_bytes: Option<u64>,
+    /// Only says what would go.
+    pub dry_run: bool,
+}
+
+/// What a collection removed, or would remove.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GcReport {
+    /// Results.
+    pub manifests: u64,
+    /// Tables.
+    pub blobs: u64,
+    /// The size of the tables in bytes.
+    pub bytes: u64,
+    /// Temporary files of dead processes.
+    pub temp_files: u64,
+}
+
+impl Store {
+    /// Removes what the policy does not keep. Takes the whole store meanwhile: an error of
+    /// kind [`StoreErrorKind::Busy`] if a run holds it. A dry run takes no lock and writes
+    /// nothing.
+    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport, StoreError> {
+        let backend = &self.inner.backend;
+        let folder = backend.folder();
+        if folder.is_some_and(|folder| !folder.root.is_dir()) {
+            return Ok(GcReport::default());
+        }
+        let alone = if policy.dry_run { None } else { Some(self.exclusive_lock().await?) };
+        let contents = StoreContents::of(self).await?;
+        if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > MANIFEST_VERSION)
+        {
+            // Its blobs are not known here and would all be collected.
+            return Err(StoreError::new(
+                StoreErrorKind::Unsupported,
+                "clean",
+                self.location(),
+                format!("{name} has format {format}, written by a newer galeras; use that"),
+            ));
+        }
+        let runs = self.recent_runs(usize::MAX).await?;
+        let mut removals = Removals::new(&contents, &runs, &policy, SystemTime::now());
+        let gone: HashSet<&String> = removals.manifests.iter().collect();
+        let keys = contents.manifests.iter().map(|manifest| &manifest.key);
+        let kept = keys.filter(|key| !gone.contains(&manifest_name(key)));
+        let mut loose = self.loose_signatures(kept).await?;
+        // Where there are no locks, a run may be about to name what it just wrote.
+        if matches!(backend, Backend::Bucket(_)) {
+            let settled = SystemTime::now().checked_sub(DAY);
+            let old = |entry: &ObjectEntry| settled.is_some_and(|time| entry.modified < time);
+            removals.blobs.retain(old);
+            loose.retain(old);
+            // Of holders that were killed, and which nobody took over.
+            let leases = backend.list("locks").await?.into_iter().filter(old);
+            removals.others.extend(leases.map(|entry| entry.name));
+        }
+        removals.others.extend(loose.into_iter().map(|entry| entry.name));
+        // Of jobs whose run was killed.
+        let yesterday = SystemTime::now().checked_sub(DAY);
+        let left = |entry: &ObjectEntry| yesterday.is_some_and(|time| entry.modified < time);
+        let work = backend.list(WORK).await?.into_iter().filter(left);
+        removals.others.extend(work.map(|entry| entry.name));
+        // Copies of tables, which are made again when somebody asks for them.
+        let whole = backend.list(WHOLE_FILES).await?.into_iter().filter(left);
+        removals.others.extend(whole.map(|entry| entry.name));
+        if let (Some(older), false) = (policy.older_than, policy.dry_run) {
+            let limit = SystemTime::now().checked_sub(older);
+            let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
+            let checks = backend.list("checks").await?.into_iter();
+            removals.others.extend(checks.filter(old).map(|entry| entry.name));
+            let cutoff = limit.map_or_else(String::new, rfc3339);
+            removals.others.extend(self.superseded_outputs(&cutoff).await?);
+        }
+
+        let temp = folder.map(|folder| folder.path("tmp"));
+        let report = GcReport {
+            manifests: removals.manifests.len() as u64,
+            blobs: removals.blobs.len() as u64,
+            bytes: removals.blobs.iter().map(|blob| blob.bytes).sum(),
+            temp_files: temp.map_or(0, |temp| sweep(&temp, policy.dry_run)),
+        };
+        if !policy.dry_run {
+            // What names a blob goes before the blob: killed in between, nothing is missing.
+            backend.remove_all(removals.manifests).await?;
+            backend.remove_all(removals.others).await?;
+            let gone: HashSet<String> = removals.blobs.into_iter().map(|blob| blob.name).collect();
+            backend.remove_all(gone.iter().cloned()).await?;
+            if let Some(folder) = folder {
+                // If it cannot be written anew, it stays as it is: longer than it need be.
+                let _ = folder.verified.keep(|blob| !gone.contains(&blob_name(blob)));
+            }
+        }
+        drop(alone);
+        self.settle().await;
+        Ok(report)
+    }
+}
+
+/// The names of the objects to remove.
+struct Removals {
+    manifests: Vec<String>,
+    /// Parts, remembered checks, signatures, and origins of output files that are no more.
+    others: Vec<String>,
+    blobs: Vec<ObjectEntry>,
+}
+
+impl Removals {
+    fn new(
+        contents: &StoreContents,
+        runs: &[RunRecord],
+        policy: &GcPolicy,
+        now: SystemTime,
+    ) -> Self {
+        let kept_by_runs = policy.keep_runs.map(|count| keys_of_runs(runs, count));
+        let before = |age| now.checked_sub(age).map_or_else(String::new, rfc3339);
+        let cutoff = policy.older_than.map(before);
+        let last_use = last_uses(contents, runs);
+        let used = |manifest: &Manifest| last_use.get(&manifest.key).copied().unwrap_or_default();
+        let protected = |manifest: &Manifest| {
+            kept_by_runs.as_ref().is_some_and(|keys| keys.contains(&manifest.key))
+        };
+        let young = |time: &str| cutoff.as_ref().is_some_and(|cutoff| time >= cutoff.as_str());
+        let no_rule = kept_by_runs.is_none() && cutoff.is_none();
+
+        let mut kept: Vec<&Manifest> = contents
+            .manifests
+            .iter()
+            .filter(|manifest| no_rule || protected(manifest) || young(used(manifest)))
+            .collect();
+        let with_result: HashSet<Digest> =
+            contents.manifests.iter().map(|manifest| manifest.preimage.recipe()).collect();
+        let grace = before(policy.older_than.unwrap_or(INTERRUPTED));
+        let waiting = |recipe: &Digest, created: &str| {
+            young(created) || (!with_result.contains(recipe) && created >= grace.as_str())
+        };
+
+        let mut blobs = References::new(contents);
+        let mut recipes: HashMap<Digest, Vec<Digest>> = HashMap::new();
+        for (recipe, part) in &contents.parts {
+            recipes.entry(*recipe).or_default().push(part.blob);
+            if waiting(recipe, &part.created) {
+                blobs.add(part.blob);
+            }
+        }
+        let mut results_of: HashMap<Digest, usize> = HashMap::new();
+        for manifest in &kept {
+            files(manifest).for_each(|blob| blobs.add(blob));
+            let recipe = manifest.preimage.recipe();
+            let results = results_of.entry(recipe).or_default();
+            if *results == 0 {
+                recipes.get(&recipe).into_iter().flatten().for_each(|blob| blobs.add(*blob));
+            }
+            *results += 1;
+        }
+
+        // The longest unused last, where `pop` takes it; what may not go is not in the list.
+        let mut expendable: Vec<&Manifest> =
+            kept.iter().copied().filter(|manifest| !protected(manifest)).collect();
+        expendable.sort_by(|a, b| used(b).cmp(used(a)).then(a.key.cmp(&b.key)));
+        let mut evicted = HashSet::new();
+        while policy.max_bytes.is_some_and(|max| blobs.total > max) {
+            let Some(manifest) = expendable.pop() else { break };
+            evicted.insert(manifest.key);
+            files(manifest).for_each(|blob| blobs.drop(blob));
+            let recipe = manifest.preimage.recipe();
+            let results = results_of.entry(recipe).or_default();
+            *results = results.saturating_sub(1);
+            if *results == 0 {
+                recipes.get(&recipe).into_iter().flatten().for_each(|blob| blobs.drop(*blob));
+            }
+        }
+        kept.retain(|manifest| !evicted.contains(&manifest.key));
+
+        let kept: HashSet<Digest> = kept.iter().map(|manifest| manifest.key).collect();
+        let gone = contents.manifests.iter().filter(|manifest| !kept.contains(&manifest.key));
+        let unreadable = contents.damaged_manifests.iter().map(|(name, _)| name.clone());
+        let outdated = contents.other_formats.iter().map(|(name, _)| name.clone());
+        let gone_parts = contents
+            .parts
+            .iter()
+            .filter(|(recipe, part)| {
+                results_of.get(recipe).is_none_or(|results| *results == 0)
+                    && !waiting(recipe, &part.created)
+            })
+            .map(|(recipe, part)| memo_name(recipe, part));
+        let unreadable_parts = contents.damaged_parts.iter().map(|(name, _)| name.clone());
+        Self {
+            manifests: gone
+                .map(|manifest| manifest_name(&manifest.key))
+                .chain(unreadable)
+                .chain(outdated)
+                .collect(),
+            others: gone_parts.chain(unreadable_parts).collect(),
+            blobs: contents
+                .blobs
+                .iter()
+                .filter(|(digest, _)| !blobs.contains(digest))
+                .map(|(_, entry)| entry.clone())
+                .collect(),
+        }
+    }
+}
+
+/// The stored files that a result needs, one as often as tables need it.
+fn files(manifest: &Manifest) -> impl Iterator<Item = Digest> {
+    manifest.ports.iter().flat_map(PortArtifact::files).map(|file| file.blob)
+}
+
+/// Which blobs are referred to, how often, and how large they are together.
+struct References {
+    count: HashMap<Digest, usize>,
+    size: HashMap<Digest, u64>,
+    total: u64,
+}
+
+impl References {
+    fn new(contents: &StoreContents) -> Self {
+        let size = contents.blobs.iter().map(|(digest, entry)| (*digest, entry.bytes)).collect();
+        Self { count: HashMap::new(), size, total: 0 }
+    }
+
+    fn add(&mut self, blob: Digest) {
+        let count = self.count.entry(blob).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.total += self.size.get(&blob).copied().unwrap_or(0);
+        }
+    }
+
+    fn drop(&mut self, blob: Digest) {
+        let count = self.count.entry(blob).or_default();
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.total -= self.size.get(&blob).copied().unwrap_or(0);
+        }
+    }
+
+    fn contains(&self, blob: &Digest) -> bool {
+        self.count.get(blob).is_some_and(|count| *count > 0)
+    }
+}
+
+/// The keys that the last `count` finished runs of every workflow refer to. A run that was
+/// killed does not push a finished one out, but what it refers to is kept, too.
+fn keys_of_runs(newest_first: &[RunRecord], count: usize) -> HashSet<Digest> {
+    let mut finished: HashMap<&str, usize> = HashMap::new();
+    let mut keys = HashSet::new();
+    for run in newest_first {
+        let seen = finished.entry(&run.workflow).or_default();
+        if *seen >= count {
+            continue;
+        }
+        let ended = !matches!(run.status, None | Some(RunStatus::Interrupted));
+        let mut named = run.steps.iter().filter_map(|step| step.key).peekable();
+        *seen += usize::from(ended && named.peek().is_some());
+        keys.extend(named);
+    }
+    keys
+}
+
+/// When each result was last computed or reused.
+fn last_uses<'a>(contents: &'a StoreContents, runs: &'a [RunRecord]) -> HashMap<Digest, &'a str> {
+    let computed = contents.manifests.iter().map(|manifest| (manifest.key, &manifest.created));
+    let reused = runs
+        .iter()
+        .flat_map(|run| run.steps.iter().filter_map(move |step| Some((step.key?, &run.started))));
+    let mut last: HashMap<Digest, &str> = HashMap::new();
+    for (key, time) in computed.chain(reused) {
+        let known = last.entry(key).or_default();
+        *known = (*known).max(time.as_str());
+    }
+    last
+}

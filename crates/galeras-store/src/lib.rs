@@ -1,0 +1,68 @@
+//! The store of results: content-addressed tables, the manifests that say what they are,
+//! the records of runs, and the locks between those who share it.
+//!
+//! A result is found by its key, the digest of everything that can change it. Blobs are
+//! written to a temporary file, made durable and renamed; the manifest comes last, so that
+//! whatever a manifest names is there. What is missing or damaged is a miss, not an error, and
+//! nothing is used before it was compared with its digest.
+//! A folder, however often its writers were killed, is always in a state to go on from.
+//!
+//! Does not live here: what a key is made of and when a result is reused (`runner`), what is
+//! in the tables (`operators`).
+
+mod answer;
+mod backend;
+mod blob;
+mod bucket;
+mod content_store;
+mod contents;
+mod descendants;
+mod error;
+mod exchange;
+mod gc;
+mod journal;
+mod lease;
+mod local;
+mod location;
+mod lock;
+#[cfg(any(feature = "gcs", feature = "s3"))]
+mod machine_account;
+mod manifest;
+mod object;
+mod output_record;
+mod record;
+mod sealed;
+mod server;
+mod signed;
+mod soundness;
+mod spending;
+pub mod table_file;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod time;
+mod verified;
+mod verify;
+mod work;
+
+pub use blob::BlobWriter;
+pub use content_store::Store;
+pub use contents::StoreUsage;
+pub use descendants::Forgotten;
+pub use error::{StoreError, StoreErrorKind};
+pub use exchange::{CopyError, Offer};
+pub use gc::{GcPolicy, GcReport};
+pub use journal::{AnswerJournal, JournalEntry};
+pub use location::{STORE_FOLDERS, StoreLocation, private_folder};
+pub use lock::LockGuard;
+pub use manifest::{
+    FORMAT_VERSION, LayerFile, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact,
+    Preimage, RecipeParts, manifest_version,
+};
+pub use output_record::{OutputOrigin, OutputRecord};
+pub use record::{RunRecord, RunSettings};
+pub use signed::{SIGNATURE_NAMESPACE, SignatureState, StoredManifest};
+pub use soundness::{BlobState, Scrutiny};
+pub use spending::SpendingLedger;
+pub use time::timestamp;
+pub use verify::{Finding, FindingKind};

@@ -1,0 +1,252 @@
+//! Where a store is, as `--cache` takes it: a folder, a bucket behind a URL, or memory; and
+//! folders that are private to a user, for what belongs to a store that is not a folder.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use galeras_net::secret_in;
+use serde_json::json;
+use url::Url;
+
+use super::error::{StoreError, StoreErrorKind};
+use galeras_base::digest::Digest;
+
+/// The folders inside a store that is a folder. All of its files are in them.
+pub const STORE_FOLDERS: &[&str] = &[
+    "actions",
+    "blobs",
+    "checks",
+    "downloads",
+    "locks",
+    "memo",
+    "outputs",
+    "runs",
+    "signatures",
+    "tmp",
+    "whole",
+    "work",
+];
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreLocation {
+    /// In a folder, which need not exist.
+    Folder(PathBuf),
+    /// In the memory of this process.
+    Memory(Url),
+    /// In a bucket (`s3://bucket/prefix`, `gs://bucket/prefix`).
+    Bucket(Url),
+}
+
+impl StoreLocation {
+    /// Reads a folder's path or a URL. Touches nothing.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::Unsupported`] if the location is empty, is a URL of another scheme, or
+    /// holds a password or a key, which is not quoted.
+    pub fn parse(location: &str) -> Result<Self, StoreError> {
+        if location.is_empty() {
+            return Err(unsupported("a store", "its location is empty"));
+        }
+        if !location.contains("://") {
+            return Ok(Self::Folder(location.into()));
+        }
+        let url = match Url::parse(location) {
+            Ok(url) => url,
+            // Not shown: it may hold a password.
+            Err(error) => return Err(unsupported("the store's URL", error.to_string())),
+        };
+        let shown = shown(&url);
+        if let Some(secret) = secret_in(location) {
+            let instead = match url.scheme() {
+                "gs" => "GOOGLE_SERVICE_ACCOUNT",
+                _ => "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            };
+            let cause =
+                format!("the URL holds {secret}, which ends up in logs; set {instead} instead");
+            return Err(unsupported(shown, cause));
+        }
+        match url.scheme() {
+            "file" => match url.to_file_path() {
+                Ok(path) => Ok(Self::Folder(path)),
+                Err(()) => Err(unsupported(shown, "write file:///absolute/path")),
+            },
+            "memory" => Ok(Self::Memory(url)),
+            "s3" if !cfg!(feature = "s3") => {
+                let cause =
+                    "this build has no S3; build with `cargo install galeras --features s3`";
+                Err(unsupported(shown, cause))
+            }
+            "gs" if !cfg!(feature = "gcs") => {
+                let cause = "this build has no Google Cloud Storage; build with `cargo install \
+                             galeras --features gcs`";
+                Err(unsupported(shown, cause))
+            }
+            "s3" | "gs" if url.host_str().is_none_or(str::is_empty) => {
+                Err(unsupported(shown, format!("write {}://bucket/prefix", url.scheme())))
+            }
+            "s3" | "gs" => Ok(Self::Bucket(url)),
+            other => Err(unsupported(&shown, format!("{other}:// is not a kind of store"))),
+        }
+    }
+
+    /// A name for what belongs to this store alone. `also` is what else tells it from others: the
+    /// server of a bucket, say. Two ways to write one location have the same digest.
+    pub fn digest(&self, also: &[Option<String>]) -> Digest {
+        let place = match self {
+            Self::Folder(path) => path.to_string_lossy().into_owned(),
+            Self::Memory(url) | Self::Bucket(url) => shown(url).trim_end_matches('/').to_string(),
+        };
+        Digest::of_json(&json!({"store": place, "also": also}))
+    }
+}
+
+/// The address of a web server, if the location is one.
+///
+/// # Errors
+/// [`StoreErrorKind::Unsupported`] if it is no URL, or holds a password or a key, which is not quoted.
+pub(super) fn web_address(location: &str) -> Result<Option<Url>, StoreError> {
+    if !["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)) {
+        return Ok(None);
+    }
+    let url = Url::parse(location);
+    let url = url.map_err(|error| unsupported("the remote's URL", error.to_string()))?;
+    match secret_in(location) {
+        Some(secret) => {
+            Err(unsupported(shown(&url), format!("the URL holds {secret}, which ends up in logs")))
+        }
+        None => Ok(Some(url)),
+    }
+}
+
+/// A URL without what may be secret in it.
+pub(super) fn shown(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or(""), url.path())
+}
+
+fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError {
+    StoreError::new(StoreErrorKind::Unsupported, "open", place, cause)
+}
+
+/// The folder `name` in `parent`, made if it does not exist, that nobody but its owner may enter.
+///
+/// # Errors
+/// [`StoreErrorKind::ReadOnly`] if one of the two belongs to someone else or may be written to by
+/// others, who could then put files or links into it; the error of the system if it cannot be made.
+pub fn private_folder(parent: &Path, name: &str) -> Result<PathBuf, StoreError> {
+    let folder = parent.join(name);
+    let failed = |error| StoreError::at("use", &folder, error);
+    // The folders above it that do not exist are private, too, as the XDG specification asks.
+    let made = DirBuilder::new().recursive(true).mode(PRIVATE).create(&folder);
+    made.map_err(failed)?;
+    for place in [parent, &folder] {
+        let about = fs::metadata(place).map_err(failed)?;
+        let problem = match () {
+            () if !about.is_dir() => "it is no folder",
+            () if about.uid() != rustix::process::geteuid().as_raw() => {
+                "it belongs to another user"
+            }
+            () if about.mode() & OTHERS_WRITE != 0 => "other users may write to it",
+            () => continue,
+        };
+        let refused = StoreErrorKind::ReadOnly;
+        return Err(StoreError::new(refused, "use", place.display(), problem));
+    }
+    close(&folder).map_err(failed)?;
+    Ok(folder)
+}
+
+const PRIVATE: u32 = 0o700;
+const OTHERS_WRITE: u32 = 0o022;
+const OTHERS: u32 = 0o077;
+
+/// Takes the rights of others away.
+fn close(folder: &Path) -> io::Result<()> {
+    if fs::metadata(folder)?.mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(folder, Permissions::from_mode(PRIVATE))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn location(text: &str) -> StoreLocation {
+        StoreLocation::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_url_of_a_folder_is_a_folder() {
+        assert_eq!(location("cache"), StoreLocation::Folder("cache".into()));
+        assert_eq!(location("file:///a/b%20c"), StoreLocation::Folder("/a/b c".into()));
+        assert!(matches!(location("memory://"), StoreLocation::Memory(_)));
+        for wrong in ["", "file://host/x", "az://bucket", "s3://", "gs:///x", "x://"] {
+            let error = StoreLocation::parse(wrong).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Unsupported, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_refused_and_not_quoted() {
+        for wrong in [
+            "s3://me:hunter2@bucket/x",
+            "memory://hunter2@bucket",
+            "s3://bucket/x?X-Amz-Signature=hunter2",
+            "gs://me:hunter2@bucket/x",
+            "file:///x?token=hunter2",
+            "s3://me:hunter2@bu cket",
+        ] {
+            let error = StoreLocation::parse(wrong).unwrap_err().to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn stores_have_names_of_their_own() {
+        let name = |text: &str, also: &str| location(text).digest(&[Some(also.to_string())]);
+        assert_eq!(name("memory://b/p", "x"), name("memory://b/p/", "x"));
+        assert_ne!(name("memory://b/p", "x"), name("memory://b/q", "x"));
+        assert_ne!(name("memory://b/p", "x"), name("memory://b/p", "y"));
+        assert_ne!(name("memory://b/p", "x"), location("memory://b/p").digest(&[None]));
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_private_folder_is_for_its_owner_only() {
+        let top = tempfile::tempdir().unwrap();
+        let caches = top.path().join("new/galeras");
+        let folder = private_folder(&caches, "a").unwrap();
+        assert_eq!((mode(&folder), mode(&caches)), (0o700, 0o700));
+        assert_eq!(private_folder(&caches, "a").unwrap(), folder);
+        // One that others may only read is closed.
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        private_folder(&caches, "a").unwrap();
+        assert_eq!(mode(&folder), 0o700);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = private_folder(top.path(), "a").unwrap();
+        for (place, rights) in
+            [(folder.as_path(), 0o777), (folder.as_path(), 0o720), (top.path(), 0o770)]
+        {
+            fs::set_permissions(place, Permissions::from_mode(rights)).unwrap();
+            let error = private_folder(top.path(), "a").unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::ReadOnly);
+            assert!(error.to_string().contains("other users may write"), "{error}");
+            fs::set_permissions(place, Permissions::from_mode(0o700)).unwrap();
+        }
+        fs::write(top.path().join("file"), "").unwrap();
+        assert!(private_folder(top.path(), "file").is_err());
+    }
+}

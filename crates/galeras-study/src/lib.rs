@@ -1,0 +1,3 @@
+//! A study for people: bundles and data sets, reports and pages.
+
+pub mod sharing;

@@ -1,0 +1,264 @@
+//! Zip files of which the same content gives the same bytes, and of which one changed byte is found:
+//! entries are sorted and have no times, and the comment at the end is the digest of all before it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+
+use super::error::ShareError;
+use super::listing::is_plain;
+use galeras_base::digest::Digest;
+
+/// What the comment begins with; the digest of all bytes before it follows.
+const SEAL: &str = "galeras bundle blake3:";
+/// Digits of a digest.
+const DIGITS: usize = 64;
+/// How long the comment is.
+const COMMENT: usize = SEAL.len() + DIGITS;
+/// What a bundle may have when it is unpacked, whatever its size, and for each of its bytes. Tables
+/// are compressed before, and texts become some ten times smaller; a bomb becomes a thousand times.
+const MOST_UNPACKED: u64 = 1 << 30;
+const MOST_FOR_A_BYTE: u64 = 100;
+/// Of larger files the places need more digits in a zip file.
+const LARGE: u64 = u32::MAX as u64;
+
+/// Writes files into a zip file, which is empty before.
+///
+/// # Errors
+/// If one of the files fails.
+pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(), ShareError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        ShareError::Disk(format!("cannot write the bundle: {error}"))
+    };
+    let mut out = BufWriter::new(to);
+    let mut archive = ZipWriter::new(&mut out);
+    for (name, path) in files {
+        let source = File::open(path).map_err(|error| ShareError::of("read", path, error))?;
+        let bytes = source.metadata().map_err(|error| ShareError::of("read", path, error))?.len();
+        // Tables and images are compressed already.
+        let packed = ["parquet", "png", "pdf"].iter().any(|suffix| name.ends_with(suffix));
+        let method = if packed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+        let options = SimpleFileOptions::default()
+            .compression_method(method)
+            .last_modified_time(DateTime::DEFAULT)
+            .unix_permissions(0o644)
+            .large_file(bytes >= LARGE);
+        archive.start_file(name.as_str(), options).map_err(|error| failed(&error))?;
+        io::copy(&mut BufReader::new(source), &mut archive).map_err(|error| failed(&error))?;
+    }
+    archive.set_raw_comment(vec![b'0'; COMMENT].into()).map_err(|error| failed(&error))?;
+    archive.finish().map_err(|error| failed(&error))?;
+    let sealed = out.flush().and_then(|()| seal_of(to)).and_then(|seal| {
+        to.seek(SeekFrom::End(-(COMMENT as i64)))?;
+        to.write_all(seal.as_bytes())
+    });
+    sealed.map_err(|error| failed(&error))
+}
+
+/// The comment that a zip file of ours has.
+fn seal_of(mut file: &File) -> io::Result<String> {
+    let length = file.metadata()?.len().saturating_sub(COMMENT as u64);
+    file.rewind()?;
+    let digest = Digest::of_reader(BufReader::new(file).take(length))?;
+    Ok(format!("{SEAL}{digest}"))
+}
+
+/// A zip file that may be anybody's.
+pub(super) struct Archive {
+    zip: ZipArchive<BufReader<File>>,
+    /// How many bytes may still be unpacked, and how many it was.
+    left: u64,
+    most: u64,
+    /// What is wrong with the file as a whole.
+    pub(super) problem: Option<String>,
+    /// Its entries by name, those that are files inside of the folder that it is unpacked to.
+    pub(super) entries: BTreeMap<String, usize>,
+    /// Its other entries, and what is wrong with them.
+    pub(super) strange: Vec<(String, String)>,
+}
+
+impl Archive {
+    /// Opens a zip file, and compares all of its bytes with the digest at its end.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a zip file.
+    pub(super) fn open(path: &Path) -> Result<Self, ShareError> {
+        let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
+        let mut file = File::open(path).map_err(|error| failed(&error))?;
+        let size = file.metadata().map_err(|error| failed(&error))?.len();
+        let most = MOST_UNPACKED.saturating_add(size.saturating_mul(MOST_FOR_A_BYTE));
+        let problem = seal_problem(&mut file).map_err(|error| failed(&error))?;
+        file.rewind().map_err(|error| failed(&error))?;
+        let zip = ZipArchive::new(BufReader::new(file));
+        let mut zip = zip.map_err(|error| failed(&format!("it is not a zip file ({error})")))?;
+        let (mut entries, mut strange) = (BTreeMap::new(), Vec::new());
+        for at in 0..zip.len() {
+            let entry = match zip.by_index_raw(at) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    strange.push((format!("entry {at}"), format!("it cannot be read: {error}")));
+                    continue;
+                }
+            };
+            let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
+            let said = if entry.is_symlink() {
+                "it is a link"
+            } else if entry.is_dir() {
+                "it is a folder"
+            } else if !is_plain(&name) {
+                "it would be outside of the bundle"
+            } else if entries.insert(name.clone(), at).is_some() {
+                "it is there twice"
+            } else {
+                continue;
+            };
+            strange.push((name, said.to_string()));
+        }
+        // Two entries of one name are one for some readers.
+        if zip.has_duplicate_names() && !strange.iter().any(|(_, said)| said.contains("twice")) {
+            strange.push(("the list of files".into(), "it has a name twice".into()));
+        }
+        Ok(Self { zip, left: most, most, problem, entries, strange })
+    }
+
+    /// Copies the content of an entry, and says what its digest is.
+    ///
+    /// # Errors
+    /// If it is damaged, too large together with what was copied before, or cannot be written: in
+    /// words that follow its name.
+    pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
+        let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            let read = entry.read(&mut buffer).map_err(|error| unreadable(&error))?;
+            if read == 0 {
+                return Ok(Digest::from(hasher.finalize()));
+            }
+            let Some(left) = self.left.checked_sub(read as u64) else {
+                let most = self.most >> 20;
+                return Err(format!("unpacked, the files up to here have more than {most} MiB"));
+            };
+            self.left = left;
+            hasher.update(&buffer[..read]);
+            to.write_all(&buffer[..read]).map_err(|error| format!("it cannot be kept: {error}"))?;
+        }
+    }
+
+    /// A small entry as a whole.
+    ///
+    /// # Errors
+    /// If it is damaged, not UTF-8, or larger than `limit` bytes.
+    pub(super) fn text(&mut self, name: &str, limit: u64) -> Result<String, String> {
+        let at = *self.entries.get(name).ok_or("it is missing")?;
+        let entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
+        let mut bytes = Vec::new();
+        entry.take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+        if bytes.len() as u64 > limit {
+            return Err(format!("it has more than {limit} bytes"));
+        }
+        String::from_utf8(bytes).map_err(|_| "it is not text".into())
+    }
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> String {
+    format!("it is damaged: {error}")
+}
+
+/// What is wrong with the file, by the digest at its end.
+fn seal_problem(file: &mut File) -> io::Result<Option<String>> {
+    let length = file.metadata()?.len();
+    if length < COMMENT as u64 {
+        return Ok(Some(NO_SEAL.into()));
+    }
+    let mut comment = vec![0; COMMENT];
+    file.seek(SeekFrom::End(-(COMMENT as i64)))?;
+    file.read_exact(&mut comment)?;
+    if !comment.starts_with(SEAL.as_bytes()) {
+        return Ok(Some(NO_SEAL.into()));
+    }
+    let right = seal_of(file)?;
+    Ok((right.as_bytes() != comment).then(|| CHANGED.into()))
+}
+
+const NO_SEAL: &str = "it does not end in a digest of its own: it was packed anew, or is cut off";
+const CHANGED: &str = "its bytes are not those that were packed, by the digest at its end";
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn packed(folder: &Path, name: &str) -> PathBuf {
+        let mut files = BTreeMap::new();
+        for (name, content) in [("b/t.parquet", "PAR1 table"), ("a.txt", "text text text text")] {
+            let path = folder.join(name.replace('/', "_"));
+            std::fs::write(&path, content).unwrap();
+            files.insert(name.to_string(), path);
+        }
+        let to = folder.join(name);
+        let file = File::options().create(true).truncate(true).read(true).write(true).open(&to);
+        pack(&files, &file.unwrap()).unwrap();
+        to
+    }
+
+    #[test]
+    fn the_same_files_give_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (packed(folder.path(), "1.zip"), packed(folder.path(), "2.zip"));
+        assert_eq!(std::fs::read(&one).unwrap(), std::fs::read(&two).unwrap());
+        let mut archive = Archive::open(&one).unwrap();
+        assert_eq!(archive.problem, None);
+        assert_eq!(archive.entries.keys().collect::<Vec<_>>(), ["a.txt", "b/t.parquet"]);
+        assert_eq!(archive.text("a.txt", 100).unwrap(), "text text text text");
+        assert!(archive.text("a.txt", 3).unwrap_err().contains("more than 3 bytes"));
+        let digest = archive.copy(archive.entries["b/t.parquet"], &mut io::sink()).unwrap();
+        assert_eq!(digest, Digest::of(b"PAR1 table"));
+    }
+
+    #[test]
+    fn a_bomb_is_not_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.zip");
+        let mut archive = ZipWriter::new(File::create(&path).unwrap());
+        let zeros = vec![0; 1 << 20];
+        for name in ["a", "b", "c"] {
+            archive.start_file(name, SimpleFileOptions::default()).unwrap();
+            for _ in 0..4 {
+                archive.write_all(&zeros).unwrap();
+            }
+        }
+        archive.finish().unwrap();
+        assert!(path.metadata().unwrap().len() < 1 << 20);
+        let mut archive = Archive::open(&path).unwrap();
+        archive.left = 9 << 20;
+        let copied: Vec<_> = (0..3).map(|at| archive.copy(at, &mut io::sink()).map(drop)).collect();
+        assert!(copied[0].is_ok() && copied[1].is_ok());
+        let most = (1 << 10) + ((path.metadata().unwrap().len() * MOST_FOR_A_BYTE) >> 20);
+        let said = format!("unpacked, the files up to here have more than {most} MiB");
+        assert_eq!(copied[2], Err(said));
+    }
+
+    #[test]
+    fn no_changed_byte_is_overlooked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = packed(folder.path(), "1.zip");
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            std::fs::write(&path, damaged).unwrap();
+            let found = Archive::open(&path).map_or(true, |archive| archive.problem.is_some());
+            assert!(found, "byte {at}");
+        }
+        for cut in 0..whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let found = Archive::open(&path).map_or(true, |archive| archive.problem.is_some());
+            assert!(found, "cut at {cut}");
+        }
+    }
+}

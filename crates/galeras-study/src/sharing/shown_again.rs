@@ -1,0 +1,183 @@
+//! What a bundle shows of its tables, written again from them and compared: its outputs, and small
+//! tables as CSV. The tables are what the results say, which may be signed; these files only have a
+//! digest in the list, which whoever changes them can change, too.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use super::bundle::write_csv;
+use super::bundle_record::BundleRecord;
+use super::error::ShareError;
+use super::listing::{FileProblem, is_plain};
+use galeras_engine::plan::{Plan, TableRef};
+use galeras_engine::runner::{StepManifests, export_table};
+use galeras_store::Store;
+
+/// Outputs that are not what their tables give, and those of which that is not known.
+#[derive(Default)]
+pub struct ShownAgain {
+    /// What is wrong.
+    pub problems: Vec<FileProblem>,
+    /// Outputs that the workflow does not lead to, so that they were not compared.
+    pub unknown: Vec<String>,
+}
+
+impl BundleRecord {
+    /// Whether this version made the bundle: another may write a table in other words.
+    pub fn is_of_this_version(&self) -> bool {
+        self.program == env!("CARGO_PKG_VERSION")
+    }
+
+    /// The files of outputs.
+    pub fn output_files(&self) -> Vec<String> {
+        self.outputs.iter().filter_map(|output| output.file.clone()).collect()
+    }
+
+    fn differs(&self, file: &str) -> FileProblem {
+        let problem = match self.is_of_this_version() {
+            true => "it is not what its table gives".to_string(),
+            false => format!(
+                "it is not what this version writes of its table (version {} made the bundle)",
+                self.program
+            ),
+        };
+        FileProblem::new(file, problem)
+    }
+
+    /// Compares the CSV files of a bundle that was unpacked into `folder`, whose tables are known to
+    /// be those of its results.
+    ///
+    /// # Errors
+    /// If a table cannot be read, or a disk fails.
+    pub fn compare_csv_files(&self, folder: &Path) -> Result<Vec<FileProblem>, ShareError> {
+        let mut problems = Vec::new();
+        for table in self.steps.iter().flat_map(|step| &step.tables) {
+            let Some(csv) = table.csv.as_deref() else { continue };
+            let blob = table.blob_name();
+            if table.file.as_ref() != Some(&blob) || !table.is_small() {
+                let problem = "its table is not in the bundle, or has no such file";
+                problems.push(FileProblem::new(csv, problem));
+                continue;
+            }
+            let Some(mut again) = SameAs::file("tables/", csv, folder)? else {
+                problems.push(FileProblem::new(csv, "it is missing"));
+                continue;
+            };
+            let written = write_csv(&folder.join(blob), &mut again);
+            if !again.ends_here(written)? {
+                problems.push(self.differs(csv));
+            }
+        }
+        Ok(problems)
+    }
+
+    /// Writes the outputs of a bundle that was unpacked into `folder` again, from the results that its
+    /// workflow leads to, and compares them.
+    ///
+    /// # Errors
+    /// If a table cannot be read, or a disk fails.
+    pub async fn compare_outputs(
+        &self,
+        folder: &Path,
+        plan: &Plan,
+        store: &Store,
+        done: &StepManifests,
+    ) -> Result<ShownAgain, ShareError> {
+        let mut shown = ShownAgain::default();
+        let left_out = |table: &TableRef| {
+            let port = done[table.step].as_ref().and_then(|manifest| manifest.port(table.port));
+            port.is_none_or(|port| {
+                let mut tables = self.steps.iter().flat_map(|step| &step.tables);
+                !tables.any(|table| table.blob == port.blob && table.file.is_some())
+            })
+        };
+        for output in &self.outputs {
+            let Some(file) = output.file.as_deref() else { continue };
+            let planned = plan
+                .outputs
+                .iter()
+                .find(|planned| file == format!("outputs/{}", planned.path.display()));
+            let Some(planned) = planned.filter(|planned| planned.name == output.name) else {
+                shown.problems.push(FileProblem::new(file, "the workflow does not write it"));
+                continue;
+            };
+            let tables = &planned.input.tables;
+            if tables.iter().any(|table| done.get(table.step).is_none_or(Option::is_none)) {
+                shown.unknown.push(file.to_string());
+                continue;
+            }
+            if tables.iter().any(left_out) {
+                shown.problems.push(FileProblem::new(file, "its table is not in the bundle"));
+                continue;
+            }
+            let Some(mut again) = SameAs::file("outputs/", file, folder)? else {
+                shown.problems.push(FileProblem::new(file, "it is missing"));
+                continue;
+            };
+            let exported = export_table(plan, planned, store, done, &mut again).await;
+            let named = exported.as_ref().ok().map(|exported| exported.origin.table);
+            if !again.ends_here(exported.map(drop))? || output.digest != named {
+                shown.problems.push(self.differs(file));
+            }
+        }
+        Ok(shown)
+    }
+}
+
+/// Takes what is written, as long as a file has the same bytes: what is shown of a table may be far
+/// larger than the table, and is compared no further than to the first byte that differs.
+struct SameAs {
+    file: BufReader<File>,
+    read: Vec<u8>,
+    differs: bool,
+}
+
+impl SameAs {
+    /// The file of a bundle that was unpacked into `folder`; nothing if there is none, or if it does not
+    /// lie below `within`.
+    fn file(within: &str, name: &str, folder: &Path) -> Result<Option<Self>, ShareError> {
+        if !is_plain(name) || !name.starts_with(within) {
+            return Ok(None);
+        }
+        let place = folder.join(name);
+        match File::open(&place) {
+            Ok(file) => {
+                Ok(Some(Self { file: BufReader::new(file), read: Vec::new(), differs: false }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ShareError::of("read", &place, error)),
+        }
+    }
+
+    /// Whether all that was written is all of the file.
+    fn ends_here<E>(mut self, written: Result<(), E>) -> Result<bool, ShareError>
+    where
+        ShareError: From<E>,
+    {
+        if self.differs {
+            return Ok(false);
+        }
+        written?;
+        let more = self.file.read(&mut [0]);
+        Ok(more.map_err(|error| ShareError::Disk(format!("cannot read it: {error}")))? == 0)
+    }
+}
+
+impl Write for SameAs {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.read.resize(bytes.len(), 0);
+        match self.file.read_exact(&mut self.read) {
+            Ok(()) if self.read == bytes => return Ok(bytes.len()),
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+            Err(error) => return Err(error),
+        }
+        self.differs = true;
+        Err(io::Error::other("the file has other bytes"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

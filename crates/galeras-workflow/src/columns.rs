@@ -1,0 +1,311 @@
+//! Column types as a schema contract writes them: `utf8!`, `list<float64>`,
+//! `struct<role: utf8, content: utf8>`.
+//!
+//! The plan compares a contract with a real schema; nothing here knows Arrow.
+
+use std::fmt;
+
+use strum::VariantNames as _;
+
+/// The deepest nesting of list and struct types.
+const MAX_TYPE_DEPTH: usize = 16;
+/// The most fields of one struct type.
+const MAX_FIELDS: usize = 1_000;
+
+/// The type of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ColumnType {
+    /// A type without parts.
+    Scalar(ScalarType),
+    /// `list<item>`
+    List(Box<ItemType>),
+    /// `struct<name: type, …>`, at least one field.
+    Struct(Vec<(String, ItemType)>),
+}
+
+/// A type with its promise: `utf8!` holds no null.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ItemType {
+    /// The type.
+    pub ty: ColumnType,
+    /// Whether nulls are excluded.
+    pub non_null: bool,
+}
+
+/// The types without parts.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
+pub enum ScalarType {
+    /// Text.
+    Utf8,
+    /// True or false.
+    Bool,
+    /// 8-bit integer.
+    Int8,
+    /// 16-bit integer.
+    Int16,
+    /// 32-bit integer.
+    Int32,
+    /// 64-bit integer.
+    Int64,
+    /// 8-bit integer without a sign.
+    UInt8,
+    /// 16-bit integer without a sign.
+    UInt16,
+    /// 32-bit integer without a sign.
+    UInt32,
+    /// 64-bit integer without a sign.
+    UInt64,
+    /// Single-precision number.
+    Float32,
+    /// Double-precision number.
+    Float64,
+    /// Bytes.
+    Binary,
+    /// A day.
+    Date,
+    /// A moment.
+    Timestamp,
+}
+
+/// Names that other systems use, and ours.
+const FOREIGN: &[(&str, &str)] = &[
+    ("string", "utf8"),
+    ("str", "utf8"),
+    ("text", "utf8"),
+    ("varchar", "utf8"),
+    ("int", "int64"),
+    ("integer", "int64"),
+    ("bigint", "int64"),
+    ("long", "int64"),
+    ("float", "float64"),
+    ("double", "float64"),
+    ("number", "float64"),
+    ("boolean", "bool"),
+    ("bytes", "binary"),
+    ("datetime", "timestamp"),
+    ("array", "list<…>"),
+    ("object", "struct<…>"),
+];
+
+/// Why a type cannot be read, with the bytes of the text at fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeError {
+    /// The message.
+    pub message: String,
+    /// A way out.
+    pub help: Option<String>,
+    /// The bytes within the type's text.
+    pub range: (usize, usize),
+}
+
+impl ItemType {
+    /// Reads a type such as `list<utf8!>!`.
+    pub fn parse(text: &str) -> Result<Self, TypeError> {
+        let mut parser = Parser { text, at: 0 };
+        let out = parser.item(0)?;
+        parser.skip_space();
+        if parser.at < text.len() {
+            return Err(parser.error("unexpected text after the type"));
+        }
+        Ok(out)
+    }
+}
+
+impl std::str::FromStr for ItemType {
+    type Err = String;
+
+    /// Reads a type; the error says what is wrong and, where it can, what was meant.
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|error| match error.help {
+            Some(help) => format!("{}; {help}", error.message),
+            None => error.message,
+        })
+    }
+}
+
+impl fmt::Display for ItemType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.non_null { "!" } else { "" };
+        write!(f, "{}{mark}", self.ty)
+    }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scalar(scalar) => f.write_str(scalar.into()),
+            Self::List(item) => write!(f, "list<{item}>"),
+            Self::Struct(fields) => {
+                f.write_str("struct<")?;
+                for (i, (name, ty)) in fields.iter().enumerate() {
+                    let comma = if i > 0 { ", " } else { "" };
+                    write!(f, "{comma}{name}: {ty}")?;
+                }
+                f.write_str(">")
+            }
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        self.skip_space();
+        let next = self.rest().starts_with(c);
+        if next {
+            self.at += c.len_utf8();
+        }
+        next
+    }
+
+    fn word(&mut self) -> &'a str {
+        self.skip_space();
+        let rest = self.rest();
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
+        let word = rest.get(..end.unwrap_or(rest.len())).unwrap_or("");
+        self.at += word.len();
+        word
+    }
+
+    fn error(&self, message: &str) -> TypeError {
+        let width = self.rest().chars().next().map_or(0, char::len_utf8);
+        TypeError { message: message.to_owned(), help: None, range: (self.at, self.at + width) }
+    }
+
+    fn item(&mut self, depth: usize) -> Result<ItemType, TypeError> {
+        if depth > MAX_TYPE_DEPTH {
+            return Err(self.error("the type is nested too deeply"));
+        }
+        let word = self.word();
+        let start = self.at - word.len();
+        let ty = match word {
+            "" => return Err(self.error("a column type is missing here")),
+            "list" => {
+                self.expect('<', "write `list<utf8>`")?;
+                let item = self.item(depth + 1)?;
+                self.expect('>', "`list<` is never closed")?;
+                ColumnType::List(Box::new(item))
+            }
+            "struct" => {
+                self.expect('<', "write `struct<name: utf8>`")?;
+                ColumnType::Struct(self.fields(depth)?)
+            }
+            name => match name.parse() {
+                Ok(scalar) => ColumnType::Scalar(scalar),
+                Err(strum::ParseError::VariantNotFound) => return Err(unknown(name, start)),
+            },
+        };
+        let non_null = self.eat('!');
+        Ok(ItemType { ty, non_null })
+    }
+
+    fn fields(&mut self, depth: usize) -> Result<Vec<(String, ItemType)>, TypeError> {
+        let mut fields: Vec<(String, ItemType)> = Vec::new();
+        loop {
+            let name = self.word();
+            if name.is_empty() {
+                return Err(self.error("a field name is missing here"));
+            }
+            if fields.len() == MAX_FIELDS {
+                return Err(self.error("the struct has too many fields"));
+            }
+            if fields.iter().any(|(n, _)| n == name) {
+                self.at -= name.len();
+                return Err(self.error("this field is defined twice"));
+            }
+            self.expect(':', "a colon is missing after the field name")?;
+            fields.push((name.to_owned(), self.item(depth + 1)?));
+            if !self.eat(',') {
+                break;
+            }
+        }
+        self.expect('>', "`struct<` is never closed")?;
+        Ok(fields)
+    }
+
+    fn expect(&mut self, c: char, message: &str) -> Result<(), TypeError> {
+        if self.eat(c) { Ok(()) } else { Err(self.error(message)) }
+    }
+}
+
+fn unknown(name: &str, start: usize) -> TypeError {
+    let names = ScalarType::VARIANTS;
+    let lower = name.to_lowercase();
+    let foreign = FOREIGN.iter().find(|(n, _)| *n == lower).map(|(_, ours)| *ours);
+    let all = names.iter().copied().chain(["list", "struct"]);
+    let help = match foreign.or_else(|| super::suggest::did_you_mean(name, all)) {
+        Some(ours) => format!("did you mean `{ours}`?"),
+        None => format!(
+            "the types are {}, list<…> and struct<name: …>; a `!` at the end excludes nulls",
+            names.join(", ")
+        ),
+    };
+    TypeError {
+        message: format!("there is no column type {}", super::diagnostic::quote(name)),
+        help: Some(help),
+        range: (start, start + name.len()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_read_and_write_the_same() {
+        for text in [
+            "utf8",
+            "utf8!",
+            "list<float64>!",
+            "list<struct<role: utf8!, content: utf8>>",
+            "timestamp",
+        ] {
+            assert_eq!(ItemType::parse(text).unwrap().to_string(), text);
+        }
+        let loose = ItemType::parse(" list < int64 ! > ! ").unwrap();
+        assert_eq!(loose.to_string(), "list<int64!>!");
+    }
+
+    #[test]
+    fn unknown_types_are_suggested_and_located() {
+        let e = ItemType::parse("list<string>").unwrap_err();
+        assert_eq!(e.range, (5, 11));
+        assert_eq!(e.help.as_deref(), Some("did you mean `utf8`?"));
+        let e = ItemType::parse("flaot64").unwrap_err();
+        assert_eq!(e.help.as_deref(), Some("did you mean `float64`?"));
+    }
+
+    #[test]
+    fn broken_and_hostile_types_are_errors() {
+        for text in ["", "!", "list", "list<utf8", "struct<>", "struct<a utf8>", "utf8 x", "é"] {
+            assert!(ItemType::parse(text).is_err(), "{text}");
+        }
+        assert!(ItemType::parse(&"list<".repeat(100_000)).is_err());
+        assert!(ItemType::parse("struct<a: utf8, a: utf8>").is_err());
+    }
+}

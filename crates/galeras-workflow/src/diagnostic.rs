@@ -1,0 +1,285 @@
+//! What can be wrong with a workflow: [`Diagnostic`] and the collector [`Diagnostics`]. Every
+//! layer that judges a workflow reports with these.
+//!
+//! The wording of a mistake is with the module that detects it, its explanation in `crate::code`.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::code::Code;
+use galeras_base::visible::is_hidden;
+
+use super::source::{Source, SourceSpan, Span};
+
+/// Whether a diagnostic stops the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing may run.
+    Error,
+    /// Worth a look; the run goes on.
+    Warning,
+}
+
+impl Severity {
+    /// `error` or `warning`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One thing that is wrong, with its place and, where we know one, a way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a diagnostic does nothing until it is pushed"]
+pub struct Diagnostic {
+    /// The kind of mistake.
+    pub code: Code,
+    /// Whether it stops the run.
+    pub severity: Severity,
+    /// One sentence, lower case, without the place.
+    pub message: String,
+    /// The place.
+    pub span: SourceSpan,
+    /// A few words shown under the caret.
+    pub label: Option<String>,
+    /// Other places that belong to it ("first defined here").
+    pub related: Vec<(SourceSpan, String)>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error at `span` of `source`.
+    pub fn error(code: Code, message: impl Into<String>, source: &Arc<Source>, span: Span) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            span: SourceSpan::new(source, span),
+            label: None,
+            related: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// A warning at `span` of `source`.
+    pub fn warning(
+        code: Code,
+        message: impl Into<String>,
+        source: &Arc<Source>,
+        span: Span,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message, source, span) }
+    }
+
+    /// Adds the words under the caret.
+    pub fn with_label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Adds advice.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds "did you mean" advice if there is a suggestion, else lists what is known.
+    pub fn with_suggestion<'a>(
+        self,
+        given: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        match super::suggest::did_you_mean(given, known.iter().copied()) {
+            Some(name) => self.with_help(format!("did you mean {}?", quote(name))),
+            None if known.is_empty() => self,
+            None => {
+                let shown: Vec<String> = known.iter().take(25).map(|k| quote(k)).collect();
+                let more = if known.len() > shown.len() { ", …" } else { "" };
+                self.with_help(format!("known here: {}{more}", shown.join(", ")))
+            }
+        }
+    }
+
+    /// Adds another place.
+    pub fn with_related(
+        mut self,
+        source: &Arc<Source>,
+        span: Span,
+        note: impl Into<String>,
+    ) -> Self {
+        self.related.push((SourceSpan::new(source, span), note.into()));
+        self
+    }
+}
+
+/// Quotes a user's text for a message: in backticks, control characters escaped, and cut
+/// after 60 characters, so that no input can flood or steer a terminal.
+pub fn quote(text: &str) -> String {
+    let mut out = String::from("`");
+    for (i, c) in text.chars().enumerate() {
+        if i == 60 {
+            out.push('…');
+            break;
+        }
+        if is_hidden(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out.push('`');
+    out
+}
+
+/// The most diagnostics that are kept; the rest are only counted.
+const MAX_KEPT: usize = 1000;
+
+/// Collects everything that is wrong, so that it can be told all at once.
+#[derive(Debug, Clone, Default)]
+pub struct Diagnostics {
+    items: Vec<Diagnostic>,
+    errors: usize,
+    dropped: usize,
+}
+
+impl Diagnostics {
+    /// An empty collection.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one. Past a thousand they are only counted, see [`Diagnostics::dropped`].
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if diagnostic.severity == Severity::Error {
+            self.errors += 1;
+        }
+        if self.items.len() < MAX_KEPT {
+            self.items.push(diagnostic);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Whether what comes now is only counted, so that there is no need to word it.
+    pub fn is_full(&self) -> bool {
+        self.items.len() >= MAX_KEPT
+    }
+
+    /// Counts an error that a full collection would not keep.
+    pub fn drop_error(&mut self) {
+        self.errors += 1;
+        self.dropped += 1;
+    }
+
+    /// Adds all of another collection.
+    pub fn extend(&mut self, other: Diagnostics) {
+        self.dropped += other.dropped;
+        // What the other collection dropped was still an error or not; keep its count.
+        let kept = other.items.iter();
+        let kept_errors = kept.filter(|d| d.severity == Severity::Error).count();
+        self.errors += other.errors.saturating_sub(kept_errors);
+        for item in other.items {
+            self.push(item);
+        }
+    }
+
+    /// Whether anything stops the run.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How many are kept.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// How many more were found than are kept.
+    pub fn dropped(&self) -> usize {
+        self.dropped
+    }
+
+    /// The diagnostics in the order in which they stand now.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.items.iter()
+    }
+
+    /// The kept diagnostics as a slice, for `render`.
+    pub fn as_slice(&self) -> &[Diagnostic] {
+        &self.items
+    }
+
+    /// Orders by file and position and removes repetitions.
+    pub fn sort(&mut self) {
+        let order = |d: &Diagnostic| (d.span.source.path().to_owned(), d.span.start, d.span.len);
+        self.items.sort_by(|a, b| {
+            a.span
+                .key()
+                .cmp(&b.span.key())
+                .then_with(|| a.severity.cmp(&b.severity))
+                .then_with(|| a.code.name().cmp(b.code.name()))
+                .then_with(|| a.message.cmp(&b.message))
+        });
+        let mut seen = HashSet::new();
+        self.items.retain(|d| seen.insert((order(d), d.code, d.message.clone())));
+    }
+
+    /// The sorted, distinct diagnostics.
+    pub fn into_sorted(mut self) -> Vec<Diagnostic> {
+        self.sort();
+        self.items
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorting_orders_by_place_and_drops_repetitions() {
+        let s = Source::new("f", "abcdef");
+        let mut all = Diagnostics::new();
+        for start in [4, 1, 4] {
+            all.push(Diagnostic::warning(Code::UnknownKey, "x", &s, Span::new(start, start + 1)));
+        }
+        assert!(!all.has_errors());
+        let starts: Vec<usize> = all.into_sorted().iter().map(|d| d.span.start).collect();
+        assert_eq!(starts, [1, 4]);
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_not_kept() {
+        let s = Source::new("f", "a");
+        let mut all = Diagnostics::new();
+        for i in 0..1500 {
+            all.push(Diagnostic::error(Code::UnknownKey, format!("{i}"), &s, Span::default()));
+        }
+        assert_eq!((all.len(), all.dropped(), all.has_errors()), (1000, 500, true));
+    }
+
+    #[test]
+    fn quoted_text_is_short_and_cannot_steer_a_terminal() {
+        assert_eq!(quote("a\u{1b}[31m"), "`a\\u{1b}[31m`");
+        assert!(quote(&"x".repeat(1_000_000)).len() < 70);
+    }
+}

@@ -1,0 +1,73 @@
+//! YAML text to a raw specification, with the place of everything and nothing resolved.
+//!
+//! [`parse`] is the way in. It returns a [`Workflow`] whenever there is anything to work
+//! with, and all [`Diagnostics`] at once. Later layers add their own findings with the same
+//! types: a [`Node`] leads from an argument to its bytes ([`Node::at_pointer`]),
+//! [`substitute`] gives expressions their values, [`render`] and [`to_json`] show the result.
+//!
+//! Text flows one way: `load` (YAML) → `node` → `read*` → `spec`. Nothing in here touches a
+//! file, knows an operator, or prints; unknown operators, columns, ports and steps, and
+//! cycles, are found by the plan.
+
+pub mod code;
+mod columns;
+mod diagnostic;
+mod expr;
+mod language;
+mod load;
+mod node;
+mod read;
+mod read_asserts;
+mod read_budget;
+mod read_matrix;
+mod read_params;
+mod read_report;
+mod read_steps;
+mod reader;
+mod reference;
+mod render;
+mod report_schema;
+mod repository_list;
+mod scalar_text;
+mod schema;
+mod shell_text;
+mod source;
+mod spec;
+mod sql_text;
+mod substitute;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod unfit;
+mod word_place;
+mod yaml_lines;
+mod yaml_mistake;
+
+pub use columns::{ColumnType, ItemType, ScalarType};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};
+pub use expr::{
+    Namespace, Piece, Ref, Template, collect_refs, has_expression, holds_expression, is_name,
+    parse_template,
+};
+pub use language::Language;
+pub use load::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES, load};
+pub use node::{Node, Value};
+pub use read::{parse, parse_source};
+pub use read_budget::budget_limit_problem;
+pub use read_matrix::{Axis, AxisPoint, matrix_axes};
+pub use read_params::check_param_value;
+pub use read_steps::{OUTPUT_PATH_HELP, output_path_problem};
+pub use reference::{parse_reference, parse_step_ref};
+pub use render::{plain, render, to_json};
+pub use repository_list::with_moved_paths;
+pub use repository_list::{is_owner_and_name, is_repository_file, repository_entries};
+pub use schema::json_schema;
+pub use source::{Position, Source, SourceSpan, Span};
+pub use spec::{
+    Assert, AssertKind, AssertSeverity, BudgetSpec, Cells, Contract, From, KnownPart, Output,
+    Param, ParamType, Reference, RemoteSpec, ReportPart, ReportSection, ReportSpec, SchemaField,
+    StepKind, StepRef, StepSpec, Text, Workflow,
+};
+pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};
+pub use suggest::did_you_mean;
+pub use word_place::word_span;

@@ -1,0 +1,193 @@
+//! References to steps: the grammar of `from`.
+//!
+//! ```text
+//! reference = name [ "[" ( "*" | key "=" value { "," key "=" value } ) "]" ] [ "." name ]
+//! ```
+//!
+//! Whether the step, its cells and its ports exist is checked by the plan.
+
+use std::sync::Arc;
+
+use super::diagnostic::{Diagnostic, quote};
+use super::expr::{Namespace, collect_refs, has_expression, is_name};
+use super::node::Node;
+use super::reader::WorkflowReader;
+use super::source::{Source, Span};
+use super::spec::{Cells, Reference, StepRef};
+use crate::code::Code;
+
+const SHAPES: &str = "a reference is `step`, `step.port`, `step[*]` or `step[key=value].port`";
+
+impl WorkflowReader<'_> {
+    /// Reads the reference in a string node, which may have expressions in it.
+    pub(super) fn reference_in(&mut self, node: &Node) -> Reference {
+        if !node.as_str().is_some_and(has_expression) {
+            let parsed = parse_reference(node, self.source);
+            return parsed.map_or_else(
+                |problem| {
+                    self.push(*problem);
+                    Reference::Invalid(node.span)
+                },
+                Reference::Fixed,
+            );
+        }
+        let before = self.diagnostics.len();
+        let used = collect_refs(node, self.source, self.diagnostics);
+        for cell in used.iter().filter(|used| used.namespace == Namespace::Matrix) {
+            let message = format!("{} cannot stand in a reference", quote(&cell.to_string()));
+            let problem = Diagnostic::error(Code::BadExpression, message, self.source, cell.span);
+            self.push(problem.with_help(
+                "only params can: which steps a step reads is the same for all of its cells",
+            ));
+        }
+        match self.diagnostics.len() == before {
+            true => Reference::Open(node.clone()),
+            false => Reference::Invalid(node.span),
+        }
+    }
+}
+
+/// Reads a reference that stands alone, as on a command line.
+///
+/// # Errors
+/// What is wrong with it, at its place in `text`.
+pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
+    let source = Source::new("the name of a table", text);
+    let node = Node::from_json(&serde_json::Value::from(text), Span::new(0, text.len()));
+    parse_reference(&node, &source)
+}
+
+/// Reads the reference that a string node holds, whose expressions have their values.
+///
+/// # Errors
+/// What is wrong with the text, at its place.
+pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box<Diagnostic>> {
+    let text = node.as_str().unwrap_or("");
+    let fail = |message: String, start: usize, end: usize| {
+        let span = node.part_span(source.text(), start, end);
+        Box::new(Diagnostic::error(Code::BadReference, message, source, span).with_help(SHAPES))
+    };
+    let part = |start: usize, end: usize| node.part_span(source.text(), start, end);
+
+    let step_end = text.find(['[', '.']).unwrap_or(text.len());
+    let (step, rest) = text.split_at_checked(step_end).unwrap_or((text, ""));
+    if step.is_empty() {
+        let message = "the reference names no step".to_owned();
+        return Err(fail(message, 0, text.len()));
+    }
+    if !is_name(step) {
+        let message = format!("{} is not the name of a step", quote(step));
+        return Err(fail(message, 0, step_end));
+    }
+
+    let (cells, after) = match rest.strip_prefix('[') {
+        None => (Cells::Plain, step_end),
+        Some(inner) => {
+            let Some(close) = inner.find(']') else {
+                let message = "`[` is never closed".to_owned();
+                return Err(fail(message, step_end, text.len()));
+            };
+            let start = step_end + 1;
+            let inner = inner.get(..close).unwrap_or("");
+            match cells(inner) {
+                Ok(cells) => (cells, start + close + 1),
+                Err(message) => return Err(fail(message, step_end, start + close + 1)),
+            }
+        }
+    };
+
+    let rest = text.get(after..).unwrap_or("");
+    let (port, port_span) = match rest.strip_prefix('.') {
+        None if rest.is_empty() => (None, None),
+        None => {
+            let message = format!("{} cannot stand after the cells", quote(rest));
+            return Err(fail(message, after, text.len()));
+        }
+        Some(port) if is_name(port) => {
+            let span = part(after + 1, text.len());
+            (Some(port.to_owned()), Some(span))
+        }
+        Some(port) => {
+            let message = match port.split_once('[') {
+                Some(_) => "the cells stand before the port: `step[key=value].port`".to_owned(),
+                None if port.is_empty() => "the name of a port is missing after the dot".to_owned(),
+                None => format!("{} is not the name of a port", quote(port)),
+            };
+            return Err(fail(message, after, text.len()));
+        }
+    };
+    Ok(StepRef {
+        step: step.to_owned(),
+        port,
+        cells,
+        span: node.span,
+        step_span: part(0, step_end),
+        port_span,
+    })
+}
+
+fn cells(inner: &str) -> Result<Cells, String> {
+    if inner.trim() == "*" {
+        return Ok(Cells::All);
+    }
+    let mut keys: Vec<(String, String)> = Vec::new();
+    for pair in inner.split(',') {
+        let Some((key, value)) = pair.split_once('=') else {
+            return Err(format!("{} is not of the form `key=value`", quote(pair.trim())));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if !is_name(key) || value.is_empty() {
+            return Err(format!("{} is not of the form `key=value`", quote(pair.trim())));
+        }
+        if keys.iter().any(|(k, _)| k == key) {
+            return Err(format!("{} is selected twice", quote(key)));
+        }
+        if keys.len() == 100 {
+            return Err("too many keys are selected".to_owned());
+        }
+        keys.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(Cells::Select(keys))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Diagnostics;
+    use crate::load::load;
+    use crate::source::Span;
+
+    fn read(text: &str) -> Result<StepRef, String> {
+        let yaml = format!("é: \"{text}\"\n");
+        let source = Source::new("f", yaml);
+        let node = load(&source, &mut Diagnostics::new()).unwrap();
+        parse_reference(node.get("é").unwrap(), &source).map_err(|d| {
+            let span = Span::new(d.span.start, d.span.end());
+            format!("{} @ {}", d.message, source.slice(span))
+        })
+    }
+
+    #[test]
+    fn every_form_reads_and_writes_the_same() {
+        for text in ["a", "a.rejects", "a[*]", "a[model=x]", "a-b[model=org/x:1,seed=1].rejects"] {
+            assert_eq!(read(text).unwrap().to_string(), text);
+        }
+        let r = read("a[ model = x ].p").unwrap();
+        assert_eq!(r.cells, Cells::Select(vec![("model".into(), "x".into())]));
+        assert_eq!(r.port_span.unwrap().end - r.port_span.unwrap().start, 1);
+    }
+
+    #[test]
+    fn mistakes_are_located() {
+        let of = |t: &str| read(t).unwrap_err();
+        assert_eq!(of("a.b[*]"), "the cells stand before the port: `step[key=value].port` @ .b[*]");
+        assert_eq!(of("a[x"), "`[` is never closed @ [x");
+        assert_eq!(of("a[x]"), "`x` is not of the form `key=value` @ [x]");
+        assert_eq!(of("a[x=1,x=2]"), "`x` is selected twice @ [x=1,x=2]");
+        assert_eq!(of("a b"), "`a b` is not the name of a step @ a b");
+        assert_eq!(of("a[*]x"), "`x` cannot stand after the cells @ x");
+        assert_eq!(of(""), "the reference names no step @ ");
+        assert_eq!(of("a."), "the name of a port is missing after the dot @ .");
+    }
+}
