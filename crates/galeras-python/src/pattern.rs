@@ -1,6 +1,6 @@
-//! Tests on the syntax of a text: by the type of a node, or by a tree-sitter query.
+//! Searches syntax by node type or tree-sitter query.
 //!
-//! What a regular expression cannot ask: a `try` in a docstring is no `try_statement`.
+//! A regular expression cannot do this: a `try` in a docstring is not a `try_statement`.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -17,14 +17,14 @@ const BASE_STEPS: usize = 100_000;
 /// Steps per node of the tree on top of [`BASE_STEPS`].
 const STEPS_PER_NODE: usize = 200;
 const STEPS_PER_CALL: usize = 100;
-/// Matches that a query may have begun and not ended at one time.
+/// Unfinished matches that a query may have at one time.
 const OPEN_MATCHES: u32 = 4096;
 
-/// Bytes of a query. tree-sitter reads it by recursion, a level for each bracket or name, which would
-/// otherwise end the stack of the thread.
+/// Bytes of a query. tree-sitter recurses for each bracket or name in it, so a longer one could
+/// overflow the thread's stack.
 const MAX_QUERY_BYTES: usize = 8 << 10;
 
-/// What to look for in a syntax tree of tree-sitter-python.
+/// A pattern to find in a syntax tree of tree-sitter-python.
 #[derive(Debug)]
 pub struct SyntaxPattern(Form);
 
@@ -35,27 +35,27 @@ enum Form {
     Query(Query),
 }
 
-/// Why a text is no pattern.
+/// The reason why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PatternError {
     /// The grammar has no such node type.
     #[error("`{0}` is no node type of tree-sitter-python")]
     UnknownKind(String),
-    /// The query is not well-formed, or names what the grammar does not have.
+    /// The query is not well-formed, or uses a name that the grammar lacks.
     #[error("the tree-sitter query is wrong in line {line}, column {column}: {message}")]
     Query {
         /// Line, from 1.
         line: usize,
         /// Column in bytes, from 1.
         column: usize,
-        /// What tree-sitter says.
+        /// tree-sitter's message.
         message: String,
     },
     /// The query is too long.
     #[error("the tree-sitter query has {0} bytes, and {MAX_QUERY_BYTES} are the most")]
     TooLong(usize),
-    /// The query has a predicate that nothing here evaluates.
+    /// The query has a predicate that is not supported.
     #[error("the tree-sitter query has the predicate `#{0}`, which is not known here")]
     UnknownPredicate(String),
 }
@@ -78,9 +78,9 @@ pub fn node_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 impl SyntaxPattern {
-    /// A pattern of the name of a node type (`try_statement`), or of a query, which begins with a
-    /// bracket: `(call function: (identifier) @f (#eq? @f "eval"))`. Of a query, the predicates
-    /// `eq`, `match`, `any-of` and their negations are evaluated.
+    /// Parses the name of a node type (`try_statement`) or a query, which begins with a bracket:
+    /// `(call function: (identifier) @f (#eq? @f "eval"))`. Supports the predicates `eq`, `match`,
+    /// `any-of` and their negations.
     ///
     /// # Errors
     /// [`PatternError`] if it is neither.
@@ -131,8 +131,7 @@ impl SyntaxPattern {
         }
     }
 
-    /// How often the pattern is found in `text`, counted up to `limit`. Nodes of a broken text
-    /// count like others.
+    /// The number of matches in `text`, up to `limit`, including matches in broken code.
     ///
     /// # Errors
     /// [`ParseError`] if the text has no tree, and [`ParseError::TooComplex`] if the search takes
@@ -221,7 +220,7 @@ mod tests {
         for deep in ["(", "[", "((identifier) ", "body: ", "(_ "] {
             let error = SyntaxPattern::new(&format!("({}", deep.repeat(400_000))).unwrap_err();
             assert!(matches!(error, PatternError::TooLong(_)), "{error}");
-            // As deep as a query may be: an error or a pattern, on the stack of a test.
+            // The deepest query: an error or a pattern, on the stack of a test.
             let _ = SyntaxPattern::new(&format!("({}", deep.repeat(8_000 / deep.len())));
         }
     }

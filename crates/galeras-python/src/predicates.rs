@@ -1,9 +1,9 @@
-//! Where a query may have its predicates: behind a node, in its brackets or a group's.
+//! Checks where a query has its predicates: after a node, inside its brackets or a group's.
 //!
-//! tree-sitter takes one anywhere, and gives the name of a field, a quantifier or a capture to the
-//! node that it should have been: as there is none, the process ends by an assertion of its own.
+//! tree-sitter accepts one anywhere and attaches a field name, quantifier or capture to the missing
+//! node, which aborts the process by an assertion.
 
-/// The first predicate that stands where a node has to, by its byte.
+/// The byte of the first predicate in the position of a node.
 pub(crate) fn misplaced_predicate(query: &str) -> Option<usize> {
     let (mut open, mut before) = (Vec::new(), ' ');
     let mut rest = query;
@@ -29,7 +29,7 @@ pub(crate) fn misplaced_predicate(query: &str) -> Option<usize> {
     }
 }
 
-/// What follows white space and comments.
+/// The rest after white space and comments.
 pub(crate) fn skip_space(text: &str) -> &str {
     let text = text.trim_start();
     match text.strip_prefix(';') {
@@ -38,7 +38,7 @@ pub(crate) fn skip_space(text: &str) -> &str {
     }
 }
 
-/// What follows a comment, and further ones.
+/// The rest after a comment and any that follow.
 fn skip_lines(mut comment: &str) -> &str {
     while let Some((_, rest)) = comment.split_once('\n') {
         let rest = rest.trim_start();
@@ -50,7 +50,7 @@ fn skip_lines(mut comment: &str) -> &str {
     ""
 }
 
-/// What follows a string whose first quote was read.
+/// The rest after a string whose first quote was read.
 pub(crate) fn behind_string(text: &str) -> &str {
     let mut escaped = false;
     let end = text.find(|c| {

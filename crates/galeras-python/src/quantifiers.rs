@@ -1,11 +1,11 @@
-//! Queries, or parts of them, that match where nothing is.
+//! Finds queries, or parts of them, that match the empty sequence.
 //!
-//! tree-sitter compiles a repetition of such a part (`(call)?+`, `((call)* (string)?)+`) without end.
-//! As a whole it is found at every node of a tree, whatever is looked for.
+//! tree-sitter never finishes compiling a repetition of such a part (`(call)?+`, `((call)*
+//! (string)?)+`). A whole query of this kind matches at every node.
 
 use super::predicates::{behind_string, skip_space};
 
-/// The first part of a query that may match nothing and must not, by its byte, and what is wrong.
+/// The byte of the first part that wrongly matches the empty sequence, and the problem.
 pub(crate) fn misplaced_quantifier(query: &str) -> Option<(usize, &'static str)> {
     let mut open = vec![Open::new(Kind::Query, 0)];
     let mut rest = query;
@@ -57,16 +57,16 @@ enum Kind {
     Query,
     /// `(call …)`, which matches a node.
     Node,
-    /// `((call) (string))`, one behind the other.
+    /// `((call) (string))`, a sequence.
     Group,
-    /// `[(call) (string)]`, one of them.
+    /// `[(call) (string)]`, alternatives.
     Choice,
-    /// `(#eq? …)`, which matches nothing and is no part.
+    /// `(#eq? …)`, which is not a part.
     Predicate,
 }
 
 impl Kind {
-    /// What begins with a round bracket, by what follows it.
+    /// The kind of a round bracket, by the text after it.
     fn of(rest: &str) -> Self {
         match skip_space(rest).chars().next() {
             Some('(' | '[' | '"') => Self::Group,
@@ -76,16 +76,16 @@ impl Kind {
     }
 }
 
-/// What was read of a pair of brackets.
+/// The parts of an open pair of brackets.
 struct Open {
     kind: Kind,
     begun: usize,
-    /// Whether all parts so far may match nothing, and whether any may.
+    /// Is every part so far optional, and is any of them?
     all: bool,
     any: bool,
-    /// Whether the part before may match nothing, and where it begins.
+    /// Is the last part optional, and where does it begin?
     last: Option<(bool, usize)>,
-    /// The first part that may.
+    /// The first optional part.
     nothing_at: Option<usize>,
 }
 
@@ -94,7 +94,6 @@ impl Open {
         Self { kind, begun, all: true, any: false, last: None, nothing_at: None }
     }
 
-    /// Another part begins, or none.
     fn end_part(&mut self) {
         let Some((nothing, begun)) = self.last.take() else { return };
         self.all &= nothing;
@@ -124,7 +123,7 @@ impl Open {
         self
     }
 
-    /// Whether the whole may match nothing, and where it begins; nothing if it is no part.
+    /// Returns whether the whole may match nothing, and its start; `None` if it is not a part.
     fn closed(self) -> Option<(bool, usize)> {
         let whole = self.ended();
         let nothing = match whole.kind {

@@ -1,9 +1,7 @@
-//! The pieces that were seen, by their text.
+//! A bounded table of known pieces, keyed by their text and shared by all threads.
 //!
-//! Here: a table for all threads with bounded memory. Not here: what is kept in it (`piece`).
-//! The text is kept and compared, so that no two pieces can be taken for one another,
-//! whatever their hashes; the hash can be fast and only has to resist texts made to slow it
-//! down, for which it has a random seed.
+//! Keys keep and compare the text, so two pieces are never confused. The hash can be fast; a random
+//! seed protects it from texts made to slow it down.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -13,19 +11,19 @@ use super::piece::{Context, ReadPiece};
 
 const SHARDS: usize = 16;
 
-/// What a piece takes besides its text and its methods, about.
+/// Approximate size of a piece without its text and methods.
 const OVERHEAD: usize = 200;
 
 #[derive(Debug)]
 pub(super) struct Memo {
     seed: [u64; 4],
     shards: [RwLock<Shard>; SHARDS],
-    /// For each of the two halves of each shard.
+    /// For each of the two halves of a shard.
     max_bytes: usize,
 }
 
-/// Two halves: the young one is filled; when it is full it becomes the old one, whose
-/// pieces then either move back when they are used, or go with it.
+/// Two halves: the young one is filled. When it is full it becomes the old one; its pieces move
+/// back when used, or are dropped with it.
 #[derive(Debug, Default)]
 struct Shard {
     young: Map,
@@ -37,7 +35,6 @@ type Map = HashMap<u64, Known, BuildHasherDefault<Same>>;
 
 #[derive(Debug)]
 struct Known {
-    /// Kind of context, its name and the text.
     kind: u8,
     name: usize,
     text: Box<str>,
@@ -85,12 +82,12 @@ impl Memo {
         hash(self.seed, start, text.as_bytes())
     }
 
-    /// The hash of a name of a method.
+    /// The hash of a method's name.
     pub(super) fn name(&self, name: &str) -> u64 {
         hash(self.seed, 7, name.as_bytes())
     }
 
-    /// What is taken at most for what is kept now.
+    /// An upper bound of the memory in use.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let shards = self.shards.iter().filter_map(|shard| shard.read().ok());

@@ -11,7 +11,7 @@ fn cases() -> u32 {
     std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
 }
 
-/// What differs from `methods`, if anything.
+/// The first difference from `methods`, if any.
 fn difference(pieces: &Pieces, source: &str) -> Option<String> {
     let mut parser = PythonParser::new().unwrap();
     for nested in [true, false] {
@@ -44,7 +44,7 @@ fn difference(pieces: &Pieces, source: &str) -> Option<String> {
     None
 }
 
-/// Whether `source` is put together from pieces; the number of methods and of pieces.
+/// The number of methods and pieces if `source` is assembled from pieces.
 fn pieced(source: &str) -> Option<(usize, usize)> {
     let pieces = Pieces::new(1 << 20);
     let mut parser = PythonParser::new().unwrap();
@@ -72,7 +72,7 @@ fn what_is_nested_deeply_is_not_plain() {
     for source in sources(100_000) {
         assert!(super::plain::read(&source, false).is_none());
     }
-    // What is beside one another is not nested.
+    // Siblings are not nested.
     let beside = format!("def f(y: List[{}]):\n    await y\n", vec!["[int]"; 1000].join(", "));
     assert!(super::plain::read(&beside, false).is_some());
     for source in sources(1000) {
@@ -80,7 +80,7 @@ fn what_is_nested_deeply_is_not_plain() {
     }
 }
 
-/// A class that is long enough to be taken apart.
+/// A class that is long enough to be split.
 fn long_class(extra: &str) -> String {
     let member = "    def m(self, a, b=1):\n        \"\"\"Text.\n\nAt the margin.\n\"\"\"\n        def inner(): pass\n        return [a,\n    b]\n\n";
     let note = "    # a comment between the members\n";
@@ -171,7 +171,7 @@ fn limits_are_those_of_a_whole_parse() {
         "def f(): pass\n".repeat(70_000),
         "x = [a, b, [c, (d, e)]]\n".repeat(20_000),
         "x".repeat(5 << 20),
-        // Dense: the nodes say that the limit may be near, the operations that it is not.
+        // Dense: by its nodes the limit may be near, by its operations it is not.
         format!("def f():\n{}", " a=b*(c+d)-e\n".repeat(30_000)),
         " a=b*(c+d)-e\n def g(): -a\n".repeat(9_000).replace("\n ", "\n"),
         format!("class A:\n{}", " def g(a,b): -a+b*(c,d)[e]\n".repeat(9_000)),
@@ -380,7 +380,7 @@ fn line() -> impl Strategy<Value = String> {
     (pick(INDENTS), pick(LINES), pick(ENDS)).prop_map(|(a, b, c)| [a, b, c].concat())
 }
 
-/// A line that is mostly well-formed where it stands.
+/// A line that is mostly well-formed.
 fn tame() -> impl Strategy<Value = String> {
     let pick = proptest::sample::select;
     prop_oneof![
@@ -468,5 +468,5 @@ proptest! {
     }
 }
 
-/// Pieces of one case are known in the next.
+/// Pieces of one case are reused in the next.
 static SHARED: std::sync::LazyLock<Pieces> = std::sync::LazyLock::new(|| Pieces::new(4 << 20));

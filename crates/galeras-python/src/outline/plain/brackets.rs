@@ -1,7 +1,4 @@
-//! What stands in brackets in plain code, and the other atoms of expressions.
-//!
-//! Here: lists, tuples, dictionaries, comprehensions, arguments, subscripts. Not here: operators
-//! (`expressions`).
+//! Brackets in plain code: lists, tuples, dictionaries, comprehensions, arguments, subscripts.
 
 use super::expressions::{Branch, Reader, Shape};
 use super::lexer::Token;
@@ -35,7 +32,6 @@ impl Reader<'_> {
         }
     }
 
-    /// A tuple, a list, a comprehension, or an expression in brackets.
     fn elements(&mut self, close: Token) -> Option<Branch> {
         self.next()?;
         self.nodes(1);
@@ -80,7 +76,6 @@ impl Reader<'_> {
         Some(Branch::new(shape, 1 + height))
     }
 
-    /// A dictionary or a set, or the comprehension of one.
     fn braces(&mut self) -> Option<Branch> {
         self.next()?;
         self.nodes(1);
@@ -138,13 +133,13 @@ impl Reader<'_> {
         }
     }
 
-    /// What a `for` assigns to; its levels.
+    /// The targets of a `for`; returns their levels.
     pub(super) fn targets(&mut self) -> Option<u32> {
         let (mut height, mut many) = (1, false);
         loop {
             let starred = self.take(Token::Star)?;
             self.nodes(usize::from(starred));
-            // Not an operand: `in` would be taken for an operator.
+            // Not an operand: `in` would be read as an operator.
             let target = self.primary()?;
             if !target.shape.assignable() {
                 return None;
@@ -160,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The arguments of a call, of a class or of a decorator, in their brackets; their levels.
+    /// The arguments of a call, a class or a decorator, with brackets; returns their levels.
     pub(super) fn arguments(&mut self) -> Option<u32> {
         self.expect(Token::Open)?;
         self.nodes(1);
@@ -194,7 +189,7 @@ impl Reader<'_> {
         Some(1 + height)
     }
 
-    /// A subscript in its brackets; the levels of what is in them.
+    /// A subscript with brackets; returns the levels of its contents.
     pub(super) fn subscript(&mut self) -> Option<u32> {
         self.expect(Token::OpenSquare)?;
         self.nodes(1);

@@ -1,19 +1,17 @@
 //! Expressions of plain code, by recursive descent.
 //!
-//! Here: what Python and tree-sitter's grammar both take for an expression, without the corners in
-//! which they differ: operators, calls, lambdas. Not here: what stands in brackets (`brackets`),
-//! statements, tokens. Nothing is built: every rule counts the nodes that the tree has for it, beside
-//! those of its tokens, and says how many levels they have.
+//! Accepts what both Python and tree-sitter's grammar accept. No tree is built: every rule counts
+//! the nodes of its tree, without those of its tokens, and returns its levels.
 
 use super::lexer::{Lexer, Token};
 
-/// Expressions and types in one another; deeper ones are not plain.
+/// Depth of expressions and types; deeper ones are not plain.
 const DEPTH: usize = 40;
 
-/// The same of operands: `a ** b ** c` is taken from the right.
+/// The same for operands: `a ** b ** c` is right-associative.
 const OPERANDS: usize = 400;
 
-/// What an expression can be.
+/// The shape of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A name.
@@ -33,7 +31,6 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
     pub(super) shape: Shape,
-    /// Its levels.
     pub(super) height: u32,
 }
 
@@ -54,17 +51,17 @@ pub(super) struct Listed {
     pub(super) shape: Shape,
     /// The levels of the highest.
     pub(super) height: u32,
-    /// Whether there is a comma.
+    /// There is a comma.
     pub(super) many: bool,
 }
 
 /// Reads tokens with one token of look-ahead.
 pub(super) struct Reader<'a> {
     pub(super) lexer: Lexer<'a>,
-    /// The token that comes next, and where it starts.
+    /// The next token and its start.
     pub(super) token: Token,
     pub(super) start: usize,
-    /// Where the token or comment before it ended.
+    /// The end of the token or comment before it.
     pub(super) end: usize,
     /// Return statements of the innermost definition.
     pub(super) returns: usize,
@@ -72,7 +69,7 @@ pub(super) struct Reader<'a> {
     operands: usize,
 }
 
-/// The nodes of a text that is an expression and nothing else; `None` if it is not plain.
+/// The nodes of a text that is a single expression; `None` if it is not plain.
 fn nodes_of_expression(text: &[u8]) -> Option<usize> {
     let mut reader = Reader::new(text);
     reader.next()?;
@@ -80,7 +77,7 @@ fn nodes_of_expression(text: &[u8]) -> Option<usize> {
     (reader.token == Token::End).then_some(reader.lexer.nodes)
 }
 
-/// How tight the grammar ties operators: as Python, but for `^`, which is tied tighter than `&`.
+/// Binding strength of operators, as in Python, except that the grammar binds `^` tighter than `&`.
 const UNARY: u8 = 7;
 const POWER: u8 = 8;
 
@@ -100,12 +97,12 @@ impl<'a> Reader<'a> {
         self.lexer.nodes += more;
     }
 
-    /// Says that the tree may have other nodes than those that are counted, but not more.
+    /// Records that the tree may have fewer nodes than counted.
     pub(super) fn inexact(&mut self) {
         self.lexer.exact = false;
     }
 
-    /// Takes the token if it is of this kind; says so.
+    /// Takes the token if it is of this kind; returns whether it did.
     pub(super) fn take(&mut self, token: Token) -> Option<bool> {
         let is = self.token == token;
         if is {
@@ -118,7 +115,7 @@ impl<'a> Reader<'a> {
         if self.token == token { self.next() } else { None }
     }
 
-    /// A name that is no keyword in any reading.
+    /// A name that is not a keyword in any reading.
     pub(super) fn name(&mut self) -> Option<()> {
         match self.token {
             Token::Name | Token::Soft => self.next(),
@@ -148,13 +145,12 @@ impl<'a> Reader<'a> {
         Some(branch)
     }
 
-    /// Begins something that may have its like in it, unless it is too deep.
+    /// Enters a recursive rule, unless it is too deep.
     pub(super) fn deeper(&mut self) -> Option<()> {
         self.depth += 1;
         (self.depth <= DEPTH).then_some(())
     }
 
-    /// Ends it.
     pub(super) fn back(&mut self) {
         self.depth -= 1;
     }
@@ -192,7 +188,7 @@ impl<'a> Reader<'a> {
         Some(Branch::new(Shape::Other, 1 + height.max(body.height)))
     }
 
-    /// Anything but a lambda and a choice by `if`.
+    /// Any expression except a lambda and a conditional.
     pub(super) fn disjunction(&mut self) -> Option<Branch> {
         let mut branch = self.conjunction()?;
         while self.take(Token::Or)? {
@@ -257,7 +253,7 @@ impl<'a> Reader<'a> {
         self.tied(0)
     }
 
-    /// Operands whose operators are tied at least so tight.
+    /// Operands whose operators bind at least this tightly.
     fn tied(&mut self, least: u8) -> Option<Branch> {
         self.operands += 1;
         if self.operands > OPERANDS {
@@ -267,7 +263,7 @@ impl<'a> Reader<'a> {
         while let Some(tie) = self.tie().filter(|tie| *tie >= least) {
             self.next()?;
             self.nodes(1);
-            // Powers are taken from the right.
+            // Powers are right-associative.
             let right = self.tied(if tie == POWER { tie } else { tie + 1 })?;
             branch = branch.with(right);
         }
@@ -275,7 +271,7 @@ impl<'a> Reader<'a> {
         Some(branch)
     }
 
-    /// How tight the next token ties, if it is an operator with two operands.
+    /// Binding strength of the next token, if it is a binary operator.
     fn tie(&self) -> Option<u8> {
         let byte = |at: usize| self.lexer.text.get(at).copied().unwrap_or_default();
         Some(match self.token {
@@ -303,7 +299,7 @@ impl<'a> Reader<'a> {
         if signs == 0 {
             return self.primary();
         }
-        // After the sign, whose operand is no sign.
+        // After the sign; its operand has no sign.
         let operand = self.tied(UNARY + 1)?;
         Some(Branch::new(Shape::Other, signs + operand.height))
     }
@@ -345,8 +341,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Expressions between commas; the last one has none after it, as that may go on, but before an
-    /// assignment.
+    /// Expressions between commas. A trailing comma is accepted only before an assignment, as the
+    /// list may continue.
     pub(super) fn expressions(&mut self) -> Option<Listed> {
         let Branch { shape, mut height } = self.expression()?;
         if self.token != Token::Comma {
@@ -365,13 +361,13 @@ impl<'a> Reader<'a> {
         Some(Listed { shape, height, many: true })
     }
 
-    /// The same where several have a node around them.
+    /// The same, with a node around several.
     pub(super) fn expression_list(&mut self) -> Option<Branch> {
         let listed = self.expressions()?;
         Some(self.around(listed))
     }
 
-    /// Counts the node that is around several expressions.
+    /// Counts the node around several expressions.
     pub(super) fn around(&mut self, listed: Listed) -> Branch {
         self.nodes(usize::from(listed.many));
         Branch::new(listed.shape, listed.height + u32::from(listed.many))

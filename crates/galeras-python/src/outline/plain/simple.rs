@@ -4,14 +4,14 @@ use super::expressions::{Branch, Reader, Shape};
 use super::lexer::Token;
 
 impl Reader<'_> {
-    /// The parameters of a function, in their brackets: their levels. Where their names are goes to
-    /// `names`.
+    /// The parameters of a function, with brackets; returns their levels and adds the places of
+    /// their names to `names`.
     pub(super) fn parameters(&mut self, names: &mut Vec<(usize, usize)>) -> Option<u32> {
         self.expect(Token::Open)?;
         self.nodes(1);
         let mut height = 1;
         while self.token != Token::Close {
-            // The levels of the name, with a star in front, and of what follows it.
+            // The levels of the name, with a star in front, and of the part after it.
             let (mut name, mut rest) = (1, 0);
             let mut named = true;
             match self.token {
@@ -49,8 +49,8 @@ impl Reader<'_> {
         Some(1 + height)
     }
 
-    /// A type: names with dots and types in brackets, strings, `None`, `...`, choices by `|`; its
-    /// levels.
+    /// A type: names with dots, types in brackets, strings, `None`, `...`, choices by `|`; returns
+    /// its levels.
     pub(super) fn annotation(&mut self) -> Option<u32> {
         let mut height = 2;
         let mut choices = 0;
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Statements between semicolons, up to the end of the line; their levels.
+    /// Statements between semicolons, up to the end of the line; returns their levels.
     pub(super) fn simple_statements(&mut self) -> Option<u32> {
         let mut height = 0;
         loop {
@@ -118,7 +118,7 @@ impl Reader<'_> {
             let more = self.take(Token::Semicolon)?;
             match self.token {
                 Token::Newline | Token::End => {
-                    // A comment in the same line counts.
+                    // A comment on the same line counts.
                     self.end = self.lexer.end;
                     return Some(height);
                 }
@@ -132,7 +132,6 @@ impl Reader<'_> {
         matches!(self.token, Token::Newline | Token::End | Token::Semicolon)
     }
 
-    /// The levels of what is in a statement.
     fn simple_statement(&mut self) -> Option<u32> {
         match self.token {
             Token::Pass => self.next().map(|()| 1),
@@ -182,7 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `print(…)` with nothing after it.
+    /// `print(…)` followed by the end of the statement.
     fn call(&mut self) -> Option<u32> {
         self.next()?;
         self.nodes(1);
@@ -222,7 +221,7 @@ impl Reader<'_> {
                 self.nodes(1);
                 let mut height = target.height.max(self.annotation()?);
                 if self.take(Token::Assign)? {
-                    // The assignment is counted.
+                    // The assignment is already counted.
                     self.lexer.nodes -= 1;
                     height = height.max(self.value()?.height);
                 }
@@ -231,7 +230,7 @@ impl Reader<'_> {
             Token::Assign => {}
             _ => return Some(listed.height),
         }
-        // Each assignment stands in the one before.
+        // Each assignment is nested in the one before.
         let mut branch = self.around(listed);
         let (mut height, mut level) = (0, 0);
         while self.token == Token::Assign {
@@ -246,7 +245,7 @@ impl Reader<'_> {
         Some(height.max(level + branch.height))
     }
 
-    /// What is assigned, and the assignment around it.
+    /// The assigned value, and the assignment around it.
     fn value(&mut self) -> Option<Branch> {
         self.nodes(1);
         if self.token == Token::Yield {

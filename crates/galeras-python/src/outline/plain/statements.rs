@@ -1,16 +1,13 @@
-//! Compound statements and blocks of plain code, and the definitions among them.
+//! Compound statements, blocks and definitions of plain code.
 //!
-//! Here: what a line starts, where blocks end, which comments belong to them. Not here: statements
-//! of one line (`simple`), expressions, tokens.
-//!
-//! The end of a definition is that of the last token or comment in its block. tree-sitter's
-//! scanner ends a block before the first comment that stands further left than the block, if the
-//! next line of code does, too; the comments before it belong to the block.
+//! A definition ends with the last token or comment in its block. tree-sitter's scanner ends a
+//! block before the first comment left of the block, if the next line of code is also left of it;
+//! earlier comments belong to the block.
 
 use super::expressions::{Reader, Shape};
 use super::lexer::{Token, indent};
 
-/// Blocks in one another; deeper ones are not plain.
+/// Depth of blocks; deeper ones are not plain.
 const BLOCKS: usize = 40;
 /// As in `cut`.
 const MAX_INDENT: usize = 1000;
@@ -19,40 +16,40 @@ const MAX_INDENT: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Definition {
     pub(crate) is_function: bool,
-    /// Where its name is.
+    /// The place of its name.
     pub(crate) name: (usize, usize),
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// After the colon of its signature.
     pub(crate) colon: usize,
-    /// How many definitions it stands in.
+    /// The number of definitions around it.
     pub(crate) depth: usize,
-    /// Return statements of it that are not of a definition in it.
+    /// Return statements, without those of nested definitions.
     pub(crate) returns: usize,
 }
 
-/// A text that is plain.
+/// The contents of a plain text.
 pub(crate) struct Plain {
     /// The definitions in the order of their first byte.
     pub(crate) definitions: Vec<Definition>,
-    /// How many nodes its tree has below the root, at most.
+    /// Upper bound of the nodes below the root.
     pub(crate) nodes: usize,
     /// The levels of its tree, with the root.
     pub(crate) height: u32,
-    /// Whether the tree has exactly so many nodes and levels.
+    /// The tree has exactly this many nodes and levels.
     pub(crate) exact: bool,
-    /// Where identifiers are.
+    /// Places of identifiers.
     pub(crate) identifiers: Vec<(u32, u32)>,
-    /// Where the names of the parameters of the first function are.
+    /// Places of the parameter names of the first function.
     pub(crate) parameters: Vec<(usize, usize)>,
 }
 
-/// What stands between two lines of code.
+/// Comments and indents between two lines of code.
 #[derive(Default)]
 struct Gap {
     /// Indents and ends of lines that are comments.
     comments: Vec<(usize, usize)>,
-    /// How many of them belong to blocks that have been seen.
+    /// The number of comments that belong to finished blocks.
     taken: usize,
     /// The indent of the next line of code; 0 at the end of the text.
     indent: usize,
@@ -66,7 +63,6 @@ pub(super) struct Statements<'a> {
     blocks: usize,
     definitions: Vec<Definition>,
     depth: usize,
-    /// Of the first function.
     parameters: Option<Vec<(usize, usize)>>,
 }
 
@@ -97,7 +93,7 @@ impl<'a> Statements<'a> {
         ended.then_some(Plain {
             definitions: self.definitions,
             nodes: lexer.nodes,
-            // There may be nothing but comments.
+            // There may be only comments.
             height: 1 + height.max(u32::from(lexer.nodes > 0)),
             exact: lexer.exact,
             identifiers: lexer.identifiers,
@@ -105,7 +101,7 @@ impl<'a> Statements<'a> {
         })
     }
 
-    /// Goes to the next line of code, and reads its first token.
+    /// Moves to the next line of code and reads its first token.
     fn find_line(&mut self) -> Option<()> {
         if self.at_line {
             return Some(());
@@ -138,7 +134,7 @@ impl<'a> Statements<'a> {
                 }
             }
         }
-        // None of the comments belongs to a block until it is seen to.
+        // Comments do not belong to a block until `below` assigns them.
         lexer.end = ended;
         let (token, start) = self.reader.lexer.token()?;
         self.reader.end = ended;
@@ -147,8 +143,8 @@ impl<'a> Statements<'a> {
         Some(())
     }
 
-    /// Whether the next line of code is no line of the block with this indent. Comments that
-    /// belong to the block are taken into it.
+    /// True if the next line of code is outside the block with this indent. Adds to the block the
+    /// comments that belong to it.
     fn below(&mut self, indent: usize) -> Option<bool> {
         self.find_line()?;
         let below = self.gap.indent < indent;
@@ -165,7 +161,7 @@ impl<'a> Statements<'a> {
         Some(below)
     }
 
-    /// The statements of a block; the levels of the highest.
+    /// The statements of a block; returns the levels of the highest.
     fn block(&mut self, indent: usize) -> Option<u32> {
         self.blocks += 1;
         if self.blocks > BLOCKS {
@@ -180,7 +176,7 @@ impl<'a> Statements<'a> {
         Some(height)
     }
 
-    /// A colon and what it introduces; its levels.
+    /// A colon and its block; returns its levels.
     fn suite(&mut self, indent: usize) -> Option<u32> {
         self.reader.expect(Token::Colon)?;
         self.reader.nodes(1);
@@ -196,7 +192,7 @@ impl<'a> Statements<'a> {
         Some(1 + self.block(inner)?)
     }
 
-    /// Whether the next line of the block with this indent starts with the word.
+    /// True if the next line of the block with this indent starts with `word`.
     fn clause(&mut self, indent: usize, word: Token) -> Option<bool> {
         if self.below(indent)? || self.reader.token != word {
             return Some(false);
@@ -208,7 +204,6 @@ impl<'a> Statements<'a> {
         Some(true)
     }
 
-    /// The levels of a statement.
     fn statement(&mut self, indent: usize) -> Option<u32> {
         self.at_line = false;
         let start = self.reader.start;
@@ -281,7 +276,7 @@ impl<'a> Statements<'a> {
         self.reader.expect(Token::With)?;
         self.reader.nodes(1);
         if self.reader.token == Token::Open {
-            // The brackets may be of the expression, or of the statement.
+            // The brackets may belong to the expression or to the statement.
             return None;
         }
         let mut height = 0;
@@ -296,7 +291,7 @@ impl<'a> Statements<'a> {
                 }
                 item = 1 + item.max(1 + target.height);
             }
-            // The item, and the clause of all of them.
+            // The item, and the clause around all items.
             height = height.max(2 + item);
             if !self.reader.take(Token::Comma)? {
                 return Some(height.max(self.suite(indent)?));
@@ -371,7 +366,7 @@ impl<'a> Statements<'a> {
         let from = self.reader.start;
         self.reader.name()?;
         let (name, place) = ((from, self.reader.end), self.definitions.len());
-        // Where it ends, and its signature does, is seen later.
+        // The ends of the definition and of its signature are set later.
         let (colon, end, depth, returns) = (start, start, self.depth, 0);
         let definition = Definition { is_function, name, start, end, colon, depth, returns };
         self.definitions.push(definition);

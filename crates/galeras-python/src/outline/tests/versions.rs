@@ -1,8 +1,8 @@
-//! Outlines of one version of a file beside another: always against those of the version alone.
+//! Outlines of a file given another version must equal those of the file alone.
 
 use super::*;
 
-/// What differs from the outline without another text, if anything.
+/// The first difference from the outline without another text, if any.
 fn difference_beside(near: &str, source: &str) -> Option<String> {
     let mut parser = PythonParser::new().unwrap();
     let ends = Ends::of(near, source);
@@ -43,7 +43,7 @@ fn only_what_changed_is_looked_up() {
     for middle in ["def h(): return\n", "", "def i(): pass\ndef h(): pass\ndef f1(): pass\n"] {
         let new = text(middle);
         let ends = Ends::of(&old, &new);
-        // Of pieces nothing is known but by the other version.
+        // Only the other version provides pieces.
         let empty = Pieces::new(1 << 20);
         let outline = empty.outline_beside(&mut parser, &ends, &old_outline, true).unwrap();
         assert_eq!(difference_beside(&old, &new), None);
