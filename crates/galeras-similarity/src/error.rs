@@ -1,9 +1,9 @@
-//! Why a search ends without a result.
+//! Errors of a search.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the search has no result.
+/// The reason why a search has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SimilarityError {
     /// The caller asked to stop.
@@ -12,22 +12,21 @@ pub enum SimilarityError {
     /// The distinct tokens alone need more than the memory limit.
     #[error("the vocabulary needs {needed} bytes of memory; the limit is {memory} bytes")]
     Vocabulary {
-        /// Bytes that the table of distinct tokens was about to take.
+        /// Bytes that the table of distinct tokens would need.
         needed: usize,
         /// [`SimilarityLimits::memory`](super::SimilarityLimits::memory).
         memory: usize,
     },
-    /// A threshold is not in its range.
+    /// A threshold is out of range.
     #[error("the threshold `{name}` is {value}; it must be {range}")]
     Threshold {
         /// Field of [`Thresholds`](super::Thresholds).
         name: &'static str,
-        /// Its value.
         value: f64,
-        /// The values that it may have.
+        /// The allowed values.
         range: &'static str,
     },
-    /// More of something than can be numbered.
+    /// There are more of these than can be numbered.
     #[error("too many {0}")]
     TooMany(&'static str),
     /// Token data could not be written to or read from the scratch directory.
@@ -35,10 +34,10 @@ pub enum SimilarityError {
     Scratch {
         /// [`SimilarityLimits::scratch`](super::SimilarityLimits::scratch).
         dir: PathBuf,
-        /// What failed.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// A thread of the module ended unexpectedly.
+    /// A thread panicked.
     #[error("a worker thread failed")]
     Worker,
 }

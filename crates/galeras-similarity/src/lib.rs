@@ -1,28 +1,28 @@
 //! Exact near-duplicate detection by set and multiset Jaccard similarity.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `search`, `error` | what is asked, and why a search ends without a result |
-//! | `word_splitter`, `reader` | texts and token ids -> counted documents |
-//! | `merge`, `corpus` | all documents of a run, and the questions they answer |
+//! | `search`, `error` | thresholds, limits and errors of a search |
+//! | `word_splitter`, `reader` | texts and token ids to counted documents |
+//! | `merge`, `corpus` | all documents of a run, and the queries on them |
 //! | `join`, `index` | the exact search for similar pairs |
 //! | `minhash` | the search by MinHash signatures |
 //! | `bounds` | the decision about one pair |
-//! | `components` | similar pairs -> connected components |
+//! | `components` | similar pairs to connected components |
 //! | `token_rows`, `targets` | rows that are compared with other tables |
-//! | `near_index`, `gram_index`, `near_probe` | the search for those that are near to a row |
-//! | `nearness`, `nearest` | how near, and which row is the nearest |
+//! | `near_index`, `gram_index`, `near_probe` | the search for documents near to a row |
+//! | `nearness`, `nearest` | measures of nearness, and the nearest row |
 //! | `ngrams` | n-grams of sequences of tokens |
 //! | `keys`, `vocabulary` | numbers for tokens |
 //! | `store` | token data in memory or on disk |
 //! | `stoppable` | polling, sorting in pieces, threads |
 //!
-//! Two documents are similar iff the Jaccard similarity of their token sets and that of
-//! their token multisets (sum of the minima by sum of the maxima) reach their thresholds.
-//! Source of this definition: `DuplicateDetector` of dpu_utils 0.6.1.
+//! Two documents are similar iff the Jaccard similarity of their token sets and that of their token
+//! multisets (sum of the minima by sum of the maxima) reach their thresholds. Source of this
+//! definition: `DuplicateDetector` of dpu_utils 0.6.1.
 //!
-//! Results depend on the documents and thresholds only: not on the number of threads, the
-//! memory, the order of reading or the platform.
+//! Results depend only on the documents and thresholds: not on the number of threads, the memory,
+//! the order of reading or the platform.
 
 mod bounds;
 mod components;

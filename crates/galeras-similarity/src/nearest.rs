@@ -1,26 +1,24 @@
-//! Of the rows that something is near to, the nearest.
-//!
-//! Here: which one of several counts, whatever the order in which they come.
+//! The nearest of several rows, independent of their order.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::nearness::Nearness;
 
-/// A row of another table, and how near something is to it.
+/// A row of another table, and the nearness of something to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearRow {
-    /// How near.
+    /// The nearness to it.
     pub nearness: Nearness,
     /// Its id.
     pub id: String,
-    /// The table that it is from, where that is told.
+    /// Its table, if that is recorded.
     pub source: Option<String>,
 }
 
 impl NearRow {
-    /// `Less` if this one counts: the nearer one; of equally near ones that with the smaller id,
-    /// then with the smaller source.
+    /// `Less` if this one is preferred: the nearer one, then the one with the smaller id, then with
+    /// the smaller source.
     fn order(&self, nearness: &Nearness, id: &str, source: Option<&str>) -> Ordering {
         let near = self.nearness.compare(nearness).reverse();
         near.then_with(|| self.id.as_str().cmp(id))
@@ -28,12 +26,12 @@ impl NearRow {
     }
 }
 
-/// For each of some numbered things the nearest row, and the nearest with another id than that.
+/// For each of some numbered things the nearest row, and the nearest row with another id.
 #[derive(Debug, Default)]
 pub struct Nearest(HashMap<u32, (NearRow, Option<NearRow>)>);
 
 impl Nearest {
-    /// Whether a row with this id may still count for a thing.
+    /// True if a row with this id may still become the nearest of a thing.
     pub fn wants(&self, thing: u32, id: &str) -> bool {
         let settled = |row: &NearRow| row.nearness.is_full() && row.id.as_str() < id;
         let known = self.0.get(&thing);
@@ -59,7 +57,7 @@ impl Nearest {
         }
     }
 
-    /// Notes what another one knows.
+    /// Adds the rows of another collection.
     pub fn merge(&mut self, others: Self) {
         for (thing, (one, other)) in others.0 {
             for row in [Some(one), other].into_iter().flatten() {
@@ -73,7 +71,7 @@ impl Nearest {
         self.0.get(&thing).map(|(one, _)| one)
     }
 
-    /// The nearest row of a thing that has not this id.
+    /// The nearest row of a thing with another id.
     pub fn other_than(&self, thing: u32, id: &str) -> Option<&NearRow> {
         let (one, other) = self.0.get(&thing)?;
         if one.id == id { other.as_ref() } else { Some(one) }
