@@ -1,7 +1,4 @@
-//! What may come next, and with which weight.
-//!
-//! Here: the choice of the context, mixing the counts of model and prompt. Not here:
-//! drawing (`draw`).
+//! Weighs the possible next tokens: chooses the context and mixes the counts of model and prompt.
 
 use std::ops::Range;
 
@@ -13,9 +10,9 @@ use super::vocabulary::BEGIN;
 
 /// An n-gram of the prompt counts like this many of the training texts.
 const PROMPT: u64 = 4;
-/// A name that the prompt mentions weighs as much more wherever it is possible.
+/// A factor for names that the prompt mentions.
 const NAME: u64 = 4;
-/// Everything that is counted for one completion.
+/// The counts for one completion.
 pub(super) struct Counts<'a> {
     pub(super) model: &'a NgramModel,
     pub(super) lexicon: &'a Lexicon<'a>,
@@ -23,7 +20,7 @@ pub(super) struct Counts<'a> {
     pub(super) prompt: &'a mut cache::Buffers,
 }
 
-/// What has been written, as far as it matters for what comes next.
+/// The text so far, as far as it affects the next token.
 pub(super) struct History<'a> {
     model: Path,
     own: State,
@@ -32,11 +29,10 @@ pub(super) struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Nothing is written, and nothing is known of what came before.
+    /// Nothing is written or known yet.
     pub(super) const START: Self =
         Self { model: Path::START, own: State::START, prompt: State::START, last: "" };
 
-    /// Goes on by a token.
     pub(super) fn push(&mut self, counts: &Counts<'_>, token: u32, text: &'a str) {
         let longest = counts.model.order - 1;
         counts.model.trie.follow(&mut self.model, token, longest);
@@ -47,8 +43,8 @@ impl<'a> History<'a> {
 }
 
 impl Counts<'_> {
-    /// Fills `candidates` with the tokens that may come next and their weights, ordered by
-    /// their text. Only tokens in `within`, if given: [those of the model, of the prompt].
+    /// Fills `candidates` with the possible next tokens and their weights, ordered by text.
+    /// `within` restricts them to [those of the model, of the prompt].
     pub(super) fn gather(
         &mut self,
         history: &mut History<'_>,
@@ -84,7 +80,7 @@ impl Counts<'_> {
         });
     }
 
-    /// Adds up what followed a context.
+    /// Adds up the tokens that followed a context.
     fn mix(
         &self,
         model: Followers<'_>,

@@ -1,33 +1,31 @@
-//! Drawing one of several weighted candidates.
+//! Draws one of several weighted candidates, in integers.
 //!
-//! Here: temperature and random numbers, both in integers. Not here: where weights come from.
-//!
-//! Probabilities are proportional to `weight^(1/T)`. At `T = 1` these are the weights
-//! themselves, exactly. Otherwise they are quantised: `log2` of the weight to 32 binary
-//! places, times `1/T` with `T` in thousandths, relative to the greatest weight, and back to
-//! an integer in 0..=2^32. A candidate below 2^-32 of the best one is never drawn. `powf` and
-//! `exp` differ in the last place between platforms; these integers do not.
+//! Probabilities are proportional to `weight^(1/T)`. At `T = 1` these are exactly the weights.
+//! Otherwise they are quantised: `log2` of the weight to 32 binary places, times `1/T` with `T` in
+//! thousandths, relative to the greatest weight, and back to an integer in 0..=2^32. A candidate
+//! below 2^-32 of the best one is never drawn. `powf` and `exp` differ in the last place between
+//! platforms; these integers do not.
 
 /// Binary places of logarithms.
 const PLACES: u32 = 32;
 
-/// Logarithms of small weights are kept in a table.
+/// Logarithms of small weights are in a table.
 const TABLE: usize = 1024;
 
-/// Places for quantised weights that were asked for before.
+/// Size of the cache of quantised weights.
 const QUANTISED: usize = 512;
 
 /// A stream of random numbers.
 pub(super) struct Stream {
     output: blake3::OutputReader,
-    /// A block of it, which costs as much as one number would, and where the next number is.
+    /// A block of it, as cheap as one number, and the place of the next number.
     block: [u8; 64],
     at: usize,
 }
 
 impl Stream {
-    /// The numbers that belong to a seed: the output of BLAKE3 for its eight bytes, least
-    /// significant first, in pieces of eight bytes.
+    /// The numbers of a seed: the output of BLAKE3 for its eight bytes, least significant first, in
+    /// pieces of eight bytes.
     pub(super) fn new(seed: u64) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("galeras ngram 1: random numbers");
         let output = hasher.update(&seed.to_le_bytes()).finalize_xof();
@@ -51,20 +49,20 @@ impl Stream {
 pub(super) struct Temperature(u64);
 
 impl Temperature {
-    /// Rounds to thousandths. Below 0.0005, or not a number: 0. Above 1000: 1000.
+    /// Rounds to thousandths. Below 0.0005, or NaN: 0. Above 1000: 1000.
     pub(super) fn new(temperature: f64) -> Self {
         // Multiplication and rounding are exact by IEEE 754, and `as` maps NaN to 0.
         Self((temperature * 1000.0).round().clamp(0.0, 1e6) as u64)
     }
 }
 
-/// Draws candidates. Holds buffers that are used again.
+/// Draws candidates, with reusable buffers.
 pub(super) struct Drawer {
     /// `log2` of 0..TABLE.
     logarithms: Vec<u64>,
     weights: Vec<u64>,
-    /// The greatest weight, another one, the temperature in thousandths, and what the other one
-    /// is quantised to: few weights make up most draws.
+    /// The greatest weight, another one, the temperature in thousandths, and the other one
+    /// quantised: few weights make up most draws.
     quantised: Vec<(u64, u64, u64, u64)>,
 }
 
@@ -73,16 +71,16 @@ impl Default for Drawer {
         Self {
             logarithms: (0..TABLE as u64).map(log2).collect(),
             weights: Vec::new(),
-            // No candidate has no weight.
+            // Candidates always have a weight.
             quantised: vec![(0, 0, 0, 0); QUANTISED],
         }
     }
 }
 
 impl Drawer {
-    /// The place of the drawn candidate. Takes one number of the stream, whatever is drawn.
-    /// At temperature 0 it is the first of those with the greatest weight. `None` if there
-    /// are not candidates. Weights are positive.
+    /// The place of the drawn candidate; always takes one number of the stream. At temperature 0 it
+    /// is the first of those with the greatest weight. `None` without candidates. Weights are
+    /// positive.
     pub(super) fn draw(
         &mut self,
         candidates: &[(u32, u64)],
@@ -109,7 +107,7 @@ impl Drawer {
             }
         }
         let total: u128 = self.weights.iter().map(|&weight| u128::from(weight)).sum();
-        // The upper bits of the product: uniform in 0..total but for less than total / 2^64.
+        // The upper bits of the product: uniform in 0..total, with an error below total / 2^64.
         let mut left = (u128::from(bits).saturating_mul(total)) >> 64;
         self.weights.iter().position(|&weight| {
             let reached = left < u128::from(weight);
@@ -139,8 +137,8 @@ impl Drawer {
 /// `log2(n)`, rounded down, with [`PLACES`] binary places; 0 for 0.
 fn log2(n: u64) -> u64 {
     let Some(whole) = n.checked_ilog2() else { return 0 };
-    // `x` is n / 2^whole in [1, 2), with 63 binary places. Squaring doubles its logarithm:
-    // each time a binary place comes out.
+    // `x` is n / 2^whole in [1, 2), with 63 binary places. Squaring doubles its logarithm: each
+    // time a binary place comes out.
     let mut x = n << (63 - whole);
     let mut log = u64::from(whole);
     for _ in 0..PLACES {

@@ -1,4 +1,4 @@
-//! Counts beside naive ones, links beside searches.
+//! Compares counts with naive ones and links with searches.
 
 use std::collections::HashMap;
 
@@ -86,7 +86,7 @@ fn linked_tries_are_those_of_one_thread_and_links_leave_the_first_token_out() {
             let token = if at % 97 == 0 { 1000 } else { token };
             linked.follow(&mut path, token, order - 1);
             plain.advance(&mut searched, token, order - 1);
-            // Not all lengths are asked for after each token.
+            // Not all lengths are requested after each token.
             for length in (if at % 3 == 0 { 0 } else { order - 1 }..order).rev() {
                 let followers = linked.followers_on(&mut path, length, order);
                 let wanted = plain.followers(&searched, length);
