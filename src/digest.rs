@@ -1,8 +1,8 @@
 //! Content digests: BLAKE3 values, the canonical encoding of keys, and the logical digest of
 //! tables.
 //!
-//! Everything that turns a value into the bytes that are hashed is here. Changing any of it
-//! changes every key and every digest ever written, so the digests are pinned in tests.
+//! This module contains everything that turns a value into the bytes that are hashed. A change of
+//! it changes every key and every digest ever written, so tests pin the digests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest of all that can be read.
+    /// The digest of all bytes of the reader.
     ///
     /// # Errors
     /// If reading fails.
@@ -31,7 +31,7 @@ impl Digest {
         Ok(hasher.finalize().into())
     }
 
-    /// The digest of a canonical encoding of `value`: every value carries its type and its
+    /// The digest of a canonical encoding of `value`: every value is encoded with its type and
     /// length, and mappings are unordered.
     pub fn of_json(value: &serde_json::Value) -> Self {
         let mut out = Vec::with_capacity(256);
@@ -140,15 +140,15 @@ fn encode_json(value: &serde_json::Value, out: &mut Vec<u8>) {
 pub struct ColumnDigest {
     /// The column's name.
     pub name: String,
-    /// The column's type, as [`type_name`] writes it.
+    /// The column's type, in the form of [`type_name`].
     #[serde(rename = "type")]
     pub data_type: String,
     /// The digest of the column's values, in row order.
     pub digest: Digest,
 }
 
-/// The logical digest of a table: over its column names, types and values and its number of
-/// rows. Batch size, row groups, partitioning, metadata and file bytes do not enter.
+/// The logical digest of a table: its column names, types and values and its number of rows,
+/// independent of batch size, row groups, partitioning, metadata and file bytes.
 pub fn table_digest<'a>(columns: impl IntoIterator<Item = &'a ColumnDigest>, rows: u64) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"galeras table 1");
@@ -163,7 +163,7 @@ pub fn table_digest<'a>(columns: impl IntoIterator<Item = &'a ColumnDigest>, row
     hasher.finalize().into()
 }
 
-/// Accumulates the digests of a table's columns, batch by batch.
+/// Computes the digests of a table's columns, batch by batch.
 pub struct TableHasher {
     columns: Vec<(String, String, blake3::Hasher)>,
     rows: u64,
@@ -212,10 +212,9 @@ impl TableHasher {
 #[error("columns of type {0} cannot be stored; cast the column to another type")]
 pub struct UnsupportedType(pub String);
 
-/// The canonical bytes of every row of `columns`, appended to one buffer per row by `emit`.
-///
-/// Used for digests of single rows: `emit` gets the row number and the encoding of all its
-/// columns, each length-prefixed and typed as in the table digest.
+/// The canonical bytes of every row of `columns`, for digests of single rows. `emit` gets the row
+/// number and the encoding of all its columns, each length-prefixed and typed as in the table
+/// digest.
 pub fn encode_rows(
     columns: &[arrow::array::ArrayRef],
     rows: usize,
@@ -333,8 +332,8 @@ fn encode_value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// The type in the words of a workflow's `schema:` contract: `utf8`, `int64`,
-/// `list<utf8>`, `struct<role: utf8, content: utf8>`.
+/// The type in the form of a workflow's `schema:` contract: `utf8`, `int64`, `list<utf8>`,
+/// `struct<role: utf8, content: utf8>`.
 pub fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Null => "null".into(),

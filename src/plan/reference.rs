@@ -1,4 +1,4 @@
-//! From references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
+//! Resolves references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ use crate::workflow::{
 use arrow::datatypes::FieldRef;
 
 impl Expander {
-    /// The tables behind the references of a step in one cell; `None` if they cannot be read. Of a
-    /// table that is not there, nothing is known.
+    /// The tables of a step's references in one cell; `None` if they cannot be read. A missing
+    /// table is an unknown one.
     pub(super) fn inputs(
         &mut self,
         site: &Site<'_>,
@@ -35,7 +35,7 @@ impl Expander {
                 Some(vec![table.unwrap_or_else(|| Input::unknown(INPUT))])
             }
             Some(From::Ports(ports)) => {
-                // All of them are looked at, so that all mistakes are reported.
+                // All of them are resolved, so that all mistakes are reported.
                 let table = |(port, r): &(Text, Reference)| {
                     let fixed = r.fixed();
                     let table = fixed.and_then(|r| self.table(site, r, cell, targets, &port.value));
@@ -47,7 +47,7 @@ impl Expander {
         }
     }
 
-    /// The table behind a reference, as the input port `port`.
+    /// The table of a reference, as the input port `port`.
     pub(super) fn table(
         &mut self,
         site: &Site<'_>,
@@ -61,7 +61,7 @@ impl Expander {
     }
 }
 
-/// Finds the tables behind references, and reports those that name none.
+/// Finds the tables of references, and reports references without one.
 pub(super) struct TableFinder<'a> {
     /// The steps that are planned so far.
     pub(super) steps: &'a [PlannedStep],
@@ -69,7 +69,7 @@ pub(super) struct TableFinder<'a> {
 }
 
 impl TableFinder<'_> {
-    /// The table behind a reference, as the input port `port`.
+    /// The table of a reference, as the input port `port`.
     pub(super) fn table(
         &mut self,
         site: &Site<'_>,
@@ -79,7 +79,7 @@ impl TableFinder<'_> {
         port: &str,
     ) -> Option<Input> {
         let Some(upstream) = targets.get(&reference.step) else {
-            // Not once for every cell: to find the name that was meant takes long.
+            // Not for every cell: the search for a suggestion is slow.
             let source = &site.workflow.source;
             let known = already_reported(self.diagnostics, source, reference.step_span);
             if !known && !self.diagnostics.is_full() {
@@ -193,7 +193,7 @@ impl TableFinder<'_> {
             }
             ok = None;
             if told {
-                // By another cell.
+                // Another cell has it.
                 continue;
             }
             let names = upstream.iter().flat_map(|(c, _)| cell_columns(c).map(|(name, _)| name));
@@ -295,7 +295,7 @@ impl TableFinder<'_> {
 }
 
 fn same_columns(one: &Input, other: &Input) -> bool {
-    // What is not known may be the same.
+    // Unknown columns may be equal.
     if one.schema.is_vague() || other.schema.is_vague() {
         return true;
     }

@@ -1,5 +1,4 @@
-//! The languages of arguments that are code, and how a value enters such a text: as what it is,
-//! never as code.
+//! The languages of arguments that are code, and the safe insertion of values into such code.
 
 use serde_json::Value as Json;
 
@@ -17,7 +16,7 @@ pub enum Language {
     Shell,
 }
 
-/// A text of a language, as far as it is written.
+/// An unfinished text in a language.
 #[derive(Debug)]
 pub(super) enum CodeText {
     Sql(SqlText),
@@ -32,7 +31,7 @@ impl CodeText {
         }
     }
 
-    /// Adds what the author wrote.
+    /// Adds the author's text.
     pub(super) fn code(&mut self, text: &str) {
         match self {
             Self::Sql(sql) => sql.code(text),

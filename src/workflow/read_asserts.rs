@@ -1,6 +1,4 @@
-//! Reading `assert`: the data tests of a step.
-//!
-//! Whether the columns exist and the SQL is valid is checked by the plan.
+//! Reads `assert`: the data tests of a step. The plan checks columns and SQL.
 
 use strum::VariantNames as _;
 

@@ -1,10 +1,10 @@
-//! References to steps: the grammar of `from`.
+//! Parses references to steps, the grammar of `from`:
 //!
 //! ```text
 //! reference = name [ "[" ( "*" | key "=" value { "," key "=" value } ) "]" ] [ "." name ]
 //! ```
 //!
-//! Whether the step, its cells and its ports exist is checked by the plan.
+//! The plan checks that the step, its cells and its ports exist.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::code::Code;
 const SHAPES: &str = "a reference is `step`, `step.port`, `step[*]` or `step[key=value].port`";
 
 impl WorkflowReader<'_> {
-    /// Reads the reference in a string node, which may have expressions in it.
+    /// Reads the reference in a string node, which may contain expressions.
     pub(super) fn reference_in(&mut self, node: &Node) -> Reference {
         if !node.as_str().is_some_and(has_expression) {
             let parsed = parse_reference(node, self.source);
@@ -47,20 +47,20 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// Reads a reference that stands alone, as on a command line.
+/// Parses a reference of its own text, as on a command line.
 ///
 /// # Errors
-/// What is wrong with it, at its place in `text`.
+/// The mistake, at its place in `text`.
 pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
     let source = Source::new("the name of a table", text);
     let node = Node::from_json(&serde_json::Value::from(text), Span::new(0, text.len()));
     parse_reference(&node, &source)
 }
 
-/// Reads the reference that a string node holds, whose expressions have their values.
+/// Parses the reference in a string node, whose expressions have values.
 ///
 /// # Errors
-/// What is wrong with the text, at its place.
+/// The mistake, at its place.
 pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box<Diagnostic>> {
     let text = node.as_str().unwrap_or("");
     let fail = |message: String, start: usize, end: usize| {

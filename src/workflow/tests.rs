@@ -1,4 +1,4 @@
-//! The layer as a whole: files in, specifications and diagnostics out.
+//! Tests of the whole layer: files in, specifications and diagnostics out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::{Duration, Instant};
