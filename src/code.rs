@@ -764,7 +764,7 @@ impl Code {
 /// The page docs/diagnostics.md.
 pub fn page() -> String {
     let mut page = String::from(
-        "# Diagnostics\n\nWhat `galeras check` can say about a workflow, by its code. \
+        "# Diagnostics\n\nThe diagnostics of `galeras check`, by code. \
          `galeras check --explain CODE` prints the same text.\n",
     );
     for code in Code::all() {
