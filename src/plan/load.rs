@@ -110,5 +110,5 @@ fn other_program(source: &Arc<Source>, version: &str, lock: Locking) -> Diagnost
         Locking::Frozen => Diagnostic::error(code, message, source, place),
         Locking::Pinned | Locking::Ignored => Diagnostic::warning(code, message, source, place),
     };
-    problem.with_help("use that version, or lock it anew with `galeras lock`")
+    problem.with_help("use that version, or lock it again with `galeras lock`")
 }

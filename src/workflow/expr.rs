@@ -202,7 +202,7 @@ impl Problem {
 }
 
 fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
-    let usage = "only `params.name` and `matrix.name` can stand here";
+    let usage = "only `params.name` and `matrix.name` are allowed here";
     let fail = |message: String, help: &str| Err(Problem { message, help: help.to_owned() });
     let body = body.trim();
     if body.is_empty() {

@@ -45,7 +45,7 @@ pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node>
                 source,
                 Span::default(),
             )
-            .with_help("keep data in files of its own and name them in the workflow"),
+            .with_help("keep data in separate files and name them in the workflow"),
         );
         return None;
     }
@@ -457,7 +457,7 @@ fn explain(error: &Error) -> (Code, String, Option<&'static str>) {
         Error::MultipleDocuments { .. } => (
             Code::YamlSyntax,
             "the file has more than one YAML document".to_owned(),
-            Some("one file is one workflow: remove the `---` and what follows"),
+            Some("one file is one workflow: remove the `---` and the text after it"),
         ),
         Error::UnsupportedTag { tag, .. } => (
             Code::YamlSyntax,

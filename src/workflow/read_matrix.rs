@@ -194,7 +194,7 @@ impl WorkflowReader<'_> {
             let place = self.head(item);
             let problem = Diagnostic::error(Code::MissingKey, message, self.source, place);
             self.push(problem.with_related(self.source, name.span, "the first mapping has it").with_help(
-                format!("all mappings of a matrix have the same keys; `{}: null` says that there is no value", name.value),
+                format!("all mappings of a matrix have the same keys; `{}: null` means that there is no value", name.value),
             ));
         }
     }
@@ -218,7 +218,7 @@ impl WorkflowReader<'_> {
                     .with_related(self.source, *first, "first here");
                 self.push(match point.values.is_empty() {
                     true => problem.with_help("remove one of them"),
-                    false => problem.with_help("give each mapping a `name` of its own"),
+                    false => problem.with_help("give each mapping a different `name`"),
                 });
                 continue;
             }

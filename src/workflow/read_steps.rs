@@ -105,7 +105,7 @@ impl WorkflowReader<'_> {
                     }
                     let above = empty.as_str().unwrap_or("");
                     let message = format!(
-                        "step {} is empty, and {} stands beside it",
+                        "step {} is empty, and {} is next to it",
                         quote(above),
                         quote(name)
                     );

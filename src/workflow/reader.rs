@@ -107,7 +107,7 @@ impl WorkflowReader<'_> {
             let message = format!("{} is not a valid name", quote(&value));
             let problem = Diagnostic::error(Code::BadName, message, self.source, key.span);
             self.push(problem.with_help(
-                "names begin with a letter or `_` and go on with letters, digits, `_` and `-`",
+                "names begin with a letter or `_`, followed by letters, digits, `_` and `-`",
             ));
         }
         let span = key.span;

@@ -56,7 +56,7 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
         "properties": {
             "galeras": { "const": 1, "description": "The version of the format." },
             "name": { "type": "string", "description": "The name of the workflow." },
-            "description": { "type": "string", "description": "What the workflow is for." },
+            "description": { "type": "string", "description": "The purpose of the workflow." },
             "remote": {
                 "description": "A store elsewhere whose results are as good as computed: a folder, or a URL.",
                 "anyOf": [
@@ -215,7 +215,7 @@ fn frame_definitions() -> Map<String, Value> {
     let defs = json!({
         "report": report_schema(),
         "budget": {
-            "description": "What all steps may spend together, over all runs until everything is answered.",
+            "description": "The spending limit of all steps together, over all runs until everything is answered.",
             "type": "object",
             "minProperties": 1,
             "additionalProperties": false,
@@ -230,7 +230,7 @@ fn frame_definitions() -> Map<String, Value> {
             "pattern": EXPRESSION,
         },
         "reference": {
-            "description": "`step`, `step.port`, `step[*]` or `step[key=value].port`; params may stand in it.",
+            "description": "`step`, `step.port`, `step[*]` or `step[key=value].port`; it may contain params.",
             "type": "string",
             "anyOf": [{ "pattern": REFERENCE }, { "pattern": r"\$\{\{.*\}\}" }],
         },
@@ -249,7 +249,7 @@ fn frame_definitions() -> Map<String, Value> {
                 "min": { "type": "number", "description": "The least value, inclusive." },
                 "max": { "type": "number", "description": "The greatest value, inclusive." },
                 "choices": { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] }, "description": "The only values allowed; of a list, for each of its entries." },
-                "help": { "type": "string", "description": "What it is for." },
+                "help": { "type": "string", "description": "The purpose of the param." },
             },
         },
         "output": {

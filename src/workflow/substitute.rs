@@ -159,12 +159,12 @@ fn whole_code(r: &Ref, language: Language, source: &Arc<Source>) -> Diagnostic {
 fn not_quotable(r: &Ref, place: &str, language: Language, source: &Arc<Source>) -> Diagnostic {
     let name = r.to_string();
     let message = format!(
-        "the value of {} cannot stand in {place}, where no quotes keep it from being read as code",
+        "the value of {} is not allowed in {place}, where quotes cannot keep it from being read as code",
         quote(&name)
     );
     let help = match language {
-        Language::Sql => "let it stand by itself, or in '…'",
-        Language::Shell => "give it to a variable first: `x=${{ … }}` on a line of its own",
+        Language::Sql => "write it alone, or in '…'",
+        Language::Shell => "give it to a variable first: `x=${{ … }}` on a separate line",
     };
     Diagnostic::error(Code::UnsafeSubstitution, message, source, r.span).with_help(help)
 }
@@ -263,7 +263,7 @@ fn not_text(r: &Ref, kind: &str, source: &Arc<Source>) -> Diagnostic {
     let name = r.to_string();
     Diagnostic::error(
         Code::WrongType,
-        format!("{} is {kind} and cannot stand inside a text", quote(&name)),
+        format!("{} is {kind} and cannot be part of a text", quote(&name)),
         source,
         r.span,
     )

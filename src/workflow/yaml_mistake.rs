@@ -183,7 +183,7 @@ fn sign(text: &str, at: usize, complaint: &str) -> Option<YamlMistake> {
     Some(YamlMistake::new(
         format!("a value cannot begin with {what}"),
         Span::new(at, at + 1),
-        "put the value in quotes: YAML has a meaning of its own for this sign",
+        "put the value in quotes: this sign has a special meaning in YAML",
     ))
 }
 
@@ -299,7 +299,7 @@ fn indentation(
     let choices: Vec<String> = levels
         .iter()
         .take(2)
-        .map(|(column, key)| format!("{} to stand below {}", spaces(*column), quote(key)))
+        .map(|(column, key)| format!("{} to put it below {}", spaces(*column), quote(key)))
         .collect();
     let help = match choices.is_empty() {
         true => "keys of one mapping begin in the same column".to_owned(),
