@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::cache::{self, Lexicon};
 use super::model::NgramModel;
 use super::tokens::{Kind, joins};
-use super::trie::{Followers, Path, State, Trie};
+use super::trie::{Followers, Trie, TriePath, TrieState};
 use super::vocabulary::BEGIN;
 
 /// An n-gram of the prompt counts like this many of the training texts.
@@ -22,16 +22,16 @@ pub(super) struct Counts<'a> {
 
 /// The text so far, as far as it affects the next token.
 pub(super) struct History<'a> {
-    model: Path,
-    own: State,
-    prompt: State,
+    model: TriePath,
+    own: TrieState,
+    prompt: TrieState,
     last: &'a str,
 }
 
 impl<'a> History<'a> {
     /// Nothing is written or known yet.
     pub(super) const START: Self =
-        Self { model: Path::START, own: State::START, prompt: State::START, last: "" };
+        Self { model: TriePath::START, own: TrieState::START, prompt: TrieState::START, last: "" };
 
     pub(super) fn push(&mut self, counts: &Counts<'_>, token: u32, text: &'a str) {
         let longest = counts.model.order - 1;
@@ -72,9 +72,9 @@ impl Counts<'_> {
                 return;
             }
         }
-        let model = self.model.trie.followers(&State::START, 0);
-        let own = self.own.followers(&State::START, 0);
-        let prompt = self.prompt.trie.followers(&State::START, 0);
+        let model = self.model.trie.followers(&TrieState::START, 0);
+        let own = self.own.followers(&TrieState::START, 0);
+        let prompt = self.prompt.trie.followers(&TrieState::START, 0);
         self.mix(model, own, prompt, within, candidates, |token| {
             token != BEGIN && !joins(history.last, self.lexicon.text(token))
         });

@@ -2,8 +2,8 @@
 
 use super::cache;
 use super::candidates::{Counts, History};
-use super::draw::{Drawer, Stream, Temperature};
-use super::model::{LeftOut, NgramModel};
+use super::draw::{RandomStream, Sampler, Temperature};
+use super::model::{ExcludedTexts, NgramModel};
 use super::tokens::split;
 use super::vocabulary::{BEGIN, END};
 
@@ -78,10 +78,10 @@ impl Finish {
 /// not affect results.
 #[derive(Default)]
 pub struct CompletionBuffers {
-    own: LeftOut,
+    own: ExcludedTexts,
     prompt: cache::Buffers,
     candidates: Vec<(u32, u64)>,
-    drawer: Drawer,
+    sampler: Sampler,
 }
 
 impl NgramModel {
@@ -118,7 +118,7 @@ impl NgramModel {
             history.push(&counts, lexicon.find(token), token);
         }
         let temperature = Temperature::new(settings.temperature);
-        let mut stream = Stream::new(settings.seed);
+        let mut stream = RandomStream::new(settings.seed);
         let mut half = half;
         while writer.tokens < settings.max_tokens {
             let within = (!half.is_empty()).then(|| lexicon.with_prefix(half));
@@ -129,7 +129,7 @@ impl NgramModel {
                 half = "";
                 continue;
             }
-            let drawn = buffers.drawer.draw(&buffers.candidates, temperature, &mut stream);
+            let drawn = buffers.sampler.draw(&buffers.candidates, temperature, &mut stream);
             let token = drawn.and_then(|at| buffers.candidates.get(at)).map_or(END, |c| c.0);
             if token == END {
                 return writer.finish(Finish::Stop);

@@ -16,14 +16,14 @@ const TABLE: usize = 1024;
 const QUANTISED: usize = 512;
 
 /// A stream of random numbers.
-pub(super) struct Stream {
+pub(super) struct RandomStream {
     output: blake3::OutputReader,
     /// A block of it, as cheap as one number, and the place of the next number.
     block: [u8; 64],
     at: usize,
 }
 
-impl Stream {
+impl RandomStream {
     /// The numbers of a seed: the output of BLAKE3 for its eight bytes, least significant first, in
     /// pieces of eight bytes.
     pub(super) fn new(seed: u64) -> Self {
@@ -57,7 +57,7 @@ impl Temperature {
 }
 
 /// Draws candidates, with reusable buffers.
-pub(super) struct Drawer {
+pub(super) struct Sampler {
     /// `log2` of 0..TABLE.
     logarithms: Vec<u64>,
     weights: Vec<u64>,
@@ -66,7 +66,7 @@ pub(super) struct Drawer {
     quantised: Vec<(u64, u64, u64, u64)>,
 }
 
-impl Default for Drawer {
+impl Default for Sampler {
     fn default() -> Self {
         Self {
             logarithms: (0..TABLE as u64).map(log2).collect(),
@@ -77,7 +77,7 @@ impl Default for Drawer {
     }
 }
 
-impl Drawer {
+impl Sampler {
     /// The place of the drawn candidate; always takes one number of the stream. At temperature 0 it
     /// is the first of those with the greatest weight. `None` without candidates. Weights are
     /// positive.
@@ -85,7 +85,7 @@ impl Drawer {
         &mut self,
         candidates: &[(u32, u64)],
         temperature: Temperature,
-        stream: &mut Stream,
+        stream: &mut RandomStream,
     ) -> Option<usize> {
         let bits = stream.next();
         if candidates.len() == 1 {
@@ -213,12 +213,12 @@ mod tests {
     #[test]
     fn frequencies_follow_the_temperature() {
         let candidates = [(5, 1), (6, 2), (7, 7), (8, 2)];
-        let mut drawer = Drawer::default();
+        let mut sampler = Sampler::default();
         for temperature in [0.0, 0.5, 1.0, 1.5, 1000.0] {
-            let mut stream = Stream::new(42);
+            let mut stream = RandomStream::new(42);
             let mut seen = [0_u32; 4];
             for _ in 0..20_000 {
-                let drawn = drawer.draw(&candidates, Temperature::new(temperature), &mut stream);
+                let drawn = sampler.draw(&candidates, Temperature::new(temperature), &mut stream);
                 seen[drawn.unwrap()] += 1;
             }
             let power = |weight: u64| (weight as f64).powf(1.0 / temperature);
@@ -231,21 +231,24 @@ mod tests {
                 assert!((f64::from(*seen) / 20_000.0 - expected).abs() < 0.015, "{temperature}");
             }
         }
-        assert_eq!(drawer.draw(&[], Temperature(1000), &mut Stream::new(1)), None);
-        assert_eq!(drawer.draw(&[(1, 4), (2, 4)], Temperature(0), &mut Stream::new(1)), Some(0));
+        assert_eq!(sampler.draw(&[], Temperature(1000), &mut RandomStream::new(1)), None);
+        assert_eq!(
+            sampler.draw(&[(1, 4), (2, 4)], Temperature(0), &mut RandomStream::new(1)),
+            Some(0)
+        );
     }
 
     #[test]
     fn the_stream_of_a_seed_is_pinned() {
-        let mut stream = Stream::new(1);
+        let mut stream = RandomStream::new(1);
         assert_eq!(
             [stream.next(), stream.next()],
             [15_331_973_937_697_144_930, 122_572_735_203_901_800]
         );
         let mut bytes = [0; 8 * 40];
-        Stream::new(1).output.fill(&mut bytes);
+        RandomStream::new(1).output.fill(&mut bytes);
         let whole: Vec<u64> = bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect();
-        let mut stream = Stream::new(1);
+        let mut stream = RandomStream::new(1);
         assert_eq!(whole, (0..40).map(|_| stream.next()).collect::<Vec<_>>());
     }
 }

@@ -24,14 +24,14 @@ pub struct NgramModel {
     /// none.
     pub(super) counterparts: Vec<u32>,
     /// The texts, ascending by digest.
-    texts: Vec<Known>,
+    texts: Vec<TrainingText>,
     /// Their tokens: [`BEGIN`], the tokens of the text, [`END`], [`CUT`].
     tokens: Vec<u32>,
     count: u64,
 }
 
 /// A training text.
-struct Known {
+struct TrainingText {
     digest: Digest,
     times: u32,
     /// The range of its tokens.
@@ -67,7 +67,7 @@ impl NgramModel {
     pub fn train(order: usize, texts: &[&str]) -> Result<Self, TooLong> {
         let order = order.clamp(2, MOST);
         let shares = texts.par_chunks(texts.len().div_ceil(rayon::current_num_threads()).max(1));
-        let shares = shares.map(Share::of).collect::<Result<Vec<_>, TooLong>>()?;
+        let shares = shares.map(SplitTexts::of).collect::<Result<Vec<_>, TooLong>>()?;
         let mut words: Vec<&str> =
             shares.iter().flat_map(|share| share.words.iter().copied()).collect();
         words.sort_unstable();
@@ -106,7 +106,7 @@ impl NgramModel {
         let digests = texts.par_iter().map(|text| digest(text)).collect::<Vec<_>>();
         let mut digests: Vec<(Digest, Range<u32>)> = digests.into_iter().zip(places).collect();
         digests.sort_unstable_by_key(|(digest, place)| (*digest, place.start));
-        let known = digests.chunk_by(|a, b| a.0 == b.0).map(|same| Known {
+        let known = digests.chunk_by(|a, b| a.0 == b.0).map(|same| TrainingText {
             digest: same[0].0,
             times: same.len() as u32,
             place: same[0].1.clone(),
@@ -131,8 +131,8 @@ impl NgramModel {
     /// texts.
     ///
     /// A text is read once, however often it is left out.
-    pub(super) fn count_own(&self, own: &[(&str, u32)], left_out: &mut LeftOut) -> u64 {
-        let LeftOut { tokens, times, trie } = left_out;
+    pub(super) fn count_own(&self, own: &[(&str, u32)], left_out: &mut ExcludedTexts) -> u64 {
+        let ExcludedTexts { tokens, times, trie } = left_out;
         tokens.clear();
         times.clear();
         // The number of each text; `own` lists few texts, or each of them once.
@@ -163,7 +163,7 @@ impl NgramModel {
 
 /// The n-grams of the texts to leave out, and buffers for counting them.
 #[derive(Default)]
-pub(super) struct LeftOut {
+pub(super) struct ExcludedTexts {
     tokens: Vec<u32>,
     /// For each token, the number of equal texts that it represents.
     times: Vec<u32>,
@@ -171,7 +171,7 @@ pub(super) struct LeftOut {
 }
 
 /// The texts that one thread splits.
-struct Share<'a> {
+struct SplitTexts<'a> {
     /// The tokens of all texts, numbered from `END + 1` on in the order of `words`, with marks.
     tokens: Vec<u32>,
     /// The lengths of the texts, with marks.
@@ -179,7 +179,7 @@ struct Share<'a> {
     words: Vec<&'a str>,
 }
 
-impl<'a> Share<'a> {
+impl<'a> SplitTexts<'a> {
     fn of(texts: &[&'a str]) -> Result<Self, TooLong> {
         let mut numbers: HashMap<&str, u32, TextHash> = HashMap::with_hasher(TextHash::new());
         let (mut tokens, mut lengths, mut words) = (Vec::new(), Vec::new(), Vec::new());

@@ -80,7 +80,7 @@ pub(super) fn joins(token: &str, next: &str) -> bool {
 fn length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let blank =
-        bytes.iter().take_while(|byte| CLASSES[usize::from(**byte)] == Class::Space).count();
+        bytes.iter().take_while(|byte| CLASSES[usize::from(**byte)] == ByteClass::Space).count();
     if blank == text.len() || blank > 1 || (blank == 1 && bytes[0] != b' ') {
         return blank;
     }
@@ -117,9 +117,9 @@ fn word_end(text: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = bytes.get(at) {
         match CLASSES[usize::from(byte)] {
-            Class::Word => at += 1,
-            Class::Space | Class::Sign => break,
-            Class::BeyondAscii => match text.get(at..).and_then(|rest| rest.chars().next()) {
+            ByteClass::Word => at += 1,
+            ByteClass::Space | ByteClass::Sign => break,
+            ByteClass::BeyondAscii => match text.get(at..).and_then(|rest| rest.chars().next()) {
                 Some(c) if is_word(c) => at += c.len_utf8(),
                 _ => break,
             },
@@ -130,7 +130,7 @@ fn word_end(text: &str, start: usize) -> usize {
 
 /// The class of a byte in the search for tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ByteClass {
     Space,
     Word,
     Sign,
@@ -138,15 +138,15 @@ enum Class {
     BeyondAscii,
 }
 
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::BeyondAscii; 256];
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::BeyondAscii; 256];
     let mut byte: u8 = 0;
     while byte < 0x80 {
         classes[byte as usize] = match byte {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => Class::Space,
-            b'_' => Class::Word,
-            _ if byte.is_ascii_alphanumeric() => Class::Word,
-            _ => Class::Sign,
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => ByteClass::Space,
+            b'_' => ByteClass::Word,
+            _ if byte.is_ascii_alphanumeric() => ByteClass::Word,
+            _ => ByteClass::Sign,
         };
         byte += 1;
     }

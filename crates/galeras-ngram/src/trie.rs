@@ -60,9 +60,9 @@ impl Followers<'_> {
 
 /// The n-grams that end a history: one for each length that the trie knows.
 #[derive(Clone, Copy)]
-pub(super) struct State([Option<u32>; MOST]);
+pub(super) struct TrieState([Option<u32>; MOST]);
 
-impl State {
+impl TrieState {
     /// The empty history.
     pub(super) const START: Self = {
         let mut nodes = [None; MOST];
@@ -72,19 +72,19 @@ impl State {
 }
 
 /// A history in a linked trie.
-pub(super) struct Path {
+pub(super) struct TriePath {
     /// The last tokens, the latest last. Meaningless without `longest`.
     recent: [u32; MOST],
     /// The n-gram of all of them.
     longest: Option<u32>,
     /// The n-grams of all lengths, computed on demand after a link was followed.
-    state: Option<State>,
+    state: Option<TrieState>,
 }
 
-impl Path {
+impl TriePath {
     /// The empty history.
     pub(super) const START: Self =
-        Self { recent: [CUT; MOST], longest: None, state: Some(State::START) };
+        Self { recent: [CUT; MOST], longest: None, state: Some(TrieState::START) };
 }
 
 impl Trie {
@@ -139,8 +139,8 @@ impl Trie {
             }
         }
         runs.push(rest);
-        let parts: Vec<Part> =
-            runs.into_par_iter().map(|run| Part::of(run, tokens, order)).collect();
+        let parts: Vec<TriePart> =
+            runs.into_par_iter().map(|run| TriePart::of(run, tokens, order)).collect();
         // The n-gram that begins at each place, without its last token.
         let mut shorter = vec![CUT; tokens.len()];
         let mut longest = Vec::new();
@@ -182,7 +182,7 @@ impl Trie {
 
     /// Adds a token to a history of which the last `longest` tokens matter, one less than the
     /// order. Only for a linked trie.
-    pub(super) fn follow(&self, path: &mut Path, token: u32, longest: usize) {
+    pub(super) fn follow(&self, path: &mut TriePath, token: u32, longest: usize) {
         let linked = path.longest.and_then(|node| {
             let range = self.children(longest, node);
             let at = self.levels[longest].tokens[range.clone()].binary_search(&token).ok()?;
@@ -205,9 +205,9 @@ impl Trie {
     }
 
     /// The n-grams of all lengths that end a history.
-    fn state(&self, path: &mut Path, longest: usize) -> State {
+    fn state(&self, path: &mut TriePath, longest: usize) -> TrieState {
         *path.state.get_or_insert_with(|| {
-            let mut state = State::START;
+            let mut state = TrieState::START;
             for &token in &path.recent[MOST - longest..] {
                 self.advance(&mut state, token, longest);
             }
@@ -218,7 +218,7 @@ impl Trie {
     /// The followers of the last `length` tokens of a history in a linked trie.
     pub(super) fn followers_on(
         &self,
-        path: &mut Path,
+        path: &mut TriePath,
         length: usize,
         order: usize,
     ) -> Followers<'_> {
@@ -240,7 +240,7 @@ impl Trie {
     }
 
     /// Adds a token to a history of which the last `longest` tokens matter.
-    pub(super) fn advance(&self, state: &mut State, token: u32, longest: usize) {
+    pub(super) fn advance(&self, state: &mut TrieState, token: u32, longest: usize) {
         for depth in (0..longest.min(MOST - 1)).rev() {
             state.0[depth + 1] = state.0[depth].and_then(|node| {
                 let range = self.children(depth, node);
@@ -255,7 +255,7 @@ impl Trie {
     }
 
     /// The followers of the last `length` tokens of a history.
-    pub(super) fn followers(&self, state: &State, length: usize) -> Followers<'_> {
+    pub(super) fn followers(&self, state: &TrieState, length: usize) -> Followers<'_> {
         state.0[length].map_or(Followers::default(), |node| self.followers_of_node(node, length))
     }
 
@@ -300,7 +300,7 @@ impl Trie {
 }
 
 /// The n-grams that begin with some tokens.
-struct Part {
+struct TriePart {
     levels: [Level; MOST],
     /// The first place of each longest n-gram.
     longest: Vec<u32>,
@@ -308,7 +308,7 @@ struct Part {
     shorter: Vec<(u32, u32)>,
 }
 
-impl Part {
+impl TriePart {
     /// Counts the n-grams at places that are sorted by their first token.
     fn of(starts: &mut [u64], tokens: &[u32], order: usize) -> Self {
         sort_equal(starts, tokens, 0, order);

@@ -43,7 +43,7 @@ pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, Parse
     Ok(texts.filter(|name| !name.is_empty() && seen.insert(*name)).map(str::to_owned).collect())
 }
 
-struct Ids {
+struct GrammarIds {
     call: u16,
     attribute: u16,
     identifier: u16,
@@ -53,12 +53,12 @@ struct Ids {
 }
 
 /// Looked up once: the grammar compares names to find an id.
-static IDS: LazyLock<Ids> = LazyLock::new(|| {
+static IDS: LazyLock<GrammarIds> = LazyLock::new(|| {
     let language = Language::from(tree_sitter_python::LANGUAGE);
     let kind = |kind| language.id_for_node_kind(kind, true);
     // No field has the number 0.
     let field = |name| language.field_id_for_name(name).map_or(0, u16::from);
-    Ids {
+    GrammarIds {
         call: kind("call"),
         attribute: kind("attribute"),
         identifier: kind("identifier"),
@@ -69,7 +69,7 @@ static IDS: LazyLock<Ids> = LazyLock::new(|| {
 });
 
 /// The identifier that `call` calls, without parentheses around it.
-fn name<'t>(call: Node<'t>, ids: &Ids) -> Option<Node<'t>> {
+fn name<'t>(call: Node<'t>, ids: &GrammarIds) -> Option<Node<'t>> {
     let mut called = call.child_by_field_id(ids.function_field)?;
     while called.kind_id() == ids.parentheses {
         called = called.named_child(0)?;

@@ -13,7 +13,7 @@ use tree_sitter::{Language, Node, Tree};
 use super::distinct::Distinct;
 use super::docstring::{split_first_statement, split_published};
 use super::lizard::{CodeSize, size_with};
-use super::outline::{Plain, read_plain};
+use super::outline::{PlainCode, read_plain};
 use super::parse::{ParseError, PythonParser};
 use super::scan::is_space;
 
@@ -133,7 +133,7 @@ pub fn features_with<'t>(
 
 impl<'t> Features<'t> {
     /// Fills in the same fields as [`walk`], without a parser and four times as fast.
-    fn read(&mut self, plain: &Plain, code: &'t str, identifiers: &mut Distinct) {
+    fn read(&mut self, plain: &PlainCode, code: &'t str, identifiers: &mut Distinct) {
         identifiers.start();
         for &(start, end) in &plain.identifiers {
             identifiers.add(code.as_bytes(), start as usize, end as usize);
@@ -166,7 +166,7 @@ enum Role {
 }
 
 /// Kinds and fields as the grammar's numbers; a search by name compares all names.
-struct Grammar {
+struct GrammarIds {
     /// Indexed by the number of a kind.
     roles: Vec<Role>,
     identifier: u16,
@@ -180,7 +180,7 @@ struct Grammar {
     name_field: u16,
 }
 
-static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+static GRAMMAR: LazyLock<GrammarIds> = LazyLock::new(|| {
     let language = Language::from(tree_sitter_python::LANGUAGE);
     let id = |kind| language.id_for_node_kind(kind, true);
     // No field has the number 0.
@@ -197,7 +197,7 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
         _ => Role::Inner,
     };
     let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
-    Grammar {
+    GrammarIds {
         roles: (0..kinds).map(role).collect(),
         identifier: id("identifier"),
         default_parameter: id("default_parameter"),
@@ -317,9 +317,9 @@ fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         while let Some(&byte) = bytes.get(at) {
             match CLASSES[usize::from(byte)] {
-                Class::Space => at += 1,
-                Class::Word => break,
-                Class::BeyondAscii => match beyond_ascii(at) {
+                ByteClass::Space => at += 1,
+                ByteClass::Word => break,
+                ByteClass::BeyondAscii => match beyond_ascii(at) {
                     (length, true) => at += length,
                     (_, false) => break,
                 },
@@ -328,9 +328,9 @@ fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
         let start = at;
         while let Some(&byte) = bytes.get(at) {
             match CLASSES[usize::from(byte)] {
-                Class::Word => at += 1,
-                Class::Space => break,
-                Class::BeyondAscii => match beyond_ascii(at) {
+                ByteClass::Word => at += 1,
+                ByteClass::Space => break,
+                ByteClass::BeyondAscii => match beyond_ascii(at) {
                     (length, false) => at += length,
                     (_, true) => break,
                 },
@@ -342,21 +342,21 @@ fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
 
 /// The class of a byte in the search for words.
 #[derive(Clone, Copy)]
-enum Class {
+enum ByteClass {
     Word,
     Space,
     /// The whole character must be decoded.
     BeyondAscii,
 }
 
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::Word; 256];
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Word; 256];
     let mut byte = 0;
     while byte < 256 {
         if matches!(byte, 0x09..=0x0d | 0x1c..=0x20) {
-            classes[byte] = Class::Space;
+            classes[byte] = ByteClass::Space;
         } else if byte >= 0x80 {
-            classes[byte] = Class::BeyondAscii;
+            classes[byte] = ByteClass::BeyondAscii;
         }
         byte += 1;
     }
@@ -365,7 +365,7 @@ const CLASSES: [Class; 256] = {
 
 /// Selects the children of a node that are, or contain, parameter names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum NamePart {
     Named,
     /// The first named child only.
     FirstNamed,
@@ -374,18 +374,18 @@ enum Part {
     None,
 }
 
-impl Grammar {
+impl GrammarIds {
     /// The part of a parameter's node that contains its names. Names come first; defaults and types
     /// follow in fields.
-    fn part_of(&self, kind: u16) -> Part {
+    fn part_of(&self, kind: u16) -> NamePart {
         if kind == self.default_parameter || kind == self.typed_default_parameter {
-            Part::Name
+            NamePart::Name
         } else if kind == self.typed_parameter {
-            Part::FirstNamed
+            NamePart::FirstNamed
         } else if [self.list_splat, self.dictionary_splat, self.tuple].contains(&kind) {
-            Part::Named
+            NamePart::Named
         } else {
-            Part::None
+            NamePart::None
         }
     }
 }
@@ -399,24 +399,24 @@ fn parameters<'t>(function: Node<'_>, code: &'t str, names: &mut Vec<&'t str>) {
         return;
     }
     // One for the list, and one for each open node in it.
-    let mut parts = vec![Part::Named];
+    let mut parts = vec![NamePart::Named];
     while let Some(part) = parts.last_mut() {
         let node = cursor.node();
         let taken = match part {
-            Part::Named | Part::FirstNamed => node.is_named(),
-            Part::Name => cursor.field_id().map_or(0, u16::from) == grammar.name_field,
-            Part::None => false,
+            NamePart::Named | NamePart::FirstNamed => node.is_named(),
+            NamePart::Name => cursor.field_id().map_or(0, u16::from) == grammar.name_field,
+            NamePart::None => false,
         };
         if taken {
-            if *part != Part::Named {
-                *part = Part::None;
+            if *part != NamePart::Named {
+                *part = NamePart::None;
             }
             let kind = node.kind_id();
             if kind == grammar.identifier {
                 names.extend(code.get(node.byte_range()));
             }
             let inside = grammar.part_of(kind);
-            if inside != Part::None && cursor.goto_first_child() {
+            if inside != NamePart::None && cursor.goto_first_child() {
                 parts.push(inside);
                 continue;
             }

@@ -19,13 +19,13 @@ use std::sync::LazyLock;
 use tree_sitter::ffi::TSLanguage;
 use tree_sitter::{Language, LanguageMetadata};
 
-/// The ABI version whose layout [`Generated`] has.
+/// The ABI version whose layout [`GeneratedLanguage`] has.
 const ABI: usize = 15;
 
 /// `TSLanguage` of `tree_sitter/parser.h`, as every generated parser defines it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Generated {
+struct GeneratedLanguage {
     abi_version: u32,
     symbol_count: u32,
     alias_count: u32,
@@ -69,11 +69,11 @@ fn numbers(version: &LanguageMetadata) -> [u8; 3] {
 }
 
 /// The parser's struct, or `None` if its layout is not the known one.
-fn generated(language: &Language) -> Option<Generated> {
+fn generated(language: &Language) -> Option<GeneratedLanguage> {
     if language.abi_version() != ABI {
         return None;
     }
-    let raw = language.clone().into_raw().cast::<Generated>();
+    let raw = language.clone().into_raw().cast::<GeneratedLanguage>();
     // SAFETY: the pointer is to a static of a generated parser, which lives as long as the program
     // and has this layout in this ABI version.
     let generated = unsafe { raw.read() };
@@ -115,7 +115,7 @@ fn laid_out(language: &Language) -> Option<Language> {
             }
         }
     }
-    let copy = Generated {
+    let copy = GeneratedLanguage {
         large_state_count: generated.state_count,
         parse_table: table.leak().as_ptr(),
         ..generated

@@ -19,7 +19,7 @@
 //! | `outline` | the methods of many versions of a file, from shared pieces |
 //! | `scope` | the walk by which `methods` and `outline` find definitions |
 //! | `pattern` | tests on syntax: node types, tree-sitter queries |
-//! | `predicates`, `quantifiers` | checks of queries that tree-sitter mishandles |
+//! | `query_text` | checks of queries that tree-sitter mishandles |
 //! | `calls` | the names that a method calls |
 //! | `taxonomy` | tokens by category |
 //! | `lizard` | size metrics as lizard counts them |
@@ -41,8 +41,7 @@ mod outline;
 mod parse;
 mod parses;
 mod pattern;
-mod predicates;
-mod quantifiers;
+mod query_text;
 mod recount;
 mod scan;
 mod scope;

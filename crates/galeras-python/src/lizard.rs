@@ -35,7 +35,7 @@ pub(crate) struct Buffers {
     pub(super) distinct: Distinct,
     tokens: Vec<Token>,
     functions: Vec<Function>,
-    nesting: Vec<Nest>,
+    nesting: Vec<IndentLevel>,
 }
 
 /// The size of the first function of `text` by position; `None` without one.
@@ -52,7 +52,7 @@ pub(crate) fn size_with(text: &str, buffers: &mut Buffers) -> Option<CodeSize> {
     buffers.functions.clear();
     buffers.functions.push(Function::default());
     buffers.nesting.clear();
-    buffers.nesting.push(Nest::default());
+    buffers.nesting.push(IndentLevel::default());
     let mut counter = Counter {
         functions: &mut buffers.functions,
         nesting: &mut buffers.nesting,
@@ -65,7 +65,7 @@ pub(crate) fn size_with(text: &str, buffers: &mut Buffers) -> Option<CodeSize> {
         new_line: 1,
         last: Kind::Other,
         case_is_keyword: false,
-        inline: Inline::No,
+        inline: OneLineState::No,
         inline_depth: 0,
     };
     counter.run(&buffers.tokens);
@@ -85,7 +85,7 @@ struct Function {
 
 /// One level of indentation.
 #[derive(Debug, Default)]
-struct Nest {
+struct IndentLevel {
     indent: u32,
     /// The function whose body this is.
     function: Option<usize>,
@@ -108,7 +108,7 @@ enum State {
 
 /// The position in a function that may be written on one line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inline {
+enum OneLineState {
     No,
     /// Between `)` and the colon of the signature.
     BeforeColon,
@@ -119,7 +119,7 @@ enum Inline {
 
 struct Counter<'a> {
     functions: &'a mut Vec<Function>,
-    nesting: &'a mut Vec<Nest>,
+    nesting: &'a mut Vec<IndentLevel>,
     current: usize,
     /// A function whose body has not begun.
     pending: Option<usize>,
@@ -131,7 +131,7 @@ struct Counter<'a> {
     new_line: i64,
     last: Kind,
     case_is_keyword: bool,
-    inline: Inline,
+    inline: OneLineState,
     inline_depth: i64,
 }
 
@@ -188,7 +188,8 @@ impl Counter<'_> {
 
     /// The first token of a line is `indent` columns to the right.
     fn indent(&mut self, indent: u32, kind: Kind) {
-        if self.inline == Inline::Body || (self.current != GLOBAL && !self.function().closed) {
+        if self.inline == OneLineState::Body || (self.current != GLOBAL && !self.function().closed)
+        {
             return;
         }
         while kind != Kind::CloseParen
@@ -202,7 +203,7 @@ impl Counter<'_> {
         if self.nesting.last().is_some_and(|nest| nest.indent < indent) {
             let function = self.pending.take();
             let around = function.unwrap_or_else(|| self.enclosing());
-            self.nesting.push(Nest { indent, function, around });
+            self.nesting.push(IndentLevel { indent, function, around });
         }
     }
 
@@ -212,9 +213,9 @@ impl Counter<'_> {
 
     fn end_of_line(&mut self) {
         match self.inline {
-            Inline::AfterColon => self.inline = Inline::No,
-            Inline::Body if self.inline_depth <= 0 => {
-                self.inline = Inline::No;
+            OneLineState::AfterColon => self.inline = OneLineState::No,
+            OneLineState::Body if self.inline_depth <= 0 => {
+                self.inline = OneLineState::No;
                 self.pending = None;
                 self.current = self.enclosing();
                 self.state = State::Global;
@@ -254,15 +255,15 @@ impl Counter<'_> {
         if token.interpolated {
             return;
         }
-        if self.inline == Inline::AfterColon {
-            self.inline = Inline::Body;
+        if self.inline == OneLineState::AfterColon {
+            self.inline = OneLineState::Body;
             self.inline_depth = 0;
         }
         match token.kind {
             Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace => self.inline_depth += 1,
             Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace => self.inline_depth -= 1,
-            Kind::Colon if self.inline == Inline::BeforeColon && self.inline_depth == 0 => {
-                self.inline = Inline::AfterColon;
+            Kind::Colon if self.inline == OneLineState::BeforeColon && self.inline_depth == 0 => {
+                self.inline = OneLineState::AfterColon;
             }
             _ => {}
         }
@@ -359,7 +360,7 @@ impl Counter<'_> {
         match kind {
             Kind::CloseParen => {
                 self.state = State::Colon;
-                self.inline = Inline::BeforeColon;
+                self.inline = OneLineState::BeforeColon;
                 self.inline_depth = 0;
             }
             Kind::OpenBracket => {

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use self::cut::Cuts;
 use self::memo::Memo;
-use self::piece::{Context, Entry, ReadPiece, Verdict};
-pub(super) use self::plain::Plain;
+use self::piece::{Context, MethodEntry, Piece, Verdict};
+pub(super) use self::plain::PlainCode;
 use super::ends::Ends;
 use super::methods::{PythonMethod, methods};
 use super::parse::{ParseError, PythonParser};
@@ -73,7 +73,7 @@ pub struct Pieces {
 /// same piece share its names and places.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    parts: Box<[Part]>,
+    parts: Box<[PlacedPiece]>,
     /// Positions in the list and ordinals of the methods that are not the first of their name.
     ordinals: Box<[(u32, u32)]>,
     nested: bool,
@@ -83,8 +83,8 @@ pub struct Outline {
 
 /// A piece and its place in the file.
 #[derive(Clone, Debug)]
-struct Part {
-    piece: Arc<ReadPiece>,
+struct PlacedPiece {
+    piece: Arc<Piece>,
     byte: u32,
     line: u32,
     /// Not a member of a class whose header comes before it.
@@ -144,7 +144,7 @@ impl Pieces {
         outline: &Outline,
         nested: bool,
     ) -> Result<Outline, ParseError> {
-        let near = Near::of(ends, outline).filter(|_| outline.nested == nested);
+        let near = OtherVersion::of(ends, outline).filter(|_| outline.nested == nested);
         self.outline_of(parser, ends.texts()[1], nested, near)
     }
 
@@ -153,7 +153,7 @@ impl Pieces {
         parser: &mut PythonParser,
         source: &str,
         nested: bool,
-        near: Option<Near<'_>>,
+        near: Option<OtherVersion<'_>>,
     ) -> Result<Outline, ParseError> {
         if source.len() <= MAX_BYTES
             && let Some(outline) = self.assemble(parser, source, nested, near)
@@ -169,9 +169,9 @@ impl Pieces {
         parser: &mut PythonParser,
         source: &str,
         nested: bool,
-        near: Option<Near<'_>>,
+        near: Option<OtherVersion<'_>>,
     ) -> Option<Outline> {
-        let mut sum = Sum::default();
+        let mut sum = PieceTotals::default();
         let mut from = 0;
         if let Some(near) = &near {
             let (head, start) = near.head();
@@ -181,7 +181,7 @@ impl Pieces {
         let fresh = sum.parts.len();
         let known = |at| near.as_ref().and_then(|near| near.tail(source.len(), at));
         let (cuts, end) = Cuts::between(source.as_bytes(), from, |at| known(at).is_some());
-        let mut run = Run { memo: &self.memo, parser, source };
+        let mut run = Assembly { memo: &self.memo, parser, source };
         for span in &cuts.spans {
             let members = cuts.members.get(span.members.clone())?;
             if members.is_empty() || !run.class(span.start, span.end, members, &mut sum)? {
@@ -197,7 +197,7 @@ impl Pieces {
         if let Some(tail) = known(end) {
             sum.take(tail, end);
         }
-        let Sum { parts, ops, reread, .. } = sum;
+        let PieceTotals { parts, ops, reread, .. } = sum;
         if !within_limits(ops, reread, source) && !run.counted(&parts, ops, reread) {
             return None;
         }
@@ -209,12 +209,12 @@ impl Pieces {
 
 /// Another version of a file.
 #[derive(Clone, Copy)]
-struct Near<'a> {
+struct OtherVersion<'a> {
     ends: &'a Ends<'a>,
     outline: &'a Outline,
 }
 
-impl<'a> Near<'a> {
+impl<'a> OtherVersion<'a> {
     /// `None` if `outline` cannot be used.
     fn of(ends: &'a Ends<'a>, outline: &'a Outline) -> Option<Self> {
         (!outline.whole).then_some(Self { ends, outline })
@@ -222,7 +222,7 @@ impl<'a> Near<'a> {
 
     /// The pieces before the first difference, and the start of the next one. The line in which
     /// that one starts is also the same, because the cut before it is.
-    fn head(&self) -> (&'a [Part], usize) {
+    fn head(&self) -> (&'a [PlacedPiece], usize) {
         let parts = &self.outline.parts;
         let same = parts.partition_point(|part| (part.byte as usize) < self.ends.head());
         let next = parts.iter().take(same).rposition(|part| part.top).unwrap_or(0);
@@ -232,7 +232,7 @@ impl<'a> Near<'a> {
 
     /// The pieces from the one that starts at byte `at` of the text of `bytes`, if everything from
     /// there on is the same.
-    fn tail(&self, bytes: usize, at: usize) -> Option<&'a [Part]> {
+    fn tail(&self, bytes: usize, at: usize) -> Option<&'a [PlacedPiece]> {
         let rest = bytes.checked_sub(at).filter(|rest| *rest <= self.ends.tail())?;
         let start = self.ends.texts()[0].len().checked_sub(rest).filter(|start| *start > 0)?;
         let parts = &self.outline.parts;
@@ -249,7 +249,7 @@ fn within_limits(ops: usize, reread: usize, source: &str) -> bool {
 
 /// The contents of `source` if it is plain: then [`PythonParser::parse`] returns a tree without
 /// errors and with these definitions.
-pub(super) fn read_plain(source: &str) -> Option<Plain> {
+pub(super) fn read_plain(source: &str) -> Option<PlainCode> {
     if source.len() > MAX_BYTES || piece::reaches_out(source) {
         return None;
     }
@@ -260,8 +260,8 @@ pub(super) fn read_plain(source: &str) -> Option<Plain> {
 
 /// Totals over the pieces so far.
 #[derive(Default)]
-struct Sum {
-    parts: Vec<Part>,
+struct PieceTotals {
+    parts: Vec<PlacedPiece>,
     line: u32,
     /// Upper bound of parser operations.
     ops: usize,
@@ -269,23 +269,23 @@ struct Sum {
 }
 
 /// Upper bound of parser operations for a piece within its file.
-fn ops(piece: &ReadPiece) -> usize {
+fn ops(piece: &Piece) -> usize {
     let by_nodes = piece.nodes as usize * OPS_PER_NODE;
     piece.ops.get().map_or(by_nodes, |ops| by_nodes.min(*ops as usize * OPS_IN_FILE))
 }
 
-impl Sum {
-    fn add(&mut self, piece: Arc<ReadPiece>, start: usize, top: bool) {
+impl PieceTotals {
+    fn add(&mut self, piece: Arc<Piece>, start: usize, top: bool) {
         let line = self.line;
         self.line += piece.lines;
         self.ops += ops(&piece);
         self.reread += piece.reread as usize;
         // No text is longer than `MAX_BYTES`.
-        self.parts.push(Part { piece, byte: start as u32, line, top });
+        self.parts.push(PlacedPiece { piece, byte: start as u32, line, top });
     }
 
     /// Adds consecutive pieces, the first at `start`.
-    fn take(&mut self, parts: &[Part], start: usize) {
+    fn take(&mut self, parts: &[PlacedPiece], start: usize) {
         let first = parts.first().map_or(0, |part| part.byte as usize);
         self.parts.reserve(parts.len());
         for part in parts {
@@ -295,14 +295,14 @@ impl Sum {
 }
 
 /// The assembly of one file.
-struct Run<'a> {
+struct Assembly<'a> {
     memo: &'a Memo,
     parser: &'a mut PythonParser,
     source: &'a str,
 }
 
-impl Run<'_> {
-    fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<ReadPiece> {
+impl Assembly<'_> {
+    fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<Piece> {
         let text = self.source.get(start..end).unwrap_or_default();
         let hash = self.memo.hash(context, text);
         if let Some(piece) = self.memo.get(hash, context, text) {
@@ -316,7 +316,7 @@ impl Run<'_> {
     /// True if the limits of `parse` are far away once the operations of dense pieces are counted;
     /// their nodes alone are not a good estimate. A piece is counted once, however many files
     /// contain it.
-    fn counted(&mut self, parts: &[Part], mut sum: usize, reread: usize) -> bool {
+    fn counted(&mut self, parts: &[PlacedPiece], mut sum: usize, reread: usize) -> bool {
         // Counting is a parse, so skip it where it cannot help.
         if !within_limits(sum / 3, reread, self.source) {
             return false;
@@ -358,7 +358,7 @@ impl Run<'_> {
         start: usize,
         end: usize,
         members: &[usize],
-        sum: &mut Sum,
+        sum: &mut PieceTotals,
     ) -> Option<bool> {
         let first = members.first().copied().unwrap_or(end);
         let header = self.find(Context::Header, start, first);
@@ -391,7 +391,7 @@ impl Run<'_> {
 impl Outline {
     /// The outline of these pieces. Two methods with one name are in the same piece outside
     /// `fresh`, or one of them is in a fresh piece.
-    fn of(parts: Vec<Part>, nested: bool, fresh: Range<usize>) -> Self {
+    fn of(parts: Vec<PlacedPiece>, nested: bool, fresh: Range<usize>) -> Self {
         let mut outline = Self { parts: parts.into(), ordinals: [].into(), nested, whole: false };
         if outline.repeats(fresh) {
             let mut next: HashMap<&str, u32> = HashMap::new();
@@ -426,7 +426,7 @@ impl Outline {
         found > new.len()
     }
 
-    fn entries(&self, range: Range<usize>) -> impl Iterator<Item = (&Part, &Entry)> {
+    fn entries(&self, range: Range<usize>) -> impl Iterator<Item = (&PlacedPiece, &MethodEntry)> {
         self.parts.get(range).unwrap_or_default().iter().flat_map(|part| {
             let listed = part.piece.methods.iter().filter(|entry| self.nested || !entry.nested);
             listed.map(move |entry| (part, entry))
@@ -435,12 +435,12 @@ impl Outline {
 
     fn whole(methods: Vec<PythonMethod>) -> Self {
         let mut names = String::new();
-        let entries = methods.iter().map(|method| Entry::of(method, &mut names)).collect();
+        let entries = methods.iter().map(|method| MethodEntry::of(method, &mut names)).collect();
         let ordinals = (0..).zip(&methods).filter(|(_, method)| method.ordinal > 0);
-        let piece = Arc::new(ReadPiece::whole(names, entries));
+        let piece = Arc::new(Piece::whole(names, entries));
         Self {
             ordinals: ordinals.map(|(index, method)| (index, method.ordinal)).collect(),
-            parts: [Part { piece, byte: 0, line: 0, top: true }].into(),
+            parts: [PlacedPiece { piece, byte: 0, line: 0, top: true }].into(),
             nested: true,
             whole: true,
         }

@@ -34,11 +34,11 @@ pub fn parses(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError>
 /// The answer, if it needs no tree.
 fn without_tree(text: &str) -> Option<bool> {
     // Python 2's statement words are plain in calls; only the tree can tell calls from statements.
-    let told_by_tree = ["print", "exec"].iter().any(|word| text.contains(word));
-    if !told_by_tree && !text.trim_ascii().is_empty() && read_plain(text).is_some() {
+    let needs_tree = ["print", "exec"].iter().any(|word| text.contains(word));
+    if !needs_tree && !text.trim_ascii().is_empty() && read_plain(text).is_some() {
         return Some(true);
     }
-    (text.len() <= MAX_REFUSED && breaks_off(text.as_bytes())).then_some(false)
+    (text.len() <= MAX_REFUSED && is_cut_off(text.as_bytes())).then_some(false)
 }
 
 /// True if a tree has neither errors nor the constructs that are also rejected.
@@ -79,7 +79,7 @@ fn is_python(tree: &Tree) -> bool {
 /// Returns `false` where tree-sitter could see other tokens: at f-strings and prefixes other than
 /// those of bytes and raw strings, at line ends in single-quoted strings, at `\N{`, which extends
 /// to its brace, and at bytes that only some readers treat as the end of a line or text.
-fn breaks_off(text: &[u8]) -> bool {
+fn is_cut_off(text: &[u8]) -> bool {
     let byte = |at: usize| text.get(at).copied().unwrap_or(0);
     if text.iter().any(|byte| matches!(byte, 0 | b'\r'))
         || text.windows(3).any(|part| part == b"\\N{")
@@ -190,7 +190,7 @@ mod tests {
             ("if'(", false),
             ("élan'''", false),
         ] {
-            assert_eq!(breaks_off(text.as_bytes()), broken, "{text:?}");
+            assert_eq!(is_cut_off(text.as_bytes()), broken, "{text:?}");
         }
     }
 

@@ -9,8 +9,7 @@ use thiserror::Error;
 use tree_sitter::{Language, Query, QueryCursor, QueryCursorOptions, StreamingIterator};
 
 use super::parse::{ParseError, PythonParser};
-use super::predicates::misplaced_predicate;
-use super::quantifiers::misplaced_quantifier;
+use super::query_text::{misplaced_predicate, misplaced_quantifier};
 
 /// Steps of a query's search (tree-sitter reports one of 100) that every text may use.
 const BASE_STEPS: usize = 100_000;
@@ -26,10 +25,10 @@ const MAX_QUERY_BYTES: usize = 8 << 10;
 
 /// A pattern to find in a syntax tree of tree-sitter-python.
 #[derive(Debug)]
-pub struct SyntaxPattern(Form);
+pub struct SyntaxPattern(PatternKind);
 
 #[derive(Debug)]
-enum Form {
+enum PatternKind {
     /// Nodes of one type, by its numbers: a name may have several.
     Kind(Vec<u16>),
     Query(Query),
@@ -40,7 +39,7 @@ enum Form {
 #[non_exhaustive]
 pub enum PatternError {
     /// The grammar has no such node type.
-    #[error("`{0}` is no node type of tree-sitter-python")]
+    #[error("`{0}` is not a node type of tree-sitter-python")]
     UnknownKind(String),
     /// The query is not well-formed, or uses a name that the grammar lacks.
     #[error("the tree-sitter query is wrong in line {line}, column {column}: {message}")]
@@ -97,14 +96,14 @@ impl SyntaxPattern {
             let ids: Vec<u16> = (0..count).filter(named).collect();
             return match ids.is_empty() {
                 true => Err(PatternError::UnknownKind(text.to_owned())),
-                false => Ok(Self(Form::Kind(ids))),
+                false => Ok(Self(PatternKind::Kind(ids))),
             };
         }
         if text.len() > MAX_QUERY_BYTES {
             return Err(PatternError::TooLong(text.len()));
         }
         let misplaced = misplaced_predicate(text)
-            .map(|at| (at, "a predicate stands where a node has to"))
+            .map(|at| (at, "a predicate is in the place of a node"))
             .or_else(|| misplaced_quantifier(text));
         if let Some((at, message)) = misplaced {
             let before = text.get(..at).unwrap_or_default();
@@ -127,7 +126,7 @@ impl SyntaxPattern {
             });
         match unknown {
             Some(operator) => Err(PatternError::UnknownPredicate(operator)),
-            None => Ok(Self(Form::Query(query))),
+            None => Ok(Self(PatternKind::Query(query))),
         }
     }
 
@@ -145,7 +144,7 @@ impl SyntaxPattern {
         let tree = parser.parse(text)?;
         let mut found = 0;
         match &self.0 {
-            Form::Kind(ids) => {
+            PatternKind::Kind(ids) => {
                 let mut cursor = tree.walk();
                 loop {
                     if ids.contains(&cursor.node().kind_id()) {
@@ -164,7 +163,7 @@ impl SyntaxPattern {
                     }
                 }
             }
-            Form::Query(query) => {
+            PatternKind::Query(query) => {
                 let root = tree.root_node();
                 let steps = BASE_STEPS + root.descendant_count() * STEPS_PER_NODE;
                 let mut calls = 0;
@@ -239,21 +238,21 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_refused() {
         let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
-        assert_eq!(error("try_statment"), "`try_statment` is no node type of tree-sitter-python");
-        assert_eq!(error(""), "`` is no node type of tree-sitter-python");
+        assert_eq!(error("try_statment"), "`try_statment` is not a node type of tree-sitter-python");
+        assert_eq!(error(""), "`` is not a node type of tree-sitter-python");
         assert!(error("(call").contains("line 1"), "{}", error("(call"));
         assert!(error("(no_such)").contains("no_such"), "{}", error("(no_such)"));
         assert!(error("((call) @x (#is-odd? @x))").contains("#is-odd?"));
         let misplaced = error("(call\n function: (#eq? @f \"x\"))");
-        assert!(misplaced.contains("line 2, column 12: a predicate stands"), "{misplaced}");
+        assert!(misplaced.contains("line 2, column 12: a predicate is in"), "{misplaced}");
     }
 
     #[test]
     fn what_matches_nothing_is_not_looked_for() {
         let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
         let endless = error("(call function: (identifier) @f)?\n + x)");
-        assert!(endless.contains("line 2, column 2: what is repeated may match"), "{endless}");
-        assert!(error("(call)*").contains("line 1, column 1: it matches nothing, too"));
+        assert!(endless.contains("line 2, column 2: the repeated part may match"), "{endless}");
+        assert!(error("(call)*").contains("line 1, column 1: it also matches nothing"));
         assert_eq!(count("(call (_)* @all)+", CODE), count("(call)", CODE));
     }
 

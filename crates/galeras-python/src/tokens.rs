@@ -77,12 +77,12 @@ struct Code {
     at: usize,
     end: usize,
     interpolated: bool,
-    missing: Missing,
+    missing: AbsentMarks,
 }
 
 /// Closing marks known to be absent from the rest of the range.
 #[derive(Default)]
-struct Missing {
+struct AbsentMarks {
     double: bool,
     single: bool,
     triple_double: bool,
@@ -100,7 +100,7 @@ struct FString {
 }
 
 /// The output.
-struct Stream<'a> {
+struct TokenStream<'a> {
     tokens: &'a mut Vec<Token>,
     /// The number of tokens so far, including omitted white space.
     met: usize,
@@ -108,7 +108,7 @@ struct Stream<'a> {
     fresh: bool,
 }
 
-impl Stream<'_> {
+impl TokenStream<'_> {
     fn push(&mut self, token: Token) {
         self.met += 1;
         match token.kind {
@@ -123,7 +123,7 @@ impl Stream<'_> {
 /// Replaces `tokens` with the tokens of `text`.
 pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
     tokens.clear();
-    let mut tokens = Stream { tokens, met: 0, fresh: true };
+    let mut tokens = TokenStream { tokens, met: 0, fresh: true };
     let mut frames = vec![Frame::Code(Code::new(0, text.len(), false))];
     while let Some(frame) = frames.last_mut() {
         let inner = match frame {
@@ -144,11 +144,11 @@ pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
 
 impl Code {
     fn new(at: usize, end: usize, interpolated: bool) -> Self {
-        Self { at, end, interpolated, missing: Missing::default() }
+        Self { at, end, interpolated, missing: AbsentMarks::default() }
     }
 
     /// Pushes tokens until the range ends (`None`) or an f-string must be split.
-    fn run(&mut self, text: &str, tokens: &mut Stream<'_>) -> Option<Frame> {
+    fn run(&mut self, text: &str, tokens: &mut TokenStream<'_>) -> Option<Frame> {
         let bytes = &text.as_bytes()[..self.end];
         while let Some(&first) = bytes.get(self.at) {
             let start = self.at;
@@ -199,11 +199,11 @@ impl Code {
         None
     }
 
-    fn push(&self, tokens: &mut Stream<'_>, kind: Kind, size: u32) {
+    fn push(&self, tokens: &mut TokenStream<'_>, kind: Kind, size: u32) {
         tokens.push(Token { kind, interpolated: self.interpolated, size });
     }
 
-    fn space(&mut self, text: &str, start: usize, tokens: &mut Stream<'_>) {
+    fn space(&mut self, text: &str, start: usize, tokens: &mut TokenStream<'_>) {
         let bytes = &text.as_bytes()[..self.end];
         let mut width: u32 = 0;
         let mut at = start;
@@ -328,7 +328,7 @@ impl Code {
 
 impl FString {
     /// Pushes literal parts until an interpolation must be tokenized, or the string ends.
-    fn run(&mut self, text: &str, tokens: &mut Stream<'_>) -> Option<Frame> {
+    fn run(&mut self, text: &str, tokens: &mut TokenStream<'_>) -> Option<Frame> {
         let bytes = text.as_bytes().get(..self.end).unwrap_or_default();
         while let Some(&byte) = bytes.get(self.at) {
             let doubled = bytes.get(self.at + 1) == Some(&byte);
@@ -363,7 +363,7 @@ impl FString {
         None
     }
 
-    fn push_literal(&mut self, tokens: &mut Stream<'_>) {
+    fn push_literal(&mut self, tokens: &mut TokenStream<'_>) {
         if let Some(size) = self.literal.take() {
             tokens.push(Token { size, ..self.whole });
         }

@@ -13,7 +13,7 @@ const SLACK: f64 = 1e-6;
 
 /// A document in the form that the join uses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
+pub(super) struct DocumentView<'a> {
     /// Distinct tokens.
     pub(super) size: u32,
     /// Tokens, counted with repetition.
@@ -27,15 +27,15 @@ pub(super) struct View<'a> {
 
 /// The intersection of two documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Common {
+pub(super) struct Intersection {
     pub(super) tokens: u32,
     /// Sum over these tokens of the smaller count.
     pub(super) minima: u64,
 }
 
-impl Common {
+impl Intersection {
     /// Set and multiset similarity.
-    pub(super) fn similarities(self, x: &View<'_>, y: &View<'_>) -> (f64, f64) {
+    pub(super) fn similarities(self, x: &DocumentView<'_>, y: &DocumentView<'_>) -> (f64, f64) {
         let union = u64::from(x.size) + u64::from(y.size) - u64::from(self.tokens);
         let maxima = u64::from(x.total) + u64::from(y.total) - self.minima;
         (f64::from(self.tokens) / union as f64, self.minima as f64 / maxima as f64)
@@ -45,11 +45,11 @@ impl Common {
 /// Adds to `common` the intersection of the tokens of `x` from `i` on and of `y` from `j` on.
 /// `None` as soon as fewer than `required` tokens can be common.
 pub(super) fn common(
-    (x, mut i): (&View<'_>, usize),
-    (y, mut j): (&View<'_>, usize),
-    mut common: Common,
+    (x, mut i): (&DocumentView<'_>, usize),
+    (y, mut j): (&DocumentView<'_>, usize),
+    mut common: Intersection,
     required: u32,
-) -> Option<Common> {
+) -> Option<Intersection> {
     let required = required as usize;
     let (left, right) = (x.tokens, y.tokens);
     let mut shared = common.tokens as usize;
@@ -142,18 +142,23 @@ impl Bounds {
     }
 
     /// Both similarities, if they reach the thresholds.
-    pub(super) fn decide(&self, overlap: Common, x: &View<'_>, y: &View<'_>) -> Option<(f64, f64)> {
+    pub(super) fn decide(
+        &self,
+        overlap: Intersection,
+        x: &DocumentView<'_>,
+        y: &DocumentView<'_>,
+    ) -> Option<(f64, f64)> {
         let (set, multiset) = overlap.similarities(x, y);
         (set >= self.set && multiset >= self.multiset).then_some((set, multiset))
     }
 
     /// Both similarities of two documents, if they reach the thresholds.
-    pub(super) fn compare(&self, x: &View<'_>, y: &View<'_>) -> Option<(f64, f64)> {
+    pub(super) fn compare(&self, x: &DocumentView<'_>, y: &DocumentView<'_>) -> Option<(f64, f64)> {
         let required = self.required(x.size, y.size);
         if x.size.min(y.size) < required || !self.totals_allow(x.total, y.total) {
             return None;
         }
-        let overlap = common((x, 0), (y, 0), Common::default(), required)?;
+        let overlap = common((x, 0), (y, 0), Intersection::default(), required)?;
         self.decide(overlap, x, y)
     }
 }
@@ -213,7 +218,7 @@ mod tests {
     fn comparing_stops_only_when_the_decision_is_certain() {
         let tokens: Vec<u32> = (0..25).collect();
         let counts = [1; 30];
-        let view = |range: std::ops::Range<usize>| View {
+        let view = |range: std::ops::Range<usize>| DocumentView {
             size: range.len() as u32,
             total: range.len() as u32,
             tokens: &tokens[range.clone()],

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::join::Sink;
+use super::join::DocumentPairSink;
 
 /// A forest over documents; the root of a tree is its smallest number.
 pub(super) struct Components {
@@ -50,7 +50,7 @@ impl Components {
     }
 }
 
-impl Sink for Components {
+impl DocumentPairSink for Components {
     #[inline]
     fn wants(&self, a: u32, b: u32) -> bool {
         self.root(a) != self.root(b)

@@ -1,8 +1,8 @@
 //! All documents of a run, and the queries on them.
 
-use super::bounds::{Bounds, Common, common};
+use super::bounds::{Bounds, Intersection, common};
 use super::components::Components;
-use super::join::{self, Sink};
+use super::join::{self, DocumentPairSink};
 use super::merge::{Documents, Members, merge};
 use super::reader::CorpusReader;
 use super::stoppable::check;
@@ -21,19 +21,19 @@ pub struct Corpus {
 }
 
 /// Translates numbers of documents to rows.
-struct Rows<'a> {
+struct DocumentRows<'a> {
     rows: &'a [u32],
     sink: &'a dyn PairSink,
 }
 
-impl Rows<'_> {
+impl DocumentRows<'_> {
     fn of(&self, a: u32, b: u32) -> (u32, u32) {
         let (a, b) = (self.rows[a as usize], self.rows[b as usize]);
         (a.min(b), a.max(b))
     }
 }
 
-impl Sink for Rows<'_> {
+impl DocumentPairSink for DocumentRows<'_> {
     fn wants(&self, a: u32, b: u32) -> bool {
         let (a, b) = self.of(a, b);
         self.sink.wants(a, b)
@@ -127,7 +127,7 @@ impl Corpus {
         stop: StopFlag<'_>,
         progress: PairProgress<'_>,
     ) -> Result<(), SimilarityError> {
-        let sink = Rows { rows: &self.documents.rows, sink };
+        let sink = DocumentRows { rows: &self.documents.rows, sink };
         self.search(thresholds, method, &sink, (stop, progress))
     }
 
@@ -135,7 +135,7 @@ impl Corpus {
         &self,
         thresholds: &Thresholds,
         method: PairSearch,
-        sink: &impl Sink,
+        sink: &impl DocumentPairSink,
         controls: (StopFlag<'_>, PairProgress<'_>),
     ) -> Result<(), SimilarityError> {
         let bounds = Bounds::new(thresholds)?;
@@ -165,7 +165,7 @@ impl Corpus {
             }
             let x = self.documents.view(a, self.documents.load(a..a + 1, &mut left)?, a);
             let y = self.documents.view(b, self.documents.load(b..b + 1, &mut right)?, b);
-            let overlap = common((&x, 0), (&y, 0), Common::default(), 0).unwrap_or_default();
+            let overlap = common((&x, 0), (&y, 0), Intersection::default(), 0).unwrap_or_default();
             Ok(overlap.similarities(&x, &y))
         };
         pairs.iter().map(&mut similarity).collect()

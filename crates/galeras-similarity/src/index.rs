@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::SimilarityError;
-use super::bounds::{Bounds, View};
+use super::bounds::{Bounds, DocumentView};
 use super::merge::Documents;
 use super::stoppable::Ticker;
 
@@ -18,7 +18,7 @@ pub(super) struct Posting {
 
 /// A summary that rejects most pairs without a look at their tokens.
 #[derive(Clone, Copy)]
-pub(super) struct Brief {
+pub(super) struct DocumentSummary {
     /// Each ranked token sets one of 128 bits.
     bits: [u64; 2],
     pub(super) size: u32,
@@ -27,8 +27,8 @@ pub(super) struct Brief {
     pub(super) total: u32,
 }
 
-impl Brief {
-    pub(super) fn new(view: &View<'_>) -> Self {
+impl DocumentSummary {
+    pub(super) fn new(view: &DocumentView<'_>) -> Self {
         let mut bits = [0; 2];
         for rank in view.tokens {
             let bit = rank.wrapping_mul(0x9E37_79B1) >> 25;
@@ -54,17 +54,19 @@ pub(super) struct Index {
     /// For each posting, if not 0, a later one in the list of the same rank: all postings from the
     /// first to before the second are of the same class.
     skips: Vec<AtomicU32>,
-    pub(super) briefs: Vec<Brief>,
+    pub(super) summaries: Vec<DocumentSummary>,
 }
 
 /// Bytes of the index per posting and per document.
-const BYTES: (u64, u64) =
-    (size_of::<Posting>() as u64 + size_of::<AtomicU32>() as u64, size_of::<Brief>() as u64);
+const BYTES: (u64, u64) = (
+    size_of::<Posting>() as u64 + size_of::<AtomicU32>() as u64,
+    size_of::<DocumentSummary>() as u64,
+);
 
 /// The number of ranked tokens of a document among its first `prefix` tokens: the unranked ones
 /// come first.
 #[inline]
-pub(super) fn ranked(view: &View<'_>, prefix: u32) -> usize {
+pub(super) fn ranked(view: &DocumentView<'_>, prefix: u32) -> usize {
     let unranked = view.size as usize - view.tokens.len();
     (prefix as usize).saturating_sub(unranked).min(view.tokens.len())
 }
@@ -99,10 +101,10 @@ impl Index {
         }
         ticker.work(starts.len())?;
         let mut postings = vec![Posting::default(); sum as usize];
-        let mut briefs = Vec::with_capacity(block.len());
+        let mut summaries = Vec::with_capacity(block.len());
         for document in block {
             let view = documents.view(document, data, first);
-            briefs.push(Brief::new(&view));
+            summaries.push(DocumentSummary::new(&view));
             ticker.work(view.tokens.len())?;
             let tokens = prefix(document);
             for (&rank, position) in tokens.iter().zip(0..) {
@@ -113,7 +115,7 @@ impl Index {
             ticker.work(4 + 4 * tokens.len())?;
         }
         let skips = postings.iter().map(|_| AtomicU32::new(0)).collect();
-        Ok(Self { starts, postings, skips, briefs })
+        Ok(Self { starts, postings, skips, summaries })
     }
 
     /// The postings of a rank from document `least` on.

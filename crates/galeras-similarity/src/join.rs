@@ -18,14 +18,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::bounds::{Bounds, Common, View, common};
-use super::index::{Block, Brief, Index, blocks, ranked};
+use super::bounds::{Bounds, DocumentView, Intersection, common};
+use super::index::{Block, DocumentSummary, Index, blocks, ranked};
 use super::merge::Documents;
 use super::stoppable::{Ticker, check, in_threads};
 use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 
 /// As [`super::PairSink`], for numbers of documents, the smaller one first.
-pub(super) trait Sink: Sync {
+pub(super) trait DocumentPairSink: Sync {
     fn wants(&self, a: u32, b: u32) -> bool;
     fn found(&self, a: u32, b: u32, set: f64, multiset: f64);
     /// The class of a document, such that pairs within a class are never wanted, or `None`. It may
@@ -40,7 +40,7 @@ const BATCH: usize = 64;
 pub(super) fn join(
     documents: &Documents,
     bounds: &Bounds,
-    sink: &impl Sink,
+    sink: &impl DocumentPairSink,
     limits: &SimilarityLimits,
     (stop, progress): (StopFlag<'_>, PairProgress<'_>),
 ) -> Result<(), SimilarityError> {
@@ -123,9 +123,9 @@ struct Probe<'a, S> {
     work: usize,
 }
 
-impl<S: Sink> Probe<'_, S> {
+impl<S: DocumentPairSink> Probe<'_, S> {
     /// Finds the documents before `x` that are similar to it.
-    fn document(&mut self, x: usize, view: &View<'_>) {
+    fn document(&mut self, x: usize, view: &DocumentView<'_>) {
         if view.total < self.bounds.min_tokens {
             return;
         }
@@ -135,7 +135,7 @@ impl<S: Sink> Probe<'_, S> {
         let near = &self.documents.sizes[self.block.indexed.clone()];
         let least = (start + near.partition_point(|&size| size < least)) as u32;
         let x = x as u32;
-        let brief = Brief::new(view);
+        let summary = DocumentSummary::new(view);
         // A document alone in its class, or the first of it, has little to skip.
         let class_of_x = || self.sink.class(x).filter(|&class| class != x);
         let mut class = class_of_x();
@@ -166,12 +166,12 @@ impl<S: Sink> Probe<'_, S> {
                     continue;
                 }
                 *last = x + 1;
-                let other = &self.index.briefs[y as usize - start];
+                let other = &self.index.summaries[y as usize - start];
                 if other.size != size {
                     size = other.size;
                     required = self.bounds.required(view.size, size);
                 }
-                if brief.most_common(other) < required
+                if summary.most_common(other) < required
                     || !self.bounds.totals_allow(view.total, other.total)
                 {
                     continue;
@@ -183,7 +183,12 @@ impl<S: Sink> Probe<'_, S> {
     }
 
     /// Decides about two documents by their first common token.
-    fn pair(&mut self, (x, view, i): (u32, &View<'_>, usize), (y, j): (u32, usize), required: u32) {
+    fn pair(
+        &mut self,
+        (x, view, i): (u32, &DocumentView<'_>, usize),
+        (y, j): (u32, usize),
+        required: u32,
+    ) {
         let other = self.documents.view(y as usize, self.data, self.block.indexed.start);
         let rest = (view.tokens.len() - i).min(other.tokens.len() - j);
         if rest < required as usize || !self.sink.wants(y, x) {
@@ -191,7 +196,7 @@ impl<S: Sink> Probe<'_, S> {
         }
         self.work += rest;
         let minima = u64::from(view.counts[i].min(other.counts[j]));
-        let so_far = Common { tokens: 1, minima };
+        let so_far = Intersection { tokens: 1, minima };
         let overlap = common((view, i + 1), (&other, j + 1), so_far, required);
         if let Some((set, multi)) =
             overlap.and_then(|overlap| self.bounds.decide(overlap, view, &other))

@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `search`, `error` | thresholds, limits and errors of a search |
+//! | `search` | thresholds, limits and errors of a search |
 //! | `word_splitter`, `reader` | texts and token ids to counted documents |
 //! | `merge`, `corpus` | all documents of a run, and the queries on them |
 //! | `join`, `index` | the exact search for similar pairs |
@@ -11,7 +11,7 @@
 //! | `components` | similar pairs to connected components |
 //! | `token_rows`, `targets` | rows that are compared with other tables |
 //! | `near_index`, `gram_index`, `near_probe` | the search for documents near to a row |
-//! | `nearness`, `nearest` | measures of nearness, and the nearest row |
+//! | `nearness` | measures of nearness, and the nearest row |
 //! | `ngrams` | n-grams of sequences of tokens |
 //! | `keys`, `vocabulary` | numbers for tokens |
 //! | `store` | token data in memory or on disk |
@@ -27,7 +27,6 @@
 mod bounds;
 mod components;
 mod corpus;
-mod error;
 mod gram_index;
 mod index;
 mod join;
@@ -40,7 +39,6 @@ mod near_index;
 mod near_probe;
 #[cfg(test)]
 mod near_tests;
-mod nearest;
 mod nearness;
 mod ngrams;
 mod reader;
@@ -56,15 +54,14 @@ mod word_splitter;
 
 pub use bounds::jaccard;
 pub use corpus::Corpus;
-pub use error::SimilarityError;
 pub use minhash::expected_recall;
 pub use near_index::NearIndex;
 pub use near_probe::NearProbe;
-pub use nearest::{NearRow, Nearest};
-pub use nearness::{NGRAMS, NearThresholds, Nearness};
+pub use nearness::{NGRAMS, NearRow, NearThresholds, Nearest, Nearness};
 pub use reader::CorpusReader;
 pub use search::{
-    CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityLimits, StopFlag, Thresholds,
+    CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityError, SimilarityLimits, StopFlag,
+    Thresholds,
 };
 pub use targets::Targets;
 pub use token_rows::TokenRows;

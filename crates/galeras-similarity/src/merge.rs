@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::bounds::View;
+use super::bounds::DocumentView;
 use super::reader::{CorpusReader, Document, decode};
 use super::stoppable::{Ticker, check, in_threads, sort};
 use super::store::Store;
@@ -48,10 +48,15 @@ impl Documents {
 
     /// A document in token data that starts with document `first`.
     #[inline]
-    pub(super) fn view<'a>(&self, document: usize, data: &'a [u32], first: usize) -> View<'a> {
+    pub(super) fn view<'a>(
+        &self,
+        document: usize,
+        data: &'a [u32],
+        first: usize,
+    ) -> DocumentView<'a> {
         let start = (self.starts[document] - self.starts[first]) as usize;
         let length = (self.starts[document + 1] - self.starts[document]) as usize / 2;
-        View {
+        DocumentView {
             size: self.sizes[document],
             total: self.totals[document],
             tokens: &data[start..start + length],

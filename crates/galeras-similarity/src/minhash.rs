@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::bounds::Bounds;
-use super::join::Sink;
+use super::join::DocumentPairSink;
 use super::keys::mix;
 use super::merge::Documents;
 use super::stoppable::{Ticker, in_threads, sort};
@@ -26,12 +26,12 @@ const VALUES: usize = 256;
 const RECALL: f64 = 0.95;
 
 /// The hash functions x -> a x + b modulo 2^32, on mixed x.
-struct Family {
+struct HashFamily {
     factors: [u32; VALUES],
     terms: [u32; VALUES],
 }
 
-impl Family {
+impl HashFamily {
     fn new() -> Self {
         let number = |i: usize| (mix(0x6A09_E667_F3BC_C908 ^ i as u64) >> 32) as u32;
         Self {
@@ -66,14 +66,14 @@ pub fn expected_recall(threshold: f64) -> f64 {
 pub(super) fn search(
     documents: &Documents,
     (threshold, bounds): (f64, &Bounds),
-    sink: &impl Sink,
+    sink: &impl DocumentPairSink,
     limits: &SimilarityLimits,
     (stop, progress): (StopFlag<'_>, PairProgress<'_>),
 ) -> Result<(), SimilarityError> {
     let (bands, values) = bands(threshold);
     let free = limits.memory.saturating_sub(documents.store.held()) / 2;
     let at_once = (free / 4 / documents.len().max(1)).clamp(1, bands);
-    let family = Family::new();
+    let family = HashFamily::new();
     let done = AtomicU64::new(0);
     for start in (0..bands).step_by(at_once) {
         let width = at_once.min(bands - start);
@@ -101,7 +101,7 @@ pub(super) fn search(
 /// The keys of `width` bands from `start` on, document by document.
 fn keys(
     documents: &Documents,
-    family: &Family,
+    family: &HashFamily,
     (start, width, values): (usize, usize, usize),
     limits: &SimilarityLimits,
     stop: StopFlag<'_>,
@@ -145,7 +145,7 @@ fn keys(
 fn compare(
     documents: &Documents,
     bounds: &Bounds,
-    sink: &impl Sink,
+    sink: &impl DocumentPairSink,
     entries: &[u64],
     stop: StopFlag<'_>,
 ) -> Result<(), SimilarityError> {

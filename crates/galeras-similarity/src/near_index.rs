@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::bounds::{Bounds, View};
+use super::bounds::{Bounds, DocumentView};
 use super::gram_index::GramIndex;
-use super::index::Brief;
+use super::index::DocumentSummary;
 use super::nearness::{NGRAMS, NearThresholds};
 use super::stoppable::{Ticker, check, in_threads, sort};
 use super::targets::{Targets, document};
@@ -29,7 +29,7 @@ pub struct NearIndex {
     counts: Vec<u32>,
     /// The start of each document's distinct ranks, and the end of the last.
     bags: Vec<usize>,
-    pub(super) briefs: Vec<Brief>,
+    pub(super) summaries: Vec<DocumentSummary>,
     /// Documents with a rank in their prefix, by rank; and the start of each rank's.
     postings: Vec<u32>,
     posting_starts: Vec<u32>,
@@ -78,14 +78,15 @@ impl NearIndex {
             tokens,
             counts,
             bags,
-            briefs: Vec::new(),
+            summaries: Vec::new(),
             postings: Vec::new(),
             posting_starts: Vec::new(),
             grams: [GramIndex::none(NGRAMS[0]), GramIndex::none(NGRAMS[1])],
             gram_counts: [Vec::new(), Vec::new()],
             rows,
         };
-        index.briefs = (0..index.documents()).map(|at| Brief::new(&index.view(at))).collect();
+        index.summaries =
+            (0..index.documents()).map(|at| DocumentSummary::new(&index.view(at))).collect();
         index.post(ranks.len(), stop)?;
         for (at, n) in NGRAMS.into_iter().enumerate() {
             let least = thresholds.containment[at];
@@ -121,9 +122,9 @@ impl NearIndex {
         &self.sequences[self.starts[document]..self.starts[document + 1]]
     }
 
-    pub(super) fn view(&self, document: usize) -> View<'_> {
+    pub(super) fn view(&self, document: usize) -> DocumentView<'_> {
         let bag = self.bags[document]..self.bags[document + 1];
-        View {
+        DocumentView {
             size: bag.len() as u32,
             total: (self.starts[document + 1] - self.starts[document]) as u32,
             tokens: &self.tokens[bag.clone()],
@@ -212,7 +213,7 @@ fn rank(
 }
 
 /// A run of documents with the slices for their tokens and counts.
-type Part<'a> = (Range<usize>, &'a mut [u32], &'a mut [u32]);
+type CountSlice<'a> = (Range<usize>, &'a mut [u32], &'a mut [u32]);
 
 /// The distinct ranks of each document, ascending, with their counts.
 fn count(
@@ -225,7 +226,7 @@ fn count(
     let documents = starts.len() - 1;
     let (mut tokens, mut counts) = (vec![0; bags[documents]], vec![0; bags[documents]]);
     let share = documents.div_ceil(threads).max(1);
-    let mut parts: Vec<Part<'_>> = Vec::with_capacity(threads);
+    let mut parts: Vec<CountSlice<'_>> = Vec::with_capacity(threads);
     let (mut rest, mut others) = (tokens.as_mut_slice(), counts.as_mut_slice());
     for first in (0..documents).step_by(share) {
         let end = documents.min(first + share);

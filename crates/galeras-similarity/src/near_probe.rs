@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::bounds::{Common, View, common};
-use super::index::{Brief, ranked};
+use super::bounds::{DocumentView, Intersection, common};
+use super::index::{DocumentSummary, ranked};
 use super::near_index::{NearIndex, sort_small};
 use super::nearness::{NGRAMS, Nearness};
 use super::ngrams::{GramSet, UNKNOWN};
@@ -32,7 +32,7 @@ pub struct NearProbe {
     last: Vec<u32>,
     /// The number of the row, times [`STATES`].
     current: u32,
-    row: Row,
+    row: ProbeRow,
     /// Documents found by an n-gram.
     named: Vec<u32>,
     /// A buffer for hashes of n-grams.
@@ -40,7 +40,7 @@ pub struct NearProbe {
 }
 
 /// The current row.
-struct Row {
+struct ProbeRow {
     /// Ranks of its tokens in order, [`UNKNOWN`] for those without.
     sequence: Vec<u32>,
     /// The ranks alone, and the tokens without one; sorted by `count`.
@@ -65,7 +65,7 @@ impl NearProbe {
             last: vec![0; index.documents()],
             index: Arc::clone(index),
             current: 0,
-            row: Row {
+            row: ProbeRow {
                 sequence: Vec::new(),
                 ranks: Vec::new(),
                 unknown: Vec::new(),
@@ -159,7 +159,7 @@ impl NearProbe {
         if prefix == 0 {
             return Ok(());
         }
-        let brief = Brief::new(&view);
+        let summary = DocumentSummary::new(&view);
         let mut near = Vec::new();
         for &rank in &view.tokens[..prefix] {
             let documents = index.with(rank);
@@ -170,9 +170,9 @@ impl NearProbe {
                     continue;
                 }
                 *last = self.current + BY_TOKEN;
-                let other = &index.briefs[document as usize];
+                let other = &index.summaries[document as usize];
                 let required = index.bounds.required(view.size, other.size);
-                if brief.most_common(other) < required
+                if summary.most_common(other) < required
                     || view.size.min(other.size) < required
                     || !index.bounds.totals_allow(view.total, other.total)
                     || !wants(document)
@@ -233,7 +233,7 @@ impl NearProbe {
     }
 }
 
-impl Row {
+impl ProbeRow {
     /// Replaces the row by these tokens; returns whether the index has one of them.
     fn read(
         &mut self,
@@ -281,8 +281,8 @@ impl Row {
         Ok(())
     }
 
-    fn view(&self) -> View<'_> {
-        View {
+    fn view(&self) -> DocumentView<'_> {
+        DocumentView {
             size: self.size,
             total: self.sequence.len() as u32,
             tokens: &self.tokens,
@@ -319,7 +319,8 @@ impl Row {
         {
             Some(similarities) => (true, similarities),
             None => {
-                let overlap = common((&x, 0), (&y, 0), Common::default(), 0).unwrap_or_default();
+                let overlap =
+                    common((&x, 0), (&y, 0), Intersection::default(), 0).unwrap_or_default();
                 (false, overlap.similarities(&x, &y))
             }
         };

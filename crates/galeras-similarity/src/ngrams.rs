@@ -37,7 +37,7 @@ pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, 
 }
 
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct GramSlot {
     /// Part of the hash.
     hash: u32,
     /// The start of the n-gram, plus one; 0 if the slot is free.
@@ -49,7 +49,7 @@ struct Slot {
 /// The distinct n-grams of one sequence. May be refilled.
 pub(super) struct GramSet {
     n: usize,
-    slots: Vec<Slot>,
+    slots: Vec<GramSlot>,
     length: u32,
     round: u32,
 }
@@ -65,12 +65,12 @@ impl GramSet {
         // A table twice as large as needed; the memory of a giant one is returned.
         let size = (2 * (sequence.len() + 1).saturating_sub(self.n).max(1)).next_power_of_two();
         self.slots.shrink_to(size.max(1 << 12));
-        self.slots.resize(size, Slot::default());
+        self.slots.resize(size, GramSlot::default());
         (self.length, self.round) = (0, 0);
         each_gram(sequence, self.n, |start, hash| {
             let at = self.find(sequence, &sequence[start..start + self.n], hash);
             if self.slots[at].start == 0 {
-                self.slots[at] = Slot { hash: hash as u32, start: start as u32 + 1, met: 0 };
+                self.slots[at] = GramSlot { hash: hash as u32, start: start as u32 + 1, met: 0 };
                 self.length += 1;
                 new(hash);
             }

@@ -60,7 +60,7 @@ pub(super) fn decode(words: &[u32]) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// A token of the current document.
-struct Term {
+struct DocumentToken {
     key: u128,
     id: u32,
     count: u32,
@@ -77,7 +77,7 @@ pub struct CorpusReader {
     min_tokens: u32,
     /// The number of the current row, from 1.
     current: u32,
-    terms: Vec<Term>,
+    terms: Vec<DocumentToken>,
     /// Keys of tokens that are not counted yet.
     keys: Vec<u128>,
     encoded: Vec<u32>,
@@ -213,7 +213,7 @@ impl CorpusReader {
             } else if entry.id != DROPPED {
                 entry.document = self.current;
                 entry.place = self.terms.len() as u32;
-                self.terms.push(Term { key, id: entry.id, count: 1 });
+                self.terms.push(DocumentToken { key, id: entry.id, count: 1 });
             }
         }
         self.keys.clear();

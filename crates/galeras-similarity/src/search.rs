@@ -1,5 +1,6 @@
-//! Settings of a search: thresholds, method, limits, and the receiver of the pairs.
+//! A search: thresholds, method, limits, errors, and the receiver of the pairs.
 
+use std::io;
 use std::path::PathBuf;
 
 /// Thresholds of similar documents.
@@ -81,8 +82,47 @@ pub trait PairSink: Sync {
 }
 
 /// Polled in every phase, at least every 50 ms; true ends the search with
-/// [`SimilarityError::Stopped`](super::SimilarityError::Stopped).
+/// [`SimilarityError::Stopped`].
 pub type StopFlag<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Called from time to time with the work done and the total (in no particular unit).
 pub type PairProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// The reason why a search has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SimilarityError {
+    /// The caller asked to stop.
+    #[error("stopped")]
+    Stopped,
+    /// The distinct tokens alone need more than the memory limit.
+    #[error("the vocabulary needs {needed} bytes of memory; the limit is {memory} bytes")]
+    Vocabulary {
+        /// Bytes that the table of distinct tokens would need.
+        needed: usize,
+        /// [`SimilarityLimits::memory`].
+        memory: usize,
+    },
+    /// A threshold is out of range.
+    #[error("the threshold `{name}` is {value}; it must be {range}")]
+    Threshold {
+        /// Field of [`Thresholds`].
+        name: &'static str,
+        value: f64,
+        /// The allowed values.
+        range: &'static str,
+    },
+    /// There are more of these than can be numbered.
+    #[error("too many {0}")]
+    TooMany(&'static str),
+    /// Token data could not be written to or read from the scratch directory.
+    #[error("token data in {dir}: {source}")]
+    Scratch {
+        /// [`SimilarityLimits::scratch`].
+        dir: PathBuf,
+        /// The error of the file system.
+        source: io::Error,
+    },
+    /// A thread panicked.
+    #[error("a worker thread failed")]
+    Worker,
+}

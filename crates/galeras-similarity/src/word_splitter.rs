@@ -49,7 +49,7 @@ pub(super) fn each_word(
         let first = loop {
             match class(at) {
                 None => return Ok(()),
-                Some(OTHER) => at = behind_indentation(bytes, at + 1),
+                Some(OTHER) => at = after_indentation(bytes, at + 1),
                 Some(WIDE) => match wide(text, at) {
                     (_, true) => break WIDE,
                     (length, false) => at += length,
@@ -77,7 +77,7 @@ pub(super) fn each_word(
 /// `at`, or the place after the blocks of eight spaces there: a third of Python code is
 /// indentation.
 #[inline]
-fn behind_indentation(bytes: &[u8], mut at: usize) -> usize {
+fn after_indentation(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at..at + 8).is_some_and(|next| next == b"        ") {
         at += 8;
     }

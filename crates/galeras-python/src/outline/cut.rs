@@ -2,7 +2,7 @@
 //!
 //! A byte scan that knows only strings, comments, brackets and indents. Its mistakes, as about
 //! quotes within f-strings, cost only time, because a piece must also parse alone (`piece`). The
-//! exceptions are [`Lines::clear`] and the rules for the first bytes of a piece, on which `outline`
+//! exceptions are [`LogicalLines::clear`] and the rules for the first bytes of a piece, on which `outline`
 //! relies.
 
 use std::ops::Range;
@@ -51,7 +51,7 @@ impl Cuts {
         known: impl Fn(usize) -> bool,
     ) -> (Self, usize) {
         let mut cutter = Cutter { start: from, ..Cutter::default() };
-        let mut lines = Lines { text, code: from };
+        let mut lines = LogicalLines { text, code: from };
         let mut at = from;
         while at < text.len() {
             let (width, plain, first) = indent(text, at);
@@ -84,10 +84,10 @@ struct Cutter {
     /// The line before is a decorator.
     decorated: bool,
     /// The open span is a class, possibly with decorators.
-    class: Option<Class>,
+    class: Option<OpenClass>,
 }
 
-struct Class {
+struct OpenClass {
     /// Length of `Cuts::members` before this class's members.
     before: usize,
     /// Column of the members.
@@ -98,7 +98,13 @@ struct Class {
 impl Cutter {
     /// Adds the statement, or part of one, whose line starts at `line` and whose first byte is
     /// `first`. `width` is the indent as the parser counts it, if it is plain.
-    fn statement(&mut self, lines: &Lines<'_>, line: usize, first: usize, width: Option<usize>) {
+    fn statement(
+        &mut self,
+        lines: &LogicalLines<'_>,
+        line: usize,
+        first: usize,
+        width: Option<usize>,
+    ) {
         let word = word(lines.text, first);
         let heavy = matches!(word, b"def" | b"class" | b"async" | b"@");
         let decorated = std::mem::replace(&mut self.decorated, false);
@@ -117,7 +123,7 @@ impl Cutter {
             }
             if word == b"class" && self.heavy {
                 let before = self.cuts.members.len();
-                self.class = Some(Class { before, width: None, heavy: false });
+                self.class = Some(OpenClass { before, width: None, heavy: false });
             }
             return;
         }
@@ -174,13 +180,13 @@ impl Cutter {
 }
 
 /// The lines of a text; strings and brackets belong to one line.
-struct Lines<'a> {
+struct LogicalLines<'a> {
     text: &'a [u8],
     /// After the last byte of skipped code; the end of the line or its comment.
     code: usize,
 }
 
-impl Lines<'_> {
+impl LogicalLines<'_> {
     /// True if the code before `line` is certainly complete there.
     fn clear(&self, line: usize) -> bool {
         let before = self.text.get(..line).unwrap_or_default();

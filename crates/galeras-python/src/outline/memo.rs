@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::piece::{Context, ReadPiece};
+use super::piece::{Context, Piece};
 
 const SHARDS: usize = 16;
 
@@ -31,17 +31,17 @@ struct Shard {
     bytes: usize,
 }
 
-type Map = HashMap<u64, Known, BuildHasherDefault<Same>>;
+type Map = HashMap<u64, MemoEntry, BuildHasherDefault<IdentityHasher>>;
 
 #[derive(Debug)]
-struct Known {
+struct MemoEntry {
     kind: u8,
     name: usize,
     text: Box<str>,
-    piece: Arc<ReadPiece>,
+    piece: Arc<Piece>,
 }
 
-impl Known {
+impl MemoEntry {
     fn is(&self, context: Context<'_>, text: &str) -> bool {
         let (kind, name) = context.parts();
         self.kind == kind
@@ -57,7 +57,7 @@ impl Known {
 }
 
 impl Shard {
-    fn insert(&mut self, hash: u64, known: Known, max_bytes: usize) {
+    fn insert(&mut self, hash: u64, known: MemoEntry, max_bytes: usize) {
         self.bytes += known.bytes();
         if let Some(before) = self.young.insert(hash, known) {
             self.bytes = self.bytes.saturating_sub(before.bytes());
@@ -91,8 +91,9 @@ impl Memo {
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let shards = self.shards.iter().filter_map(|shard| shard.read().ok());
-        let of =
-            |shard: &Shard| shard.young.values().chain(shard.old.values()).map(Known::bytes).sum();
+        let of = |shard: &Shard| {
+            shard.young.values().chain(shard.old.values()).map(MemoEntry::bytes).sum()
+        };
         shards.map(|shard| -> usize { of(&shard) }).sum()
     }
 
@@ -100,12 +101,7 @@ impl Memo {
         self.shards.get((hash >> 32) as usize % SHARDS)
     }
 
-    pub(super) fn get(
-        &self,
-        hash: u64,
-        context: Context<'_>,
-        text: &str,
-    ) -> Option<Arc<ReadPiece>> {
+    pub(super) fn get(&self, hash: u64, context: Context<'_>, text: &str) -> Option<Arc<Piece>> {
         let lock = self.shard(hash)?;
         {
             let shard = lock.read().unwrap_or_else(PoisonError::into_inner);
@@ -123,9 +119,9 @@ impl Memo {
         piece
     }
 
-    pub(super) fn put(&self, hash: u64, context: Context<'_>, text: &str, piece: &Arc<ReadPiece>) {
+    pub(super) fn put(&self, hash: u64, context: Context<'_>, text: &str, piece: &Arc<Piece>) {
         let (kind, name) = context.parts();
-        let known = Known {
+        let known = MemoEntry {
             kind,
             name: name.len(),
             text: [name, text].concat().into(),
@@ -170,9 +166,9 @@ fn hash(seed: [u64; 4], start: u64, bytes: &[u8]) -> u64 {
 
 /// The keys are hashes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Same(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Same {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

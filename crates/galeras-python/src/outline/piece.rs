@@ -46,10 +46,10 @@ pub(super) enum Verdict {
 
 /// The contents of a piece.
 #[derive(Debug)]
-pub(super) struct ReadPiece {
+pub(super) struct Piece {
     pub(super) verdict: Verdict,
     names: Box<str>,
-    pub(super) methods: Box<[Entry]>,
+    pub(super) methods: Box<[MethodEntry]>,
     pub(super) lines: u32,
     /// Size of the tree.
     pub(super) nodes: u32,
@@ -61,7 +61,7 @@ pub(super) struct ReadPiece {
 
 /// A method; places count from the start of the piece, lines from 1.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct MethodEntry {
     pub(super) hash: u64,
     /// Range of the qualified name in the names of the piece; it ends with the name.
     name: (u32, u32),
@@ -74,7 +74,7 @@ pub(super) struct Entry {
     pub(super) nested: bool,
 }
 
-impl Entry {
+impl MethodEntry {
     /// An entry for a method of a text that was parsed as a whole.
     pub(super) fn of(method: &PythonMethod, names: &mut String) -> Self {
         let from = names.len();
@@ -98,21 +98,21 @@ fn number(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-impl ReadPiece {
+impl Piece {
     fn empty(verdict: Verdict) -> Self {
         let (names, methods) = (Box::default(), Box::default());
         Self { verdict, names, methods, lines: 0, nodes: 0, ops: OnceLock::new(), reread: 0 }
     }
 
-    pub(super) fn whole(names: String, methods: Box<[Entry]>) -> Self {
+    pub(super) fn whole(names: String, methods: Box<[MethodEntry]>) -> Self {
         Self { names: names.into(), methods, ..Self::empty(Verdict::Sound) }
     }
 
-    pub(super) fn qualified_name(&self, entry: &Entry) -> &str {
+    pub(super) fn qualified_name(&self, entry: &MethodEntry) -> &str {
         self.names.get(entry.name.0 as usize..entry.name.1 as usize).unwrap_or_default()
     }
 
-    pub(super) fn fun_name(&self, entry: &Entry) -> &str {
+    pub(super) fn fun_name(&self, entry: &MethodEntry) -> &str {
         self.names.get(entry.fun_name as usize..entry.name.1 as usize).unwrap_or_default()
     }
 
@@ -122,7 +122,7 @@ impl ReadPiece {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.names.len() + size_of_val::<[Entry]>(&self.methods)
+        self.names.len() + size_of_val::<[MethodEntry]>(&self.methods)
     }
 }
 
@@ -141,14 +141,14 @@ pub(super) fn find(
     context: Context<'_>,
     text: &str,
     hash: impl Fn(&str) -> u64,
-) -> ReadPiece {
+) -> Piece {
     if reaches_out(text) {
-        return ReadPiece::empty(Verdict::Broken);
+        return Piece::empty(Verdict::Broken);
     }
     match plain_piece(context, text, &hash) {
         // The word starts lines only in strings or brackets.
         Some(piece) => piece,
-        None if two_ways(text) => ReadPiece::empty(Verdict::Broken),
+        None if two_ways(text) => Piece::empty(Verdict::Broken),
         None => {
             let piece = parsed_piece(parser, context, text, &hash);
             piece.ops.get_or_init(|| number(parser.ops()));
@@ -196,7 +196,7 @@ fn parsed_piece(
     context: Context<'_>,
     text: &str,
     hash: &impl Fn(&str) -> u64,
-) -> ReadPiece {
+) -> Piece {
     let before = match context {
         Context::First | Context::Header => 0,
         Context::Top => BEFORE.len(),
@@ -204,37 +204,37 @@ fn parsed_piece(
     };
     let tree = match parsed(parser, context, text) {
         Ok(tree) if !tree.root_node().has_error() => tree,
-        _ => return ReadPiece::empty(Verdict::Broken),
+        _ => return Piece::empty(Verdict::Broken),
     };
     let class = match context {
         Context::First | Context::Top => "",
         Context::Header => {
             let Some(name) = header_name(&tree, text) else {
-                return ReadPiece::empty(Verdict::Unfit);
+                return Piece::empty(Verdict::Unfit);
             };
             let nodes = tree.root_node().descendant_count();
-            return ReadPiece { names: name.into(), ..sizes(nodes, text) };
+            return Piece { names: name.into(), ..sizes(nodes, text) };
         }
         Context::Member(_) if only_statement(&tree).is_none() => {
-            return ReadPiece::empty(Verdict::Unfit);
+            return Piece::empty(Verdict::Unfit);
         }
         Context::Member(name) => name,
     };
     let walk = Walk { class, before, methods: Methods::of(text, hash) };
     match walk.run(&tree) {
         Some(methods) => methods.piece(tree.root_node().descendant_count()),
-        None => ReadPiece::empty(Verdict::Broken),
+        None => Piece::empty(Verdict::Broken),
     }
 }
 
 /// The contents of a piece that is read without a tree.
-fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) -> Option<ReadPiece> {
+fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) -> Option<Piece> {
     let class = match context {
         Context::First | Context::Top => None,
         Context::Member(name) => Some(name),
         Context::Header => return None,
     };
-    let plain::Plain { definitions, nodes, .. } = plain::read(text, class.is_some())?;
+    let plain::PlainCodeCode { definitions, nodes, .. } = plain::read(text, class.is_some())?;
     let mut methods = Methods::of(text, hash);
     let mut scope: Vec<&str> = class.into_iter().collect();
     let mut qualified = String::new();
@@ -295,12 +295,12 @@ fn assigned_item(text: &str) -> bool {
     is_word && rest.next() == Some(b'=') && rest.next() != Some(b'=')
 }
 
-fn sizes(nodes: usize, text: &str) -> ReadPiece {
-    ReadPiece {
+fn sizes(nodes: usize, text: &str) -> Piece {
+    Piece {
         lines: number(newlines(text)),
         nodes: number(nodes),
         reread: reread(text),
-        ..ReadPiece::empty(Verdict::Sound)
+        ..Piece::empty(Verdict::Sound)
     }
 }
 
@@ -361,7 +361,7 @@ struct Methods<'a, H> {
     text: &'a str,
     hash: &'a H,
     names: String,
-    entries: Vec<Entry>,
+    entries: Vec<MethodEntry>,
     copied: usize,
 }
 
@@ -387,7 +387,7 @@ impl<'a, H: Fn(&str) -> u64> Methods<'a, H> {
         let from = self.names.len();
         self.names.push_str(qualified);
         let to = self.names.len();
-        self.entries.push(Entry {
+        self.entries.push(MethodEntry {
             hash: (self.hash)(qualified),
             name: (number(from), number(to)),
             fun_name: number(to - name.len()),
@@ -400,9 +400,9 @@ impl<'a, H: Fn(&str) -> u64> Methods<'a, H> {
         Some(())
     }
 
-    fn piece(self, nodes: usize) -> ReadPiece {
+    fn piece(self, nodes: usize) -> Piece {
         let (names, methods) = (self.names.into(), self.entries.into());
-        ReadPiece { names, methods, ..sizes(nodes, self.text) }
+        Piece { names, methods, ..sizes(nodes, self.text) }
     }
 }
 

@@ -13,16 +13,14 @@
 //! brackets. The tests compare it with tree-sitter on generated and adversarial programs, and on
 //! every piece of the standard library if its path is given.
 
-mod brackets;
 mod expressions;
 mod lexer;
-mod simple;
 mod statements;
 
 use statements::Statements;
-pub(crate) use statements::{Definition, Plain};
+pub(crate) use statements::{Definition, PlainCode};
 
 /// The contents of a text, if it is plain. `in_class`: the text is indented, the body of a class.
-pub(super) fn read(text: &str, in_class: bool) -> Option<Plain> {
+pub(super) fn read(text: &str, in_class: bool) -> Option<PlainCode> {
     Statements::new(text.as_bytes()).run(in_class)
 }

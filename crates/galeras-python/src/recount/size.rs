@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use tree_sitter::Node;
 
 #[derive(Default)]
-struct Size {
+struct SizeCounter {
     tokens: i64,
     lines: i64,
     /// The first row without a token so far.
@@ -31,7 +31,7 @@ struct Size {
 pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
     let Some(name) = function.child_by_field_name("name") else { return (0, 0) };
     let begin = name.start_byte();
-    let mut size = Size { next_row: name.start_position().row, ..Size::default() };
+    let mut size = SizeCounter { next_row: name.start_position().row, ..SizeCounter::default() };
     // Braces and colons of f-strings that are not tokens, and the end of skipped text.
     let mut ignored: HashSet<usize> = HashSet::new();
     let mut done = 0;
@@ -86,7 +86,7 @@ pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
     (size.tokens, size.lines - size.bare)
 }
 
-impl Size {
+impl SizeCounter {
     /// Counts the backslashes that join lines between the last leaf and `node`: each is a token for
     /// lizard.
     fn gap(&mut self, node: Node<'_>, text: &str) {

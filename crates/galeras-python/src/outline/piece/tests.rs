@@ -6,8 +6,8 @@ use crate::library::python_files;
 use crate::outline::cut::Cuts;
 use proptest::prelude::*;
 
-fn shown(piece: &ReadPiece) -> Vec<String> {
-    let show = |entry: &Entry| {
+fn shown(piece: &Piece) -> Vec<String> {
+    let show = |entry: &MethodEntry| {
         let (name, alone) = (piece.qualified_name(entry), piece.fun_name(entry));
         format!("{name} {alone} {entry:?}")
     };

@@ -1,13 +1,72 @@
-//! Finds queries, or parts of them, that match the empty sequence.
+//! Finds mistakes in queries that tree-sitter mishandles.
 //!
-//! tree-sitter never finishes compiling a repetition of such a part (`(call)?+`, `((call)*
-//! (string)?)+`). A whole query of this kind matches at every node.
+//! A predicate belongs after a node, inside its brackets or a group's. tree-sitter accepts one
+//! anywhere and attaches a field name, quantifier or capture to the missing node, which aborts the
+//! process by an assertion. It also never finishes compiling a repetition of a part that matches
+//! the empty sequence (`(call)?+`, `((call)* (string)?)+`). A whole query of this kind matches at
+//! every node.
 
-use super::predicates::{behind_string, skip_space};
+/// The byte of the first predicate in the position of a node.
+pub(crate) fn misplaced_predicate(query: &str) -> Option<usize> {
+    let (mut open, mut before) = (Vec::new(), ' ');
+    let mut rest = query;
+    loop {
+        rest = skip_space(rest);
+        let c = rest.chars().next()?;
+        let at = query.len() - rest.len();
+        rest = rest.get(c.len_utf8()..)?;
+        match c {
+            '"' => rest = after_string(rest),
+            '(' => {
+                let predicate = skip_space(rest).starts_with(['#', '.']);
+                if predicate && (matches!(before, ':' | '(') || open.last() == Some(&'[')) {
+                    return Some(at);
+                }
+                open.push(c);
+            }
+            '[' => open.push(c),
+            ')' | ']' => drop(open.pop()),
+            _ => {}
+        }
+        before = c;
+    }
+}
+
+/// The rest after white space and comments.
+fn skip_space(text: &str) -> &str {
+    let text = text.trim_start();
+    match text.strip_prefix(';') {
+        Some(comment) => skip_lines(comment),
+        None => text,
+    }
+}
+
+/// The rest after a comment and any that follow.
+fn skip_lines(mut comment: &str) -> &str {
+    while let Some((_, rest)) = comment.split_once('\n') {
+        let rest = rest.trim_start();
+        match rest.strip_prefix(';') {
+            Some(more) => comment = more,
+            None => return rest,
+        }
+    }
+    ""
+}
+
+/// The rest after a string whose first quote was read.
+fn after_string(text: &str) -> &str {
+    let mut escaped = false;
+    let end = text.find(|c| {
+        let ends = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    end.and_then(|end| text.get(end + 1..)).unwrap_or_default()
+}
 
 /// The byte of the first part that wrongly matches the empty sequence, and the problem.
 pub(crate) fn misplaced_quantifier(query: &str) -> Option<(usize, &'static str)> {
-    let mut open = vec![Open::new(Kind::Query, 0)];
+    let mut open = vec![OpenBracket::new(BracketKind::Query, 0)];
     let mut rest = query;
     loop {
         rest = skip_space(rest);
@@ -16,25 +75,25 @@ pub(crate) fn misplaced_quantifier(query: &str) -> Option<(usize, &'static str)>
         let before = rest;
         rest = rest.get(c.len_utf8()..).unwrap_or_default();
         if matches!(c, ')' | ']') && open.len() > 1 {
-            let closed = open.pop().and_then(Open::closed);
+            let closed = open.pop().and_then(OpenBracket::closed);
             if let (Some((nothing, begun)), Some(outer)) = (closed, open.last_mut()) {
                 outer.next(nothing, begun);
             }
         } else if let Some(inner) = open.last_mut() {
             match c {
-                '(' => open.push(Open::new(Kind::of(rest), at)),
-                '[' => open.push(Open::new(Kind::Choice, at)),
+                '(' => open.push(OpenBracket::new(BracketKind::of(rest), at)),
+                '[' => open.push(OpenBracket::new(BracketKind::Choice, at)),
                 '"' => {
-                    rest = behind_string(rest);
+                    rest = after_string(rest);
                     inner.next(false, at);
                 }
                 '?' | '*' => inner.may_be_missing(),
                 '+' if inner.last_matches_nothing() => {
-                    return Some((at, "what is repeated may match nothing, again and again"));
+                    return Some((at, "the repeated part may match nothing"));
                 }
-                '@' | '!' => rest = behind_word(rest),
-                _ if is_of_word(c) => {
-                    rest = behind_word(before);
+                '@' | '!' => rest = after_word(rest),
+                _ if is_word_char(c) => {
+                    rest = after_word(before);
                     if !skip_space(rest).starts_with(':') {
                         inner.next(false, at);
                     }
@@ -43,17 +102,17 @@ pub(crate) fn misplaced_quantifier(query: &str) -> Option<(usize, &'static str)>
             }
         }
         if let Some(at) = open.first().and_then(|query| query.nothing_at) {
-            return Some((at, NOWHERE));
+            return Some((at, MATCHES_NOTHING));
         }
     }
     let whole = open.into_iter().next()?;
-    whole.ended().nothing_at.map(|at| (at, NOWHERE))
+    whole.ended().nothing_at.map(|at| (at, MATCHES_NOTHING))
 }
 
-const NOWHERE: &str = "it matches nothing, too, which is everywhere";
+const MATCHES_NOTHING: &str = "it also matches nothing, which is found everywhere";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BracketKind {
     Query,
     /// `(call …)`, which matches a node.
     Node,
@@ -65,7 +124,7 @@ enum Kind {
     Predicate,
 }
 
-impl Kind {
+impl BracketKind {
     /// The kind of a round bracket, by the text after it.
     fn of(rest: &str) -> Self {
         match skip_space(rest).chars().next() {
@@ -77,8 +136,8 @@ impl Kind {
 }
 
 /// The parts of an open pair of brackets.
-struct Open {
-    kind: Kind,
+struct OpenBracket {
+    kind: BracketKind,
     begun: usize,
     /// Is every part so far optional, and is any of them?
     all: bool,
@@ -89,8 +148,8 @@ struct Open {
     nothing_at: Option<usize>,
 }
 
-impl Open {
-    fn new(kind: Kind, begun: usize) -> Self {
+impl OpenBracket {
+    fn new(kind: BracketKind, begun: usize) -> Self {
         Self { kind, begun, all: true, any: false, last: None, nothing_at: None }
     }
 
@@ -115,7 +174,7 @@ impl Open {
     }
 
     fn last_matches_nothing(&self) -> bool {
-        self.kind != Kind::Predicate && self.last.is_some_and(|(nothing, _)| nothing)
+        self.kind != BracketKind::Predicate && self.last.is_some_and(|(nothing, _)| nothing)
     }
 
     fn ended(mut self) -> Self {
@@ -127,26 +186,50 @@ impl Open {
     fn closed(self) -> Option<(bool, usize)> {
         let whole = self.ended();
         let nothing = match whole.kind {
-            Kind::Node | Kind::Query => false,
-            Kind::Group => whole.all,
-            Kind::Choice => whole.any,
-            Kind::Predicate => return None,
+            BracketKind::Node | BracketKind::Query => false,
+            BracketKind::Group => whole.all,
+            BracketKind::Choice => whole.any,
+            BracketKind::Predicate => return None,
         };
         Some((nothing, whole.begun))
     }
 }
 
-fn is_of_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
-fn behind_word(text: &str) -> &str {
-    text.trim_start_matches(|c| is_of_word(c) || c == '.')
+fn after_word(text: &str) -> &str {
+    text.trim_start_matches(|c| is_word_char(c) || c == '.')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_predicate_in_the_place_of_a_node_is_found() {
+        for (query, at) in [
+            (r#"(call function: (#eq? @f "x"))"#, Some(16)),
+            ("(call function: ; a\n ( #eq? @f))", Some(21)),
+            ("((#eq? @f @f)) @x", Some(1)),
+            ("(call body: ((.eq? @f @f))?)", Some(13)),
+            ("[(#eq? @f @f)]*", Some(1)),
+            ("[(call) (#eq? @f @f)] @x", Some(8)),
+            (r#"(call) @f (#eq? @f "(call x: (#eq?")"#, None),
+            (
+                r#"((call) @f ; x: (#eq? @f)
+                (#eq? @f "\"x: (#"))"#,
+                None,
+            ),
+            ("(call function: (_) @f (#eq? @f @f))", None),
+            ("", None),
+            ("(call \"", None),
+            ("; x", None),
+        ] {
+            assert_eq!(misplaced_predicate(query), at, "{query}");
+        }
+    }
 
     #[test]
     fn parts_that_may_match_nothing_are_found_where_they_must_not_be() {
