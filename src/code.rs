@@ -782,7 +782,6 @@ mod tests {
 
     use super::*;
 
-    /// The text of all Rust files below a folder except this one.
     fn sources(folder: &Path, text: &mut String) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -200,13 +200,11 @@ impl Expander {
         Ok(bound)
     }
 
-    /// Reports an operator's mistake in a step's arguments.
     fn mistake(&mut self, site: &Site<'_>, step: &StepSpec, with: Option<&Node>, error: &ArgError) {
         let problem = self.diagnostic(site, step, with, error);
         self.diagnostics.push(problem);
     }
 
-    /// An operator's mistake in a step's arguments, at its place.
     fn diagnostic(
         &self,
         site: &Site<'_>,
@@ -232,7 +230,6 @@ impl Expander {
         StepTarget::Outline(Arc::from(ports))
     }
 
-    /// The data tests of a step: its contract and its assertions.
     fn promises(
         &mut self,
         site: &Site<'_>,
@@ -275,7 +272,6 @@ impl Expander {
         }
     }
 
-    /// Checks that `from` provides the inputs that the operator takes.
     fn check_ports(&mut self, site: &Site<'_>, step: &StepSpec, operator: &dyn Operator) -> bool {
         let name = operator.descriptor().name;
         let first = step.from.iter().flat_map(From::refs).next().map(|r| r.span);
@@ -315,7 +311,6 @@ impl Expander {
     }
 }
 
-/// The place of an input port's name in `from:`, or of the only reference.
 fn port_span(step: &StepSpec, port: &str) -> Option<Span> {
     match step.from.as_ref()? {
         From::One(reference) => Some(reference.span()),

@@ -61,7 +61,6 @@ pub(super) fn key_value<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
     cell.iter().find(|k| k.key == key).map(|k| &k.value)
 }
 
-/// True if expressions in a cell know the name.
 pub(super) fn has_name(cell: &Cell, name: &str) -> bool {
     cell.iter().any(|k| k.key == name || k.values.iter().any(|(n, _)| n == name))
 }

@@ -75,7 +75,6 @@ impl Expander {
         }]
     }
 
-    /// The columns of a contract file, all placed at the file's name.
     fn contract_file(&mut self, site: &Site<'_>, path: &Text) -> Option<Vec<SchemaField>> {
         let source = &site.workflow.source;
         let file = site.base.join(&path.value);

@@ -13,7 +13,6 @@ use super::scalar::plain;
 use crate::code::Code;
 use crate::workflow::{Cells, Diagnostic, Diagnostics, Node, StepRef, collect_refs};
 
-/// Upper bound of combinations of choices for one reference.
 const MAX_COMBINATIONS: usize = 1_000;
 
 impl Expander {
@@ -73,7 +72,6 @@ impl Expander {
         self.check_target(site, &reference, targets);
     }
 
-    /// Reports a reference to a missing step, cell or port.
     fn check_target(&mut self, site: &Site<'_>, reference: &StepRef, targets: &StepTargets) {
         let Some(upstream) = targets.get(&reference.step) else {
             self.diagnostics.push(graph::unknown_step(site.workflow, reference));

@@ -17,7 +17,6 @@ pub(super) struct EmbeddedSteps {
 }
 
 impl EmbeddedSteps {
-    /// Records that the planned steps of this range come from a cell of that step.
     pub(super) fn add(&mut self, step: &str, range: Range<usize>) {
         self.ranges.entry(step.to_string()).or_default().push(range);
     }

@@ -27,7 +27,6 @@ use crate::workflow::{
 const MAX_CELLS: usize = 10_000;
 
 impl Expander {
-    /// Plans the workflow of the command line, with its outputs.
     pub(super) async fn top(
         &mut self,
         workflow: &Workflow,
@@ -76,7 +75,6 @@ impl Expander {
         }
     }
 
-    /// Reports once that a plan is too large.
     fn report_excess(&mut self, site: &Site<'_>) -> bool {
         let (Some(span), Some(excess)) = (self.extent.beyond, self.extent.excess()) else {
             return false;
@@ -89,7 +87,6 @@ impl Expander {
         true
     }
 
-    /// Plans the steps of one file.
     async fn workflow(&mut self, site: &Site<'_>) -> StepTargets {
         if !self.extent.measuring {
             self.budget(site);
@@ -262,7 +259,6 @@ impl Expander {
         sound.then_some(axes)
     }
 
-    /// Plans an embedded workflow for one cell.
     async fn embed(
         &mut self,
         site: &Site<'_>,

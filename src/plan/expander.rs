@@ -74,17 +74,13 @@ impl StepCells {
 pub(super) struct Expander {
     pub(super) registry: Registry,
     pub(super) settings: PlanSettings,
-    /// The workflow and its settings, as words of a command.
     pub(super) named: String,
-    /// The facts in the lock file.
     pub(super) pins: Arc<Pins>,
-    /// The analyses that `prereg` names.
     pub(super) registered: RegisteredSteps,
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
     pub(super) report: PlannedReport,
-    /// The budgets of the files so far.
     pub(super) budgets: Vec<FileBudget>,
     /// The targets of step names, by the prefix of the file.
     pub(super) scopes: HashMap<String, StepScope>,
@@ -94,7 +90,6 @@ pub(super) struct Expander {
     pub(super) embedding: Vec<PathBuf>,
     /// For planning: it has all functions, and the tables of one step at a time.
     pub(super) session: SessionContext,
-    /// The schemas of arguments by operator, built on demand.
     args_schemas: HashMap<&'static str, Arc<Value>>,
     /// Bound steps. Cells often differ only in their inputs.
     pub(super) bound: HashMap<BindKey, Arc<dyn BoundStep>>,
@@ -187,13 +182,11 @@ impl Expander {
         Arc::clone(self.args_schemas.entry(operator.name).or_insert_with(make))
     }
 
-    /// Records the targets of a file's step names.
     pub(super) fn keep_scope(&mut self, prefix: &str, targets: StepTargets) {
         let steps = targets.into_iter().map(|(name, cells)| (name, cells.into_all()));
         self.scopes.insert(prefix.to_string(), steps.collect());
     }
 
-    /// The finished plan and all diagnostics.
     pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
         let limits = self.limits();
         let contracts = self.contracts.iter().map(|(path, _)| path.clone());
@@ -215,7 +208,6 @@ impl Expander {
         scope
     }
 
-    /// Reports mistakes in expressions of a step that has no cell to be bound in.
     pub(super) fn check_expressions(&mut self, site: &Site<'_>, step: &StepSpec) {
         if let Some(with) = &step.with {
             collect_refs(with, &site.workflow.source, &mut self.diagnostics);

@@ -12,7 +12,6 @@ pub(super) const MAX_STEPS: usize = 50_000;
 /// Upper bound of embedded workflows, each use counted.
 pub(super) const MAX_EMBEDDED: usize = 10_000;
 
-/// Upper bound of the depth of embedding.
 pub(super) const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, Default)]
@@ -34,7 +33,6 @@ impl Extent {
         self.embedded += 1;
     }
 
-    /// A description of the exceeded limit, if any.
     pub(super) fn excess(&self) -> Option<String> {
         if self.embedded > MAX_EMBEDDED {
             return Some(format!("the plan would embed more than {MAX_EMBEDDED} workflows"));

@@ -68,7 +68,6 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
     order
 }
 
-/// The diagnostic for a reference to an unknown step.
 pub(super) fn unknown_step(workflow: &Workflow, reference: &StepRef) -> Diagnostic {
     let message = format!("there is no step {}", quote(&reference.step));
     let known = workflow.steps.iter().map(|s| s.name.value.as_str());

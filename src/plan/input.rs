@@ -17,7 +17,6 @@ pub struct Input {
 }
 
 impl Input {
-    /// The table of an unknown step.
     pub(super) fn unknown(port: &str) -> Self {
         let table = TableRef { step: NOWHERE, port: MAIN, cell: Vec::new() };
         let schema = TableSchema { open: true, ..TableSchema::default() };

@@ -17,7 +17,6 @@ use crate::workflow::{
 };
 
 impl Expander {
-    /// Records the budget of a file, if it has one.
     pub(super) fn budget(&mut self, site: &Site<'_>) {
         let Some(spec) = &site.workflow.budget else { return };
         let source = &site.workflow.source;
@@ -113,7 +112,6 @@ impl Expander {
         limits
     }
 
-    /// The limits of single steps, each for all of its cells.
     fn step_limits(&mut self, paid: &[(usize, PaymentTerms)]) -> Vec<PlannedLimit> {
         let mut cells: BTreeMap<&str, Vec<&(usize, PaymentTerms)>> = BTreeMap::new();
         for cell in paid {

@@ -101,7 +101,6 @@ pub async fn plan(
     (Some(plan), diagnostics)
 }
 
-/// Warns that another version of the program has locked the workflow, so results may differ.
 fn other_program(source: &Arc<Source>, version: &str, lock: Locking) -> Diagnostic {
     let own = env!("CARGO_PKG_VERSION");
     let message = format!("galeras.lock was written by galeras {version}, and this is {own}");

@@ -116,7 +116,6 @@ pub(super) fn steps_below<'a>(steps: impl Iterator<Item = &'a PlannedStep>) -> V
     below
 }
 
-/// The arguments that differ, in backquotes.
 fn changed_keys(one: &Value, other: &Value) -> Vec<String> {
     let (Some(a), Some(b)) = (one.as_object(), other.as_object()) else {
         return if one == other { Vec::new() } else { vec!["`with`".to_string()] };
@@ -128,12 +127,9 @@ fn changed_keys(one: &Value, other: &Value) -> Vec<String> {
     differs.map(|key| format!("`{key}`")).collect()
 }
 
-/// The registrations of a workflow.
 #[derive(Default)]
 pub(super) struct RegisteredSteps {
-    /// The names under `prereg`.
     pub(super) names: Vec<Text>,
-    /// The workflow's analyses in the lock file.
     pub(super) locked: Vec<LockedAnalysis>,
 }
 

@@ -17,7 +17,6 @@ use crate::small_file::{self, MAX_LOCK_BYTES};
 /// The version of the file format.
 const VERSION: u32 = 1;
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
-/// The file's name, next to the workflow.
 const NAME: &str = "galeras.lock";
 
 /// The pinned facts of the workflows in a folder.
@@ -227,7 +226,6 @@ impl LockFile {
         self.programs.sort_by(|a, b| a.workflow.cmp(&b.workflow));
     }
 
-    /// The users of each fact.
     fn workflow_lists(&mut self) -> impl Iterator<Item = &mut Vec<String>> {
         let snapshots = self.snapshots.iter_mut().map(|snapshot| &mut snapshot.workflows);
         let files = self.files.iter_mut().map(|file| &mut file.workflows);

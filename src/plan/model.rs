@@ -226,14 +226,12 @@ pub(super) enum StepTarget {
 /// The steps of one file by name, with their cells in order.
 pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
 
-/// The parts of a plan that refer to steps by their position.
 pub(super) struct ExpandedPlan {
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
     pub(super) report: PlannedReport,
     pub(super) limits: Vec<PlannedLimit>,
     pub(super) scopes: HashMap<String, StepScope>,
-    /// Embedded workflows and contracts, sorted.
     pub(super) files: Vec<PathBuf>,
 }
 

@@ -17,7 +17,6 @@ use crate::workflow::{
     quote,
 };
 
-/// Upper bound of cells or names in a message.
 const LISTED: usize = 5;
 
 impl Plan {
@@ -116,7 +115,6 @@ impl Plan {
         })
     }
 
-    /// The diagnostic for an unknown step.
     fn unknown(&self, step: &str, source: &Arc<Source>) -> Diagnostic {
         let message = format!("the workflow has no step {}", quote(step));
         let span = Span::new(0, source.text().len());
@@ -128,7 +126,6 @@ impl Plan {
         })
     }
 
-    /// The diagnostic for a prefix without an embedded workflow.
     fn no_path(&self, prefix: &str, last: &str) -> Diagnostic {
         let outer = prefix.trim_end_matches('/');
         let step = outer.split('[').next().unwrap_or(outer);
@@ -197,7 +194,6 @@ fn unclear(
     ))
 }
 
-/// The first names, and the number of the others.
 fn listed(names: &[String], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).map(|name| format!("`{name}`")).collect();
     if names.len() > most {

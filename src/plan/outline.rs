@@ -38,7 +38,6 @@ const MAX_BINDS: usize = 20_000;
 /// A column that no table has: where it appears in the output, other unknown columns would as well.
 const PROBE: &str = "\u{1}probe";
 
-/// The result of checking a step.
 pub(super) struct Outline {
     /// Mistakes of the arguments beyond those that are already known.
     pub(super) errors: Vec<OutlineError>,
@@ -70,7 +69,6 @@ impl OutlineError {
     }
 }
 
-/// A replaced word in an argument.
 #[derive(Clone)]
 struct Edit {
     path: String,
@@ -287,7 +285,6 @@ impl Expander {
     }
 }
 
-/// One hypothesis about a step.
 #[derive(Clone, Copy)]
 struct World<'a> {
     operator: &'a dyn Operator,
@@ -382,7 +379,6 @@ impl Supposed {
         done
     }
 
-    /// Replaces the wrong word by the suggestion.
     fn replace(&mut self, error: &ArgError) -> bool {
         let Some(instead) = &error.instead else { return false };
         let mut edit = None;
@@ -420,7 +416,6 @@ impl Supposed {
         true
     }
 
-    /// Leaves out the wrong argument, or the wrong entry in it.
     fn leave_out(&mut self, error: &ArgError) -> bool {
         if error.path.is_empty() {
             return false;

@@ -19,7 +19,6 @@ use crate::workflow::{
 };
 
 impl Expander {
-    /// Plans an output and reports its mistakes.
     pub(super) fn output(
         &mut self,
         site: &Site<'_>,
@@ -122,7 +121,6 @@ impl Expander {
     }
 }
 
-/// True if the table has a column for the text of a figure.
 fn has_svg(input: Option<&Input>) -> bool {
     input.is_some_and(|input| input.schema.open || input.schema.field(SVG).is_some())
 }

@@ -15,7 +15,6 @@ use crate::workflow::{
     check_param_value, load, quote,
 };
 
-/// The parameters of the workflow of the command line, which is in the folder `base`.
 pub(super) fn command_line_params(
     workflow: &Workflow,
     base: &Path,
@@ -77,7 +76,6 @@ fn collection(
     Some((source, node?))
 }
 
-/// The settings as typed in the current folder.
 pub(super) fn settings_here(workflow: &Workflow, settings: &PlanSettings) -> Vec<String> {
     let here = |setting: &String| match setting.split_once('=') {
         Some((name, text)) => {
@@ -170,7 +168,6 @@ pub(super) fn stand_in(param: &Param) -> Value {
     }
 }
 
-/// The scope of expressions outside any matrix.
 pub(super) fn scope(params: &Map<String, Value>) -> Scope {
     Scope { params: params.clone(), matrix: Map::new() }
 }

@@ -12,7 +12,6 @@ use super::lockfile::lock_path;
 use crate::code::Code;
 use crate::workflow::{Diagnostic, SourceSpan, Span, quote};
 
-/// Upper bound of links from one path, as in the operating system.
 const MAX_LINKS: usize = 40;
 
 /// A file that is written: an output, or the report.

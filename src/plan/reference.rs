@@ -47,7 +47,6 @@ impl Expander {
         }
     }
 
-    /// The table of a reference, as the input port `port`.
     pub(super) fn table(
         &mut self,
         site: &Site<'_>,
@@ -63,7 +62,6 @@ impl Expander {
 
 /// Finds the tables of references, and reports references without one.
 pub(super) struct TableFinder<'a> {
-    /// The steps that are planned so far.
     pub(super) steps: &'a [PlannedStep],
     pub(super) diagnostics: &'a mut Diagnostics,
 }
@@ -177,7 +175,6 @@ impl TableFinder<'_> {
         Some(input)
     }
 
-    /// Reports keys and values of a selection that no cell has.
     pub(super) fn check_selection(
         &mut self,
         site: &Site<'_>,
@@ -224,7 +221,6 @@ impl TableFinder<'_> {
         ok
     }
 
-    /// The port of a target that a reference names.
     pub(super) fn port(
         &mut self,
         site: &Site<'_>,

@@ -10,7 +10,6 @@ use crate::code::Code;
 use crate::operator::{RegisteredAnalysis, Registration};
 use crate::workflow::{Diagnostic, StepKind, StepSpec, Workflow, quote};
 
-/// The operator whose analyses are registered.
 const ANALYSIS: &str = "regress";
 
 impl Expander {
@@ -40,7 +39,6 @@ impl Expander {
         Some(Arc::new(Registration { analyses: analyses.collect() }))
     }
 
-    /// Reports names under `prereg` that are not analyses.
     pub(super) fn check_prereg(&mut self, workflow: &Workflow) {
         let mut problems = Vec::new();
         for (at, text) in self.registered.names.iter().enumerate() {

@@ -13,7 +13,6 @@ use super::args;
 use super::scalar::plain;
 use crate::workflow::{Node, Source, Span, Value as NodeValue, did_you_mean, has_expression};
 
-/// The number of variants.
 pub(super) const VARIANTS: usize = 3;
 
 /// Arguments that fit their schema.
@@ -87,7 +86,6 @@ struct Mender<'a> {
     variant: i64,
     owner: &'a str,
     source: &'a Arc<Source>,
-    /// The paths of expressions that have no value.
     unresolved: &'a [String],
     changed: Vec<String>,
     lossy: bool,

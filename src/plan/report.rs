@@ -8,13 +8,11 @@ use super::planned_report::{PlannedPart, PlannedReportFile, PlannedSection};
 use crate::code::Code;
 use crate::workflow::{Diagnostic, ReportPart, ReportSection, SourceSpan, quote};
 
-/// The column that findings need.
 const SENTENCE: &str = "sentence";
 /// The column with the text of a picture.
 pub(super) const SVG: &str = "svg";
 
 impl Expander {
-    /// Plans the report and reports its mistakes.
     pub(super) fn plan_report(&mut self, site: &Site<'_>, targets: &StepTargets) {
         let Some(report) = &site.workflow.report else { return };
         self.report.file = report.path.as_ref().map(|path| PlannedReportFile {

@@ -12,7 +12,6 @@ use crate::workflow::{
     substitute_node,
 };
 
-/// The references of a workflow that contain params.
 pub(super) fn open_references(workflow: &Workflow) -> impl Iterator<Item = &Node> {
     let steps = workflow.steps.iter().filter_map(|step| step.from.as_ref());
     let references = steps.flat_map(From::references);

@@ -9,10 +9,8 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// The prefix of the folders' names.
 const PREFIX: &str = "galeras-scratch-";
 
-/// The prefix of hidden folders among a user's files.
 const HIDDEN_PREFIX: &str = ".galeras-export-";
 
 /// The file in each folder that its process has locked.

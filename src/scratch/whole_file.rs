@@ -7,7 +7,6 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// The prefix of unfinished files: hidden, and next to the finished ones.
 const PREFIX: &str = ".galeras-";
 const SUFFIX: &str = ".part";
 

@@ -5,9 +5,7 @@ use std::fmt;
 
 use strum::VariantNames as _;
 
-/// Upper bound of nested list and struct types.
 const MAX_TYPE_DEPTH: usize = 16;
-/// Upper bound of fields in a struct type.
 const MAX_FIELDS: usize = 1_000;
 
 /// The type of a column.
@@ -99,7 +97,6 @@ const FOREIGN: &[(&str, &str)] = &[
 /// The reason why a type cannot be read, with the wrong bytes of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypeError {
-    /// The message.
     pub(super) message: String,
     pub(super) help: Option<String>,
     /// The bytes within the type's text.

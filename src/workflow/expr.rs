@@ -189,7 +189,6 @@ pub fn parse_template(
     })
 }
 
-/// A mistake inside the braces.
 struct Problem {
     message: String,
     help: String,

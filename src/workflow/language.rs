@@ -16,7 +16,6 @@ pub enum Language {
     Shell,
 }
 
-/// An unfinished text in a language.
 #[derive(Debug)]
 pub(super) enum CodeText {
     Sql(SqlText),
@@ -31,7 +30,6 @@ impl CodeText {
         }
     }
 
-    /// Adds the author's text.
     pub(super) fn code(&mut self, text: &str) {
         match self {
             Self::Sql(sql) => sql.code(text),
@@ -39,7 +37,6 @@ impl CodeText {
         }
     }
 
-    /// Adds a value.
     pub(super) fn value(&mut self, value: &Json) -> Result<(), Unfit> {
         match self {
             Self::Sql(sql) => sql.value(value),

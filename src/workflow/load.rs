@@ -360,7 +360,6 @@ impl Builder<'_> {
         kept
     }
 
-    /// The `new` entries of the mappings that a merge key names.
     fn merged(&mut self, value: Node, mut new: impl FnMut(&Node) -> bool) -> Vec<(Node, Node)> {
         let mappings = match value.value {
             Value::Seq(items) if !items.is_empty() => items,

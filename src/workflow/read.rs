@@ -94,7 +94,6 @@ impl WorkflowReader<'_> {
         })
     }
 
-    /// The names of steps under `prereg`: one, or a list.
     fn prereg(&mut self, value: &Node) -> Vec<Text> {
         const WHAT: &str = "a step under `prereg`";
         match value.as_seq() {

@@ -84,7 +84,6 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// A list of at least one column name.
     fn columns(&mut self, node: &Node, what: &str) -> Option<Vec<Text>> {
         let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
             let message = format!("{what} must be a list of columns, not {}", describe(node));

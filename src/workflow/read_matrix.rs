@@ -18,7 +18,6 @@ use super::spec::Text;
 use super::suggest::did_you_mean;
 use crate::code::Code;
 
-/// The key that names a mapping, if it has one.
 const NAME: &str = "name";
 
 /// One of the lists that a matrix combines.
@@ -80,7 +79,6 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// The axis of a key and its list.
     fn axis(&mut self, key: &Node, values: &Node) -> Option<Axis> {
         let key = self.name(key)?;
         let what = format!("matrix key {}", quote(&key.value));
@@ -107,7 +105,6 @@ impl WorkflowReader<'_> {
         Some(Axis { names: vec![key], points })
     }
 
-    /// The axis of a list of mappings.
     fn together(&mut self, items: &[Node]) -> Option<Axis> {
         let ReadMappings { names, label, mappings } =
             self.mappings("an entry of `matrix`", items)?;
@@ -243,7 +240,6 @@ fn cell_value(value: &Json) -> String {
     }
 }
 
-/// True if a text has expressions without values yet.
 fn is_open(node: &Node) -> bool {
     node.as_str().is_some_and(has_expression)
 }

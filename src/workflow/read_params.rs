@@ -202,7 +202,6 @@ pub fn check_param_value(
     allowed
 }
 
-/// The diagnostic for a value that is not among the choices.
 fn no_choice(param: &Param, what: &str, value: &Node, source: &Arc<Source>) -> Diagnostic {
     let message = format!("{} is not one of the choices of {what}", describe(value));
     let names: Vec<String> = param

@@ -89,7 +89,6 @@ impl WorkflowReader<'_> {
         })
     }
 
-    /// A section of one word.
     fn known_section(&mut self, node: &Node) -> Option<ReportSection> {
         let word = self.fixed_text(node, "a section of a report")?;
         let Ok(part) = KnownPart::from_str(&word.value) else {

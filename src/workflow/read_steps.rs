@@ -14,7 +14,6 @@ use crate::code::Code;
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
 const OUTPUT_KEYS: [&str; 5] = ["from", "path", "column", "shape", "show"];
-/// The file formats of outputs.
 const OUTPUT_SUFFIXES: [&str; 9] =
     [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".png", ".pdf", ".html"];
 /// The form of an output's path.
@@ -27,7 +26,6 @@ pub const OUTPUT_PATH_HELP: &str = "an output is a file below `--out`, as in \
 pub(super) enum Unindented {
     /// The name of a step without anything below it.
     Step,
-    /// A key of that step.
     Key,
 }
 

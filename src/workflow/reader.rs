@@ -10,14 +10,12 @@ use super::source::{Source, Span};
 use super::spec::Text;
 use crate::code::Code;
 
-/// The text and its mistakes so far.
 pub(super) struct WorkflowReader<'a> {
     pub(super) source: &'a Arc<Source>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
 impl WorkflowReader<'_> {
-    /// Reads the named entries of an optional mapping.
     pub(super) fn entries<T>(
         &mut self,
         node: &Node,
@@ -59,7 +57,6 @@ impl WorkflowReader<'_> {
         self.push(Diagnostic::error(Code::WrongType, message, self.source, span));
     }
 
-    /// Reports a missing key, at the beginning of its mapping.
     pub(super) fn missing(&mut self, what: &str, key: &str, node: &Node, help: &str) {
         let span = node
             .as_map()
@@ -68,7 +65,6 @@ impl WorkflowReader<'_> {
         self.missing_at(what, key, span, help);
     }
 
-    /// Reports a missing key at the given place.
     pub(super) fn missing_at(&mut self, what: &str, key: &str, span: Span, help: &str) {
         let message = format!("{what} needs the key {}", quote(key));
         let problem = Diagnostic::error(Code::MissingKey, message, self.source, span);
@@ -83,7 +79,6 @@ impl WorkflowReader<'_> {
         Span::new(span.start, span.start + first.len())
     }
 
-    /// Reports unknown keys of a mapping.
     pub(super) fn known_keys(&mut self, node: &Node, what: &str, known: &[&str]) {
         for (key, _) in node.as_map().unwrap_or_default() {
             let Some(name) = key.as_str() else { continue };
@@ -140,7 +135,6 @@ impl WorkflowReader<'_> {
         Some(text)
     }
 
-    /// The string under an optional key.
     pub(super) fn optional_text(&mut self, node: &Node, key: &str) -> Option<Text> {
         let value = node.get(key)?;
         self.text(value, &format!("`{key}`"))

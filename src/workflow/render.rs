@@ -21,7 +21,6 @@ use galeras_net::{UrlSecret, secret_in};
 const MAX_LINE_CHARS: usize = 2_000;
 /// Shown characters of a long line before and after the place.
 const CROP: (usize, usize) = (60, 120);
-/// Lines of context around a place.
 const CONTEXT: usize = 1;
 /// Related places at most this many lines apart share the main excerpt; others get a separate one
 /// after it, so that the main place always comes first.
@@ -311,7 +310,6 @@ impl Excerpt {
         }
     }
 
-    /// The source offset of an offset of the excerpt.
     fn original(&self, offset: usize) -> usize {
         let piece = self.pieces.iter().rev().find(|p| p.2 <= offset);
         piece.map_or(0, |(from, to, at)| (from + offset - at).min(*to))

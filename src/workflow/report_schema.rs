@@ -5,7 +5,6 @@ use strum::VariantNames as _;
 
 use super::spec::KnownPart;
 
-/// The definition of `report`, which uses that of a reference.
 pub(super) fn report_schema() -> Value {
     let part = |name: &str, description: &str| {
         let property = match name {

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use super::source::Span;
 
-/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     Plain,
@@ -101,7 +100,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes at least one character of the text.
     fn step(&mut self) -> Option<()> {
         let raw = self.raw.get(self.at.0..)?;
         let c = raw.chars().next()?;

@@ -13,16 +13,13 @@ use super::unfit::{Unfit, plain_scalar, unfit_type};
 enum Frame {
     /// Words and operators: the command itself, or `$(…)`.
     Code {
-        /// Open parentheses in it.
         open: usize,
-        /// Its start.
         start: usize,
     },
     /// `"…"`.
     Double,
 }
 
-/// An unfinished command.
 #[derive(Debug)]
 pub(super) struct ShellText {
     out: String,

@@ -11,7 +11,6 @@ use super::unfit::{Unfit, plain_scalar, unfit_type};
 /// The construct around the end of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Words and operators.
     #[default]
     Code,
     /// In `'…'`.
@@ -28,7 +27,6 @@ enum State {
     Other(&'static str),
 }
 
-/// An unfinished query or expression.
 #[derive(Debug, Default)]
 pub(super) struct SqlText {
     out: String,

@@ -5,7 +5,6 @@
 
 use super::expr::{CLOSE, OPEN};
 
-/// An open bracket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bracket {
     pub(super) at: usize,
@@ -15,7 +14,6 @@ pub(super) struct Bracket {
 /// A line that begins a key or an item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
-    /// Its number, from 1.
     number: usize,
     /// The spaces before it.
     pub(super) indent: usize,
@@ -23,7 +21,6 @@ pub(super) struct Line<'a> {
     pub(super) start: usize,
     /// The text from there to its end.
     pub(super) text: &'a str,
-    /// The first word of it.
     pub(super) key: &'a str,
 }
 
@@ -31,7 +28,6 @@ pub(super) struct Line<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Lines<'a> {
     lines: Vec<Line<'a>>,
-    /// The open brackets there, from the outside to the inside.
     pub(super) brackets: Vec<Bracket>,
     /// The start of an unquoted expression between brackets.
     pub(super) expression: Option<usize>,

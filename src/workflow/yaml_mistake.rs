@@ -12,13 +12,11 @@ use super::expr::{CLOSE, OPEN};
 use super::source::{Source, Span};
 use super::yaml_lines::{Bracket, Lines, key_of};
 
-/// A mistake, its place and its fix.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct YamlMistake {
     pub(super) message: String,
     pub(super) span: Span,
     pub(super) help: String,
-    /// Another place that belongs to it.
     pub(super) related: Option<(Span, &'static str)>,
 }
 

@@ -13,7 +13,6 @@ use super::vocabulary::{CUT, UNKNOWN};
 /// completion must not take seconds.
 const READ: usize = 1 << 20;
 
-/// Buffers that are reused from one prompt to the next.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) trie: Trie,
@@ -23,7 +22,6 @@ pub(super) struct Buffers {
     mentions: Vec<u64>,
 }
 
-/// The tokens of a model and of a prompt.
 pub(super) struct Lexicon<'a> {
     model: &'a NgramModel,
     /// Tokens that only the prompt has, ascending; their numbers follow those of the model.
@@ -112,7 +110,6 @@ impl Buffers {
 }
 
 impl<'a> Lexicon<'a> {
-    /// The number of a token, or [`UNKNOWN`].
     pub(super) fn find(&self, token: &str) -> u32 {
         self.model.vocabulary.find(token).or_else(|| self.find_added(token)).unwrap_or(UNKNOWN)
     }
@@ -123,7 +120,6 @@ impl<'a> Lexicon<'a> {
         Some(self.model.vocabulary.len() + at as u32)
     }
 
-    /// The text of a token; empty for marks.
     pub(super) fn text(&self, token: u32) -> &'a str {
         match self.place(token) {
             Some(at) => self.added.get(at).copied().unwrap_or_default(),
@@ -131,7 +127,6 @@ impl<'a> Lexicon<'a> {
         }
     }
 
-    /// The kind of a token.
     pub(super) fn kind(&self, token: u32) -> Kind {
         let known = self.model.kinds.get(token as usize).copied();
         known.unwrap_or_else(|| Kind::of(self.text(token)))

@@ -12,7 +12,6 @@ use super::vocabulary::BEGIN;
 const PROMPT: u64 = 4;
 /// A factor for names that the prompt mentions.
 const NAME: u64 = 4;
-/// The counts for one completion.
 pub(super) struct Counts<'a> {
     pub(super) model: &'a NgramModel,
     pub(super) lexicon: &'a Lexicon<'a>,
@@ -80,7 +79,6 @@ impl Counts<'_> {
         });
     }
 
-    /// Adds up the tokens that followed a context.
     fn mix(
         &self,
         model: Followers<'_>,

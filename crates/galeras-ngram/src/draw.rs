@@ -6,7 +6,6 @@
 //! below 2^-32 of the best one is never drawn. `powf` and `exp` differ in the last place between
 //! platforms; these integers do not.
 
-/// Binary places of logarithms.
 const PLACES: u32 = 32;
 
 /// Logarithms of small weights are in a table.
@@ -15,7 +14,6 @@ const TABLE: usize = 1024;
 /// Size of the cache of quantised weights.
 const QUANTISED: usize = 512;
 
-/// A stream of random numbers.
 pub(super) struct RandomStream {
     output: blake3::OutputReader,
     /// A block of it, as cheap as one number, and the place of the next number.
@@ -44,7 +42,6 @@ impl RandomStream {
     }
 }
 
-/// A temperature in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Temperature(u64);
 

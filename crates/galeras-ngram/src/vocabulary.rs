@@ -9,11 +9,9 @@ use super::text_hash::TextHash;
 
 /// The mark before every text. It is only context and never drawn.
 pub(super) const BEGIN: u32 = 0;
-/// The mark after every text.
 pub(super) const END: u32 = 1;
 /// Ends a sequence of tokens; not a token.
 pub(super) const CUT: u32 = u32::MAX;
-/// A token that has no number.
 pub(super) const UNKNOWN: u32 = CUT - 1;
 
 const FREE: u32 = u32::MAX;
@@ -48,7 +46,6 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// The number of tokens, with the marks.
     pub(super) fn len(&self) -> u32 {
         self.ends.len() as u32
     }
@@ -89,7 +86,6 @@ impl Vocabulary {
         low
     }
 
-    /// The slot of a token, or the free one for it.
     fn slot(&self, token: &str) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = self.hash.of(token) as usize & mask;

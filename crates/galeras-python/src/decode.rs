@@ -80,7 +80,6 @@ pub fn decode_source(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     Ok(Decoded { text, encoding })
 }
 
-/// The encoding declared in a comment on the first two lines, normalised.
 fn declared(body: &[u8]) -> Option<String> {
     for line in body.split(|&byte| byte == b'\n').take(2) {
         let line = &line[..line.len().min(1024)];

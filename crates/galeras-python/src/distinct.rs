@@ -17,7 +17,6 @@ pub(crate) struct Distinct {
     key: u64,
 }
 
-/// The place of a piece.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     round: u32,
@@ -39,7 +38,6 @@ impl Distinct {
         }
     }
 
-    /// The number of distinct pieces since the start.
     pub(crate) fn len(&self) -> usize {
         self.held
     }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use tree_sitter::Node;
 
-/// The next three quotes of one kind, at or after `from`.
 fn triple_quote(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let rest = bytes.get(from..)?;

@@ -340,7 +340,6 @@ fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The class of a byte in the search for words.
 #[derive(Clone, Copy)]
 enum ByteClass {
     Word,
@@ -390,7 +389,6 @@ impl GrammarIds {
     }
 }
 
-/// The names of a function's parameters, in order.
 fn parameters<'t>(function: Node<'_>, code: &'t str, names: &mut Vec<&'t str>) {
     let grammar = &*GRAMMAR;
     let Some(list) = function.child_by_field_id(grammar.parameters_field) else { return };

@@ -83,13 +83,10 @@ struct Function {
     closed: bool,
 }
 
-/// One level of indentation.
 #[derive(Debug, Default)]
 struct IndentLevel {
     indent: u32,
-    /// The function whose body this is.
     function: Option<usize>,
-    /// The innermost function at or around this level.
     around: usize,
 }
 

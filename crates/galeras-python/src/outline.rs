@@ -81,7 +81,6 @@ pub struct Outline {
     whole: bool,
 }
 
-/// A piece and its place in the file.
 #[derive(Clone, Debug)]
 struct PlacedPiece {
     piece: Arc<Piece>,
@@ -207,7 +206,6 @@ impl Pieces {
     }
 }
 
-/// Another version of a file.
 #[derive(Clone, Copy)]
 struct OtherVersion<'a> {
     ends: &'a Ends<'a>,
@@ -258,17 +256,14 @@ pub(super) fn read_plain(source: &str) -> Option<PlainCode> {
     within_limits(plain.nodes * OPS_PER_NODE, reread, source).then_some(plain)
 }
 
-/// Totals over the pieces so far.
 #[derive(Default)]
 struct PieceTotals {
     parts: Vec<PlacedPiece>,
     line: u32,
-    /// Upper bound of parser operations.
     ops: usize,
     reread: usize,
 }
 
-/// Upper bound of parser operations for a piece within its file.
 fn ops(piece: &Piece) -> usize {
     let by_nodes = piece.nodes as usize * OPS_PER_NODE;
     piece.ops.get().map_or(by_nodes, |ops| by_nodes.min(*ops as usize * OPS_IN_FILE))
@@ -284,7 +279,6 @@ impl PieceTotals {
         self.parts.push(PlacedPiece { piece, byte: start as u32, line, top });
     }
 
-    /// Adds consecutive pieces, the first at `start`.
     fn take(&mut self, parts: &[PlacedPiece], start: usize) {
         let first = parts.first().map_or(0, |part| part.byte as usize);
         self.parts.reserve(parts.len());
@@ -294,7 +288,6 @@ impl PieceTotals {
     }
 }
 
-/// The assembly of one file.
 struct Assembly<'a> {
     memo: &'a Memo,
     parser: &'a mut PythonParser,

@@ -71,7 +71,6 @@ const OPS_PER_BYTE: usize = 6;
 /// 250 bytes per byte, makes a tree of about 1 GB.
 const MAX_OPS: usize = 12_000_000;
 
-/// Bytes given to the lexer at a time.
 const CHUNK: usize = 4096;
 
 /// Lexer bytes that even the shortest text may use.
@@ -134,7 +133,6 @@ impl PythonParser {
         self.last.first().map(|(_, tree)| tree.clone())
     }
 
-    /// Upper bound of the last parse's operations.
     pub(super) fn ops(&self) -> usize {
         self.ops
     }

@@ -31,7 +31,6 @@ pub fn parses(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError>
     parser.parse(text).map(|tree| is_python(&tree))
 }
 
-/// The answer, if it needs no tree.
 fn without_tree(text: &str) -> Option<bool> {
     // Python 2's statement words are plain in calls; only the tree can tell calls from statements.
     let needs_tree = ["print", "exec"].iter().any(|word| text.contains(word));

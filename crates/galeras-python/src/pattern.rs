@@ -238,7 +238,10 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_refused() {
         let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
-        assert_eq!(error("try_statment"), "`try_statment` is not a node type of tree-sitter-python");
+        assert_eq!(
+            error("try_statment"),
+            "`try_statment` is not a node type of tree-sitter-python"
+        );
         assert_eq!(error(""), "`` is not a node type of tree-sitter-python");
         assert!(error("(call").contains("line 1"), "{}", error("(call"));
         assert!(error("(no_such)").contains("no_such"), "{}", error("(no_such)"));

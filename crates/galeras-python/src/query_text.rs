@@ -135,7 +135,6 @@ impl BracketKind {
     }
 }
 
-/// The parts of an open pair of brackets.
 struct OpenBracket {
     kind: BracketKind,
     begun: usize,
@@ -144,7 +143,6 @@ struct OpenBracket {
     any: bool,
     /// Is the last part optional, and where does it begin?
     last: Option<(bool, usize)>,
-    /// The first optional part.
     nothing_at: Option<usize>,
 }
 

@@ -85,9 +85,7 @@ enum Role {
     Identifier,
     Return,
     Function,
-    /// A class or a lambda.
     Scope,
-    /// A branching keyword.
     Branch,
     Other,
 }
@@ -273,12 +271,10 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// A state machine over bytes that splits words.
 #[derive(Default)]
 struct Words {
     /// The input without white space; a word may come from several pieces.
     bytes: Vec<u8>,
-    /// Starts of the words in `bytes`.
     starts: Vec<usize>,
     in_word: bool,
     spaces: i64,

@@ -11,7 +11,6 @@ pub(super) fn find_newline(bytes: &[u8], from: usize) -> usize {
     rest.map_or(bytes.len(), |offset| from + offset)
 }
 
-/// The end of `*/` at or after `from`.
 pub(super) fn find_pair(bytes: &[u8], from: usize) -> Option<usize> {
     let offset = bytes.get(from..)?.windows(2).position(|two| two == b"*/")?;
     Some(from + offset + 2)

@@ -24,7 +24,6 @@ impl Scope {
         &self.name
     }
 
-    /// Moves to the first child, if there is one.
     pub(super) fn descend(&mut self, cursor: &mut TreeCursor<'_>) -> bool {
         let has_child = cursor.goto_first_child();
         self.level += u32::from(has_child);

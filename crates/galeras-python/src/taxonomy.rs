@@ -243,11 +243,9 @@ impl SoftKeyword {
 }
 
 enum Token<'t> {
-    /// An identifier or a keyword.
     Word(&'t [u8]),
     /// An operator, a delimiter, or an unknown character.
     Symbol(&'t [u8]),
-    /// A string or a number.
     Literal,
     /// The end of a line, in brackets also.
     Newline,
@@ -309,7 +307,6 @@ impl<'t> Iterator for Scanner<'t> {
                     }
                     self.word(start)
                 }
-                // White space and control characters.
                 0..=b' ' | 0x7f => continue,
                 _ => {
                     self.at = start + symbol_len(&bytes[start..]);

@@ -18,7 +18,6 @@ use super::scan::{
 /// The meaning of a token to the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A line feed.
     Newline,
     /// White space without line feeds before everything else in a line.
     Space,
@@ -49,11 +48,9 @@ pub(crate) enum Kind {
     Arithmetic,
     /// A triple-quoted string, or a literal part of one.
     Triple,
-    /// Everything else.
     Other,
 }
 
-/// One token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -99,7 +96,6 @@ struct FString {
     before: usize,
 }
 
-/// The output.
 struct TokenStream<'a> {
     tokens: &'a mut Vec<Token>,
     /// The number of tokens so far, including omitted white space.

@@ -11,21 +11,17 @@ use super::{SimilarityError, Thresholds};
 /// than one token.
 const SLACK: f64 = 1e-6;
 
-/// A document in the form that the join uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DocumentView<'a> {
-    /// Distinct tokens.
     pub(super) size: u32,
     /// Tokens, counted with repetition.
     pub(super) total: u32,
     /// Ranks of the tokens that also occur in another document, ascending. The others would come
     /// first: they have no rank, as they are in no intersection.
     pub(super) tokens: &'a [u32],
-    /// The count of each of `tokens`.
     pub(super) counts: &'a [u32],
 }
 
-/// The intersection of two documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Intersection {
     pub(super) tokens: u32,
@@ -34,7 +30,6 @@ pub(super) struct Intersection {
 }
 
 impl Intersection {
-    /// Set and multiset similarity.
     pub(super) fn similarities(self, x: &DocumentView<'_>, y: &DocumentView<'_>) -> (f64, f64) {
         let union = u64::from(x.size) + u64::from(y.size) - u64::from(self.tokens);
         let maxima = u64::from(x.total) + u64::from(y.total) - self.minima;
@@ -141,7 +136,6 @@ impl Bounds {
         f64::from(x.min(y)) >= self.multiset * f64::from(x.max(y)) - SLACK
     }
 
-    /// Both similarities, if they reach the thresholds.
     pub(super) fn decide(
         &self,
         overlap: Intersection,
@@ -152,7 +146,6 @@ impl Bounds {
         (set >= self.set && multiset >= self.multiset).then_some((set, multiset))
     }
 
-    /// Both similarities of two documents, if they reach the thresholds.
     pub(super) fn compare(&self, x: &DocumentView<'_>, y: &DocumentView<'_>) -> Option<(f64, f64)> {
         let required = self.required(x.size, y.size);
         if x.size.min(y.size) < required || !self.totals_allow(x.total, y.total) {

@@ -10,7 +10,6 @@ pub(super) struct Components {
 }
 
 impl Components {
-    /// Creates components of this many unconnected documents.
     pub(super) fn new(documents: usize) -> Self {
         Self { parents: (0..documents as u32).map(AtomicU32::new).collect() }
     }

@@ -20,7 +20,6 @@ pub struct Corpus {
     limits: SimilarityLimits,
 }
 
-/// Translates numbers of documents to rows.
 struct DocumentRows<'a> {
     rows: &'a [u32],
     sink: &'a dyn PairSink,

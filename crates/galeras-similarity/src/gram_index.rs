@@ -36,7 +36,6 @@ pub(super) struct GramIndex {
 }
 
 impl GramIndex {
-    /// An empty index.
     pub(super) fn none(n: usize) -> Self {
         Self { n, starts: Vec::new(), entries: Vec::new(), shift: 0, filter: Vec::new() }
     }

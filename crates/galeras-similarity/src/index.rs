@@ -12,7 +12,6 @@ use super::stoppable::Ticker;
 #[derive(Clone, Copy, Default)]
 pub(super) struct Posting {
     pub(super) document: u32,
-    /// Position among the ranked tokens of the document.
     pub(super) position: u32,
 }
 
@@ -22,7 +21,6 @@ pub(super) struct DocumentSummary {
     /// Each ranked token sets one of 128 bits.
     bits: [u64; 2],
     pub(super) size: u32,
-    /// Ranked tokens.
     ranked: u32,
     pub(super) total: u32,
 }
@@ -72,7 +70,6 @@ pub(super) fn ranked(view: &DocumentView<'_>, prefix: u32) -> usize {
 }
 
 impl Index {
-    /// The index of a block with the token data `data`.
     pub(super) fn new(
         documents: &Documents,
         block: Range<usize>,
@@ -118,7 +115,6 @@ impl Index {
         Ok(Self { starts, postings, skips, summaries })
     }
 
-    /// The postings of a rank from document `least` on.
     #[inline]
     pub(super) fn from(&self, rank: u32, least: u32) -> Range<usize> {
         let rank = rank as usize;

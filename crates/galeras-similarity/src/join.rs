@@ -33,7 +33,6 @@ pub(super) trait DocumentPairSink: Sync {
     fn class(&self, document: u32) -> Option<u32>;
 }
 
-/// Upper bound of documents that a thread takes at a time.
 const BATCH: usize = 64;
 
 /// Passes each pair of similar documents to `sink` once.
@@ -90,7 +89,6 @@ pub(super) fn join(
     Ok(())
 }
 
-/// Distributes the probing documents of a block.
 struct Batches<'a> {
     documents: &'a Documents,
     next: Mutex<usize>,
@@ -110,7 +108,6 @@ impl Batches<'_> {
     }
 }
 
-/// One thread that probes the index of a block.
 struct Probe<'a, S> {
     documents: &'a Documents,
     bounds: &'a Bounds,
@@ -124,7 +121,6 @@ struct Probe<'a, S> {
 }
 
 impl<S: DocumentPairSink> Probe<'_, S> {
-    /// Finds the documents before `x` that are similar to it.
     fn document(&mut self, x: usize, view: &DocumentView<'_>) {
         if view.total < self.bounds.min_tokens {
             return;

@@ -19,7 +19,6 @@ pub(super) fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The halves of a key.
 #[inline]
 pub(super) fn halves(key: u128) -> (u64, u64) {
     (key as u64, (key >> 64) as u64)
@@ -68,7 +67,6 @@ fn of_long_word(word: &[u8]) -> u128 {
 pub(super) struct DocumentKey(u64, u64);
 
 impl DocumentKey {
-    /// Adds a token that occurs `count` times.
     #[inline]
     pub(super) fn add(&mut self, key: u128, count: u32) {
         let (low, high) = halves(key);

@@ -20,7 +20,6 @@ const PORTION: Range<usize> = 1 << 14..1 << 18;
 pub(super) struct Documents {
     pub(super) sizes: Vec<u32>,
     pub(super) totals: Vec<u32>,
-    /// The smallest row of each.
     pub(super) rows: Vec<u32>,
     /// The start of each in `store`, and the end of the last: first its tokens, then their counts.
     pub(super) starts: Vec<u64>,
@@ -37,7 +36,6 @@ impl Documents {
         (self.starts[range.end] - self.starts[range.start]) * 4
     }
 
-    /// Token data of these documents, see [`Self::view`].
     pub(super) fn load<'a>(
         &'a self,
         range: Range<usize>,
@@ -127,7 +125,6 @@ fn distinct(
     Ok((merged, members))
 }
 
-/// Replaces smallest rows by numbers of documents, and sorts by row.
 fn by_document(
     mut members: Members,
     merged: &[Document],
@@ -173,7 +170,6 @@ fn number(
     Ok((all.unwrap_or_else(|| Vocabulary::new(limits.memory)), maps))
 }
 
-/// The number of documents with each token of the common vocabulary.
 fn frequencies(
     merged: &[Document],
     stores: &[Store],
@@ -232,7 +228,6 @@ fn rank(
     Ok((ranks, order.len()))
 }
 
-/// Writes the documents in their final order, tokens as ranks.
 fn write(
     merged: &[Document],
     stores: &[Store],
@@ -280,7 +275,6 @@ fn write(
     Ok(documents)
 }
 
-/// Token data of some documents, and the length of each.
 fn encode(
     part: &[Document],
     stores: &[Store],

@@ -19,7 +19,6 @@ use super::merge::Documents;
 use super::stoppable::{Ticker, in_threads, sort};
 use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 
-/// Upper bound of values in a signature.
 const VALUES: usize = 256;
 
 /// The share of pairs exactly at the threshold that must be compared.

@@ -18,7 +18,6 @@ use super::{SimilarityError, StopFlag};
 pub struct NearIndex {
     pub(super) thresholds: NearThresholds,
     pub(super) bounds: Bounds,
-    /// Tokens with their ranks, rarest first.
     pub(super) vocabulary: Vocabulary,
     /// Ranks of the tokens of the documents in the order of their texts.
     sequences: Vec<u32>,
@@ -138,7 +137,6 @@ impl NearIndex {
         &self.postings[self.posting_starts[rank] as usize..self.posting_starts[rank + 1] as usize]
     }
 
-    /// Fills in the documents with each rank in their prefix.
     fn post(&mut self, ranks: usize, stop: StopFlag<'_>) -> Result<(), SimilarityError> {
         let mut ticker = Ticker::new(stop);
         let prefix = |document: usize| {
@@ -215,7 +213,6 @@ fn rank(
 /// A run of documents with the slices for their tokens and counts.
 type CountSlice<'a> = (Range<usize>, &'a mut [u32], &'a mut [u32]);
 
-/// The distinct ranks of each document, ascending, with their counts.
 fn count(
     sequences: &[u32],
     starts: &[usize],

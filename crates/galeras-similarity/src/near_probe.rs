@@ -15,14 +15,12 @@ use super::stoppable::Ticker;
 use super::token_rows::TokenRows;
 use super::{SimilarityError, StopFlag};
 
-/// Tokens that are looked up together.
 const BATCH: usize = 64;
 
 /// States of a document for the current row.
 const BY_TOKEN: u32 = 1;
 const NEAR: u32 = 2;
 const BY_GRAM: u32 = 3;
-/// The number of states.
 const STATES: u32 = 4;
 
 /// One thread that finds the near documents of one row after another.
@@ -39,7 +37,6 @@ pub struct NearProbe {
     hashes: Vec<u64>,
 }
 
-/// The current row.
 struct ProbeRow {
     /// Ranks of its tokens in order, [`UNKNOWN`] for those without.
     sequence: Vec<u32>,

@@ -11,7 +11,6 @@ use super::*;
 
 type Tokens = Option<Vec<u32>>;
 
-/// Near pairs of a row and another table's row.
 type Near = BTreeMap<(usize, usize), Nearness>;
 
 fn token_rows(rows: &[Tokens]) -> TokenRows {

@@ -38,7 +38,6 @@ pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, 
 
 #[derive(Clone, Copy, Default)]
 struct GramSlot {
-    /// Part of the hash.
     hash: u32,
     /// The start of the n-gram, plus one; 0 if the slot is free.
     start: u32,

@@ -13,7 +13,6 @@ fn reference() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Calls `check` for every snippet and method of the reference file.
 fn for_each_case(check: impl Fn(&str, &str, &Value)) {
     let reference = reference();
     for part in ["snippets", "methods"] {

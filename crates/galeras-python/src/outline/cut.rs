@@ -25,7 +25,6 @@ pub(super) struct Cuts {
     pub(super) members: Vec<usize>,
 }
 
-/// A run of statements, or a class.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -90,7 +89,6 @@ struct Cutter {
 struct OpenClass {
     /// Length of `Cuts::members` before this class's members.
     before: usize,
-    /// Column of the members.
     width: Option<usize>,
     heavy: bool,
 }
@@ -245,7 +243,6 @@ fn starts_statement(word: &[u8]) -> bool {
     letter && !matches!(word, b"else" | b"elif" | b"except" | b"finally")
 }
 
-/// The word at `at`, or one byte.
 fn word(text: &[u8], at: usize) -> &[u8] {
     let rest = text.get(at..).unwrap_or_default();
     let letters = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
@@ -292,7 +289,6 @@ fn rare(rest: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     tail.iter().position(|&byte| is(byte)).map(|at| from + at)
 }
 
-/// After the next newline.
 fn line_end(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     rare(rest, |byte| byte == b'\n').map_or(text.len(), |offset| at + offset + 1)

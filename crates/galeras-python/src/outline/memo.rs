@@ -11,7 +11,6 @@ use super::piece::{Context, Piece};
 
 const SHARDS: usize = 16;
 
-/// Approximate size of a piece without its text and methods.
 const OVERHEAD: usize = 200;
 
 #[derive(Debug)]
@@ -82,12 +81,10 @@ impl Memo {
         hash(self.seed, start, text.as_bytes())
     }
 
-    /// The hash of a method's name.
     pub(super) fn name(&self, name: &str) -> u64 {
         hash(self.seed, 7, name.as_bytes())
     }
 
-    /// An upper bound of the memory in use.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let shards = self.shards.iter().filter_map(|shard| shard.read().ok());

@@ -9,12 +9,9 @@ use super::super::parse::{ParseError, PythonParser};
 use super::super::scope::{Scope, holds_definitions};
 use super::plain;
 
-/// The code around a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context<'a> {
-    /// The first statements of a module.
     First,
-    /// Statements of a module after others.
     Top,
     /// The beginning of a class, with decorators and comments, up to its first member.
     Header,
@@ -23,7 +20,6 @@ pub(super) enum Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// A number for the kind, and the class name.
     pub(super) fn parts(self) -> (u8, &'a str) {
         match self {
             Self::First => (0, ""),
@@ -44,14 +40,12 @@ pub(super) enum Verdict {
     Broken,
 }
 
-/// The contents of a piece.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) verdict: Verdict,
     names: Box<str>,
     pub(super) methods: Box<[MethodEntry]>,
     pub(super) lines: u32,
-    /// Size of the tree.
     pub(super) nodes: u32,
     /// Upper bound of parser operations, if it was parsed.
     pub(super) ops: OnceLock<u32>,
@@ -116,7 +110,6 @@ impl Piece {
         self.names.get(entry.fun_name as usize..entry.name.1 as usize).unwrap_or_default()
     }
 
-    /// The name of the class whose header this is.
     pub(super) fn class_name(&self) -> &str {
         &self.names
     }
@@ -157,7 +150,6 @@ pub(super) fn find(
     }
 }
 
-/// Upper bound of parser operations for a piece.
 pub(super) fn count_ops(
     parser: &mut PythonParser,
     context: Context<'_>,
@@ -176,7 +168,6 @@ pub(super) fn reaches_out(text: &str) -> bool {
     open || text.contains('\0')
 }
 
-/// The tree of a piece inside its context.
 fn parsed(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Result<Tree, ParseError> {
     match context {
         Context::First => parser.parse_anew(text),
@@ -190,7 +181,6 @@ fn class_line(name: &str) -> String {
     ["class ", name, ":\n"].concat()
 }
 
-/// The contents of a piece by its tree.
 fn parsed_piece(
     parser: &mut PythonParser,
     context: Context<'_>,
@@ -227,7 +217,6 @@ fn parsed_piece(
     }
 }
 
-/// The contents of a piece that is read without a tree.
 fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) -> Option<Piece> {
     let class = match context {
         Context::First | Context::Top => None,
@@ -260,7 +249,6 @@ fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) ->
     Some(methods.piece(nodes + AROUND))
 }
 
-/// Upper bound of nodes around a piece.
 const AROUND: usize = 10;
 
 /// True if a line may start both a `match` statement and an expression with the name `match`. The

@@ -9,7 +9,6 @@ fn cases() -> u32 {
     std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
 }
 
-/// The first difference from `methods`, if any.
 fn difference(pieces: &Pieces, source: &str) -> Option<String> {
     let mut parser = PythonParser::new().unwrap();
     for nested in [true, false] {
@@ -378,7 +377,6 @@ fn line() -> impl Strategy<Value = String> {
     (pick(INDENTS), pick(LINES), pick(ENDS)).prop_map(|(a, b, c)| [a, b, c].concat())
 }
 
-/// A line that is mostly well-formed.
 fn tame() -> impl Strategy<Value = String> {
     let pick = proptest::sample::select;
     prop_oneof![

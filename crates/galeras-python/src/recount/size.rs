@@ -19,9 +19,7 @@ struct SizeCounter {
     lines: i64,
     /// The first row without a token so far.
     next_row: usize,
-    /// Lines of bare strings.
     bare: i64,
-    /// The end of the last leaf or comment.
     end: Option<usize>,
     /// The last leaf, if it may form one token with the next one of its kind.
     double: Option<(usize, u8)>,

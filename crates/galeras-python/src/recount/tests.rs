@@ -19,7 +19,6 @@ fn complexity(text: &str) -> i64 {
     measured(text).0.complexity
 }
 
-/// The counts of `features` as a `Recount`.
 fn counted(f: &Features) -> Recount {
     Recount {
         n_ast_nodes: f.n_ast_nodes,
@@ -42,7 +41,6 @@ fn but_for_size(recount: Recount, counted: &Recount) -> Recount {
     Recount { complexity, nloc, token_counts, ..recount }
 }
 
-/// Calls `check` for every snippet and method of the reference file.
 fn for_each_case(mut check: impl FnMut(&str, &str, &Value)) {
     let path = "../../tests/reference/python_features.json";
     let reference: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -211,7 +211,6 @@ fn doubtful_code_is_left_to_the_parser() {
     assert!(!both(&(deep + &" ".repeat(900) + "pass\n"))[0]);
 }
 
-/// Every piece of the standard library, and of the files below `OUTLINE_CORPUS`.
 #[test]
 fn pieces_of_real_files_are_the_same() {
     let others = std::env::var_os("OUTLINE_CORPUS").map(std::path::PathBuf::from);
@@ -338,7 +337,6 @@ const PREFIX: &[&str] =
 
 const BRACKETS: &[&str] = &["(%)", "[%]", "{%}", "(%,)", "[%,]", "{%: 1}", "f'{%}'", "f(%)(1)"];
 
-/// Expressions, mostly well-formed.
 fn expression() -> impl Strategy<Value = String> {
     let pick = proptest::sample::select::<&'static str>;
     let leaf = pick(LEAVES.to_vec()).prop_map(str::to_owned);

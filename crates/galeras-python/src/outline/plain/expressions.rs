@@ -11,10 +11,8 @@ const DEPTH: usize = 40;
 /// The same for operands: `a ** b ** c` is right-associative.
 const OPERANDS: usize = 400;
 
-/// The shape of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A name.
     Word,
     /// Something else that can be assigned to.
     Pattern,
@@ -27,7 +25,6 @@ impl Shape {
     }
 }
 
-/// The node of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
     pub(super) shape: Shape,
@@ -45,13 +42,10 @@ impl Branch {
     }
 }
 
-/// Expressions between commas.
 #[derive(Clone, Copy)]
 pub(super) struct ExpressionList {
     pub(super) shape: Shape,
-    /// The levels of the highest.
     pub(super) height: u32,
-    /// There is a comma.
     pub(super) many: bool,
 }
 
@@ -373,7 +367,6 @@ impl<'a> Reader<'a> {
         Branch::new(listed.shape, listed.height + u32::from(listed.many))
     }
 
-    /// The levels of a `yield`.
     pub(super) fn yielded(&mut self) -> Option<u32> {
         self.expect(Token::Yield)?;
         self.nodes(1);

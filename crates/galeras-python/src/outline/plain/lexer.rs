@@ -3,7 +3,6 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// The end of the text.
     End,
     /// The end of a line outside brackets.
     Newline,
@@ -33,7 +32,6 @@ pub(super) enum Token {
     Finally,
     For,
     From,
-    /// `global`, `nonlocal`.
     Global,
     If,
     Import,
@@ -42,7 +40,6 @@ pub(super) enum Token {
     Lambda,
     Not,
     Or,
-    /// `pass`, `break`, `continue`.
     Pass,
     Raise,
     Return,
@@ -77,9 +74,7 @@ pub(super) enum Token {
 
 pub(super) struct Lexer<'a> {
     pub(super) text: &'a [u8],
-    /// After the last token.
     pub(super) at: usize,
-    /// Open brackets.
     depth: usize,
     /// The indent of the block. A line within brackets left of it is not plain: the scanner may
     /// take it for the end of the block.
@@ -92,7 +87,6 @@ pub(super) struct Lexer<'a> {
     pub(super) exact: bool,
     /// Places of the tree's identifiers.
     pub(super) identifiers: Vec<(u32, u32)>,
-    /// The end of the last token or comment.
     pub(super) end: usize,
     /// Counts the nodes of a text that is an expression.
     expression: fn(&[u8]) -> Option<usize>,
@@ -120,7 +114,6 @@ impl<'a> Lexer<'a> {
         self.text.get(at).copied().unwrap_or(0)
     }
 
-    /// The next token and its start.
     pub(super) fn token(&mut self) -> Option<(Token, usize)> {
         loop {
             match self.byte(self.at) {
@@ -162,13 +155,11 @@ impl<'a> Lexer<'a> {
         Some((token, start))
     }
 
-    /// Checks the indent of a line within brackets.
     fn continued(&self) -> Option<()> {
         let (width, first) = indent(self.text, self.at);
         (self.byte(first) == b'\n' || width >= self.indent).then_some(())
     }
 
-    /// Skips the comment that starts here.
     pub(super) fn comment(&mut self) -> Option<()> {
         let rest = self.text.get(self.at..)?;
         let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
@@ -321,7 +312,6 @@ impl<'a> Lexer<'a> {
         Some(Token::Number)
     }
 
-    /// The string whose first quote is at `at`.
     fn string(&mut self, mut at: usize, raw: bool, format: bool) -> Option<Token> {
         let quote = self.byte(at);
         let triple = self.byte(at + 1) == quote && self.byte(at + 2) == quote;

@@ -12,11 +12,9 @@ const BLOCKS: usize = 40;
 /// As in `cut`.
 const MAX_INDENT: usize = 1000;
 
-/// A function or a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Definition {
     pub(crate) is_function: bool,
-    /// The place of its name.
     pub(crate) name: (usize, usize),
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -28,19 +26,14 @@ pub(crate) struct Definition {
     pub(crate) returns: usize,
 }
 
-/// The contents of a plain text.
 pub(crate) struct PlainCode {
-    /// The definitions in the order of their first byte.
     pub(crate) definitions: Vec<Definition>,
     /// Upper bound of the nodes below the root.
     pub(crate) nodes: usize,
-    /// The levels of its tree, with the root.
     pub(crate) height: u32,
     /// The tree has exactly this many nodes and levels.
     pub(crate) exact: bool,
-    /// Places of identifiers.
     pub(crate) identifiers: Vec<(u32, u32)>,
-    /// Places of the parameter names of the first function.
     pub(crate) parameters: Vec<(usize, usize)>,
 }
 
@@ -101,7 +94,6 @@ impl<'a> Statements<'a> {
         })
     }
 
-    /// Moves to the next line of code and reads its first token.
     fn find_line(&mut self) -> Option<()> {
         if self.at_line {
             return Some(());
@@ -592,7 +584,6 @@ impl Reader<'_> {
         }
     }
 
-    /// An expression, an assignment, or a chain of them.
     fn expression_statement(&mut self) -> Option<u32> {
         let listed = self.expressions()?;
         match self.token {
