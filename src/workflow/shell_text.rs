@@ -12,10 +12,7 @@ use super::unfit::{Unfit, plain_scalar, unfit_type};
 #[derive(Debug, PartialEq, Eq)]
 enum Frame {
     /// Words and operators: the command itself, or `$(…)`.
-    Code {
-        open: usize,
-        start: usize,
-    },
+    Code { open: usize, start: usize },
     /// `"…"`.
     Double,
 }
