@@ -223,7 +223,7 @@ fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) ->
         Context::Member(name) => Some(name),
         Context::Header => return None,
     };
-    let plain::PlainCodeCode { definitions, nodes, .. } = plain::read(text, class.is_some())?;
+    let plain::PlainCode { definitions, nodes, .. } = plain::read(text, class.is_some())?;
     let mut methods = Methods::of(text, hash);
     let mut scope: Vec<&str> = class.into_iter().collect();
     let mut qualified = String::new();
