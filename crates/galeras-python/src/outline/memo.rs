@@ -11,6 +11,7 @@ use super::piece::{Context, Piece};
 
 const SHARDS: usize = 16;
 
+/// Approximate size of a piece without its text and methods.
 const OVERHEAD: usize = 200;
 
 #[derive(Debug)]
