@@ -1,18 +1,17 @@
-//! Bare parse: how long tree-sitter alone takes for the texts of a table.
+//! Measures how long tree-sitter alone takes for the texts of a table: the baseline of `ast` and
+//! `methods`.
 //!
-//! What it shows: the floor that `ast` and `methods` are measured against. One parser on one
-//! thread parses every text once and drops the tree; reading the file is not timed. Nothing
-//! of Galeras is in the loop: no limits, no features, no storage.
+//! One parser on one thread parses every text once and drops the tree, without limits, features or
+//! storage. Reading the file is not timed.
 //!
-//! How to run it (`benches/ast_vs_parse.py` does):
-//! `cargo bench --bench bare_parse -- FILE.parquet [COLUMN] [REPETITIONS]`
-//! where COLUMN holds text or bytes (default `code`), and REPETITIONS defaults to 3. The file
-//! may also be given as `GALERAS_BARE_PARSE_FILE`. Without a file nothing is measured.
+//! Run it with (`benches/ast_vs_parse.py` does): `cargo bench --bench bare_parse -- FILE.parquet
+//! [COLUMN] [REPETITIONS]`. COLUMN has text or bytes (default `code`), REPETITIONS defaults to 3.
+//! `GALERAS_BARE_PARSE_FILE` also names the file. Without a file nothing is measured.
 //!
-//! What it prints: one JSON object, `{"texts", "bytes", "nodes", "errors", "seconds": […],
-//! "cpu_seconds": […]}`. `nodes` (below the roots) and `errors` (texts with a syntax error) say
-//! that the work was really done; `cpu_seconds` is the time that the thread had a processor
-//! (null where the system does not tell).
+//! Prints one JSON object, `{"texts", "bytes", "nodes", "errors", "seconds": […], "cpu_seconds":
+//! […]}`. `nodes` (below the roots) and `errors` (texts with a syntax error) prove that the work
+//! was done; `cpu_seconds` is the processor time of the thread (null if the system does not report
+//! it).
 
 #![allow(clippy::print_stdout)]
 

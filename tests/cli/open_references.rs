@@ -168,7 +168,7 @@ fn what_cannot_name_a_step_is_refused() {
         &text("'«${{ matrix.which }}'"),
         &[],
         "bad-expression",
-        &["cannot stand in a reference"],
+        &["is not allowed in a reference"],
     );
     refused(&text("'«${{ params.which'"), &[], "bad-expression", &["never closed"]);
     let numbers = text("«'${{ params.which }}'").replace(

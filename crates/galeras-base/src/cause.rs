@@ -1,14 +1,14 @@
-//! What lies under an error: the chain of its sources, through the wrappers that hide it.
+//! The chain of sources of an error, including those that wrappers hide.
 //!
-//! A full disk reaches a step as an I/O error inside of a Parquet, Arrow, DataFusion or object
-//! store error. It is recognised here by its kind, never by its text.
+//! A full disk reaches a step as an I/O error inside a Parquet, Arrow, DataFusion or object store
+//! error. It is recognised by its kind, never by its text.
 
 use std::error::Error;
 use std::io;
 
-/// The error and what caused it, outermost first.
+/// The error and its causes, outermost first.
 ///
-/// An [`io::Error`] that wraps another error leads to that error: its own `source` skips it.
+/// An [`io::Error`] that wraps another error leads to that error, which its own `source` skips.
 pub fn chain<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
@@ -22,12 +22,12 @@ pub fn chain<'a>(
     })
 }
 
-/// The innermost I/O error of the chain: what the operating system said, if it said anything.
+/// The innermost I/O error of the chain: the operating system's report, if any.
 pub fn io_cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     chain(error).filter_map(|cause| cause.downcast_ref()).last()
 }
 
-/// Whether the disk, or the user's share of it, is full.
+/// True if the disk, or the user's quota, is full.
 pub fn is_full(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -40,7 +40,7 @@ pub fn copy_of(error: &io::Error) -> io::Error {
     }
 }
 
-/// The text of an I/O error without its number, which says nothing to people.
+/// The text of an I/O error without its number, which does not help people.
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match (error.raw_os_error(), text.find(" (os error")) {

@@ -1,21 +1,21 @@
-//! Small files as a whole: workflows, lock files, contracts, tokenizers. The one place that reads
-//! them, and the limits of each; and regular files of any size, for whoever reads them in pieces.
+//! Reads small files as a whole: workflows, lock files, contracts, tokenizers. It has the limits of
+//! each, and also opens regular files of any size for reading in pieces.
 //!
-//! A name in a workflow may stand for anything: `/dev/zero` has no end, a named pipe may never
-//! have a beginning. So only regular files are read, and only up to a limit.
+//! A name in a workflow may refer to anything: `/dev/zero` has no end, a named pipe may never have
+//! a beginning. So only regular files are read, up to a limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The most bytes of a workflow or a contract that are looked at.
+/// Upper bound of a workflow or a contract.
 pub const MAX_TEXT_BYTES: u64 = 16 << 20;
 
-/// The most bytes of a lock file: the answers to searches, of half a million repositories.
+/// Upper bound of a lock file: the answers to searches with half a million repositories.
 pub const MAX_LOCK_BYTES: u64 = 256 << 20;
 
-/// The most bytes of a tokenizer file.
+/// Upper bound of a tokenizer file.
 pub const MAX_MODEL_BYTES: u64 = 512 << 20;
 
 /// The content of a regular file of at most `limit` bytes.
@@ -29,13 +29,13 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     whole(&file, size, limit)
 }
 
-/// A regular file, to be read piece by piece, of any size.
+/// Opens a regular file of any size, to be read in pieces.
 ///
 /// # Errors
 /// If it cannot be opened, or is not a regular file ([`ErrorKind::InvalidInput`]).
 pub fn open(path: &Path) -> Result<File> {
     regular(std::fs::metadata(path)?.file_type())?;
-    // Whatever has taken the file's place meanwhile is not waited for.
+    // Does not wait for a pipe that has replaced the file in the meantime.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
@@ -44,11 +44,11 @@ pub fn open(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Like [`read`], for a file that the user named on the command line: a pipe (`<(…)`,
-/// `/dev/stdin`) or a device is read, too, up to the limit.
+/// As [`read`], for a file that the user named on the command line: a pipe (`<(…)`, `/dev/stdin`)
+/// or a device is also read, up to the limit.
 ///
 /// # Errors
-/// Those of [`read`], except that only folders and sockets are refused for what they are.
+/// Those of [`read`], except that only folders and sockets are rejected for their kind.
 pub fn read_named(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let kind = std::fs::metadata(path)?.file_type();
     if !kind.is_fifo() && !kind.is_char_device() {
@@ -86,7 +86,7 @@ fn regular(kind: std::fs::FileType) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidInput, format!("it is {what}, not a file")))
 }
 
-/// A number of bytes for people: `3 bytes`, `16 MiB`.
+/// A number of bytes as text: `3 bytes`, `16 MiB`.
 pub fn bytes_text(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
     }
 
-    /// Files of `/proc` say that they are empty.
+    /// Files of `/proc` report a size of 0.
     #[test]
     fn the_limit_holds_for_files_that_do_not_know_their_size() {
         let error = read(Path::new("/proc/self/maps"), 100).unwrap_err();

@@ -1,13 +1,13 @@
-//! What text from outside may do on a terminal: nothing. What would move the cursor, change
-//! colours, ring, hide text or reorder it is made visible instead.
+//! Keeps text from outside from controlling a terminal. Characters that move the cursor, change
+//! colours, ring, hide or reorder text are made visible.
 //!
-//! Names of files and columns, cells, params, answers of models and servers are all such text.
-//! What is hidden is the same as on pages (`galeras_pages::is_hidden`). Emoji that are joined stay as
-//! they are, but not where somebody agrees to what a text says: there is [`escape_all`].
+//! Names of files and columns, cells, params, and answers of models and servers are such text. The
+//! hidden characters are those of pages (`galeras_pages::is_hidden`). Joined emoji are unchanged,
+//! except in texts that the user consents to: see [`escape_all`].
 //!
 //! [`escape`] is for a value within a line, [`escape_lines`] for a text of several lines,
-//! [`escape_json`] for JSON, [`shell_word`] for a word of a command, and [`VisibleWriter`] for
-//! everything that leaves the program: what a message forgot to escape is escaped there.
+//! [`escape_json`] for JSON, [`shell_word`] for a word of a command. [`VisibleWriter`] is for all
+//! output of the program: it escapes whatever a message did not.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -20,8 +20,8 @@ pub fn escape(text: &str) -> String {
     escape_with(text, "\\n")
 }
 
-/// As [`escape`], but no hidden character stays, not even one that joins emoji: for what is agreed
-/// to, word for word.
+/// As [`escape`], but also escapes characters that join emoji: for texts that the user consents to
+/// word for word.
 pub fn escape_all(text: &str) -> String {
     let text = escape(text);
     if !text.contains(is_hidden) {
@@ -34,12 +34,12 @@ pub fn escape_all(text: &str) -> String {
     out
 }
 
-/// As [`escape`], with `newline` in the place of each line end (`\n` or `\r\n`).
+/// As [`escape`], with `newline` for each line end (`\n` or `\r\n`).
 pub fn escape_with(text: &str, newline: &str) -> String {
     escaped(text, newline, "\\t", &mut Seen::default())
 }
 
-/// As [`escape`], but line ends and tabs stay as they are.
+/// As [`escape`], but line ends and tabs stay.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
     match text.contains(|c: char| is_hidden(c) && !matches!(c, '\n' | '\t')) {
         true => Cow::Owned(escaped(text, "\n", "\t", &mut Seen::default())),
@@ -47,7 +47,7 @@ pub fn escape_lines(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text that goes on where `seen` has got to.
+/// The escaped text, as a continuation of `seen`.
 fn escaped(text: &str, newline: &str, tab: &str, seen: &mut Seen) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut chars = text.chars().peekable();
@@ -65,10 +65,10 @@ fn escaped(text: &str, newline: &str, tab: &str, seen: &mut Seen) -> String {
     out
 }
 
-/// JSON that says the same without hidden characters in its strings: they are written as `\u009b`.
-/// JSON itself asks that of the C0 controls only.
+/// The same JSON without hidden characters in its strings: they are written as `\u009b`. JSON
+/// itself requires that only for the C0 controls.
 pub fn escape_json(json: String) -> String {
-    // Between strings there is nothing but line ends and spaces.
+    // Outside strings there are only line ends and spaces.
     let unseen = |c: char| is_hidden(c) && c != '\n';
     if !json.contains(unseen) {
         return json;
@@ -86,8 +86,8 @@ pub fn escape_json(json: String) -> String {
     out
 }
 
-/// The text as one word of a shell. One with hidden characters is written as bash, zsh and ksh
-/// read it, so that it can be seen and pasted: `$'a\nb'`.
+/// The text as one word of a shell. Hidden characters are written for bash, zsh and ksh, so that
+/// the word can be seen and pasted: `$'a\nb'`.
 pub fn shell_word(text: &str) -> String {
     if text.contains(is_hidden) {
         let letter = |c: char| match c {
@@ -107,26 +107,25 @@ pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The longest code for a colour or weight that is let through, in bytes.
+/// The longest code for a colour or weight that is accepted, in bytes.
 const LONGEST_STYLE: usize = 24;
 
-/// A writer to people: only text, line ends and tabs get through, and, if it is styled, the codes
-/// for colours and weights (`ESC [ … m`). Everything else is escaped. Bytes that are no UTF-8
-/// become U+FFFD.
+/// A writer for people: it passes only text, line ends and tabs, and, if styled, the codes for
+/// colours and weights (`ESC [ … m`). Everything else is escaped. Invalid UTF-8 becomes U+FFFD.
 ///
-/// Values with hidden characters have to be escaped before they are painted; the writer cannot
-/// tell whose colours it sees.
+/// Escape values with hidden characters before painting them; the writer cannot know whose colours
+/// it sees.
 #[derive(Debug)]
 pub struct VisibleWriter<W: Write> {
     out: W,
     styled: bool,
-    /// The beginning of a character or of a code, whose rest is still to come.
+    /// An unfinished character or code.
     pending: Vec<u8>,
     seen: Seen,
 }
 
 impl<W: Write> VisibleWriter<W> {
-    /// A writer to `out`; with `styled`, colours and weights get through.
+    /// A writer to `out`; with `styled`, colours and weights pass.
     pub fn new(out: W, styled: bool) -> Self {
         Self { out, styled, pending: Vec::new(), seen: Seen::default() }
     }
@@ -147,7 +146,7 @@ impl<W: Write> VisibleWriter<W> {
                 self.pending = text.split_off(at).into_bytes();
             }
         }
-        // What follows a joiner says whether it is seen.
+        // The character after a joiner decides if it is visible.
         if !last && text.ends_with(is_joiner) {
             self.pending = text.pop().map(String::from).unwrap_or_default().into_bytes();
         }
@@ -173,7 +172,7 @@ impl<W: Write> Write for VisibleWriter<W> {
     }
 }
 
-/// The bytes as text, and the beginning of a character at their end, unless they are the last.
+/// The bytes as text, and an unfinished character at their end, unless they are the last.
 fn decoded(bytes: &[u8], last: bool) -> (String, &[u8]) {
     let mut text = String::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -205,7 +204,7 @@ fn style_length(text: &str) -> Option<usize> {
     (inside[end..].starts_with('m') && end + 3 <= LONGEST_STYLE).then_some(end + 3)
 }
 
-/// Whether `text`, which begins with ESC, may become such a code.
+/// True if `text`, which begins with ESC, may become such a code.
 fn is_open_style(text: &str) -> bool {
     let inside = text[1..].strip_prefix('[').unwrap_or(&text[1..]);
     let plain = |c: char| c.is_ascii_digit() || c == ';';
@@ -279,7 +278,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<serde_json::Value>(&escape_json(pretty)).unwrap(), value);
     }
 
-    /// What comes out, whatever the pieces in which the bytes are written.
+    /// The output, which does not depend on the pieces in which the bytes are written.
     #[track_caller]
     fn written(bytes: &[u8], styled: bool) -> String {
         let whole = pieces(bytes, bytes.len().max(1), styled);

@@ -1,9 +1,8 @@
-//! How long a completion takes that leaves out many equal texts.
+//! Times a completion that leaves out many equal texts.
 //!
-//! `cargo bench -p galeras-ngram --bench equal_texts` trains on 5,000 and 20,000 equal texts
-//! among others and completes one of them, leaving all equal ones out: listed one by one, as
-//! a caller does who does not count them, and listed once with their number. Both must give the
-//! same. Prints milliseconds per completion and their ratio.
+//! `cargo bench -p galeras-ngram --bench equal_texts` trains on 5,000 and 20,000 equal texts among
+//! others and completes one of them without the equal ones, listed one by one or once with their
+//! number. Both must give the same text. Prints milliseconds per completion and their ratio.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;
@@ -13,7 +12,6 @@ use galeras_ngram::{CompletionBuffers, CompletionSettings, NgramModel, NgramProm
 const EQUAL: &str = "def total(self, prices, rate):\n    result = 0\n    for price in prices:\n        \
                      result += price * rate\n    return result";
 
-/// Completions that are timed.
 const ROUNDS: u64 = 20;
 
 fn main() {
@@ -34,7 +32,7 @@ fn main() {
     }
 }
 
-/// Milliseconds per completion, and what was written.
+/// Milliseconds per completion, and the texts.
 fn time(model: &NgramModel, own: &[(&str, u32)]) -> (f64, Vec<String>) {
     let mut buffers = CompletionBuffers::default();
     let prompt = NgramPrompt { context: EQUAL, code: "def total(self, prices", own };

@@ -1,7 +1,5 @@
-//! What the words of a prompt add to a model.
-//!
-//! Here: numbers for tokens that only the prompt has, the n-grams of the prompt, and the
-//! names that it mentions. Not here: how much they weigh (`candidates`).
+//! The words of a prompt as an addition to a model: numbers for new tokens, n-grams, and mentioned
+//! names.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -11,22 +9,19 @@ use super::tokens::{Kind, split, unspaced};
 use super::trie::Trie;
 use super::vocabulary::{CUT, UNKNOWN};
 
-/// Only this many bytes of a conversation are read, from its end: what is further away is of
-/// little use, and a completion must not take seconds.
+/// Only this many bytes at the end of a conversation are read: the rest helps little, and a
+/// completion must not take seconds.
 const READ: usize = 1 << 20;
 
-/// Buffers that are used again from one prompt to the next.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// The n-grams of the prompt.
     pub(super) trie: Trie,
     tokens: Vec<u32>,
-    /// A bit for each token of the model, and of the prompt behind them: whether the prompt
-    /// mentions it as a name. So few bytes stay at hand while candidates are weighed.
+    /// A bit for each token of the model and then of the prompt: does the prompt mention it as a
+    /// name? So few bytes stay in the processor's cache.
     mentions: Vec<u64>,
 }
 
-/// The tokens of a model and of a prompt.
 pub(super) struct Lexicon<'a> {
     model: &'a NgramModel,
     /// Tokens that only the prompt has, ascending; their numbers follow those of the model.
@@ -36,9 +31,9 @@ pub(super) struct Lexicon<'a> {
 }
 
 impl Buffers {
-    /// Reads a conversation. `half` are the last bytes of `code` that may be half a token;
-    /// where the conversation has the code, and then ends, breaks off or closes a Markdown
-    /// fence, they do not show that the token ends there.
+    /// Reads a conversation. `half` is the end of `code` that may be half a token. Where the
+    /// conversation contains the code and then ends, breaks off or closes a Markdown fence, this is
+    /// not evidence that the token ends there.
     pub(super) fn read<'a>(
         &mut self,
         model: &'a NgramModel,
@@ -86,7 +81,7 @@ impl Buffers {
             self.mention(number);
             match known {
                 Some(known) => self.mention(model.counterparts[known as usize]),
-                // The form of it that the prompt does not have may be one of the model.
+                // The model may have the other form of the token.
                 None => {
                     spaced.clear();
                     spaced.extend([" ", name]);
@@ -100,13 +95,13 @@ impl Buffers {
         lexicon
     }
 
-    /// Whether the prompt mentions a token as a name.
+    /// True if the prompt mentions a token as a name.
     pub(super) fn mentions(&self, token: u32) -> bool {
         let word = self.mentions.get(token as usize / 64);
         word.is_some_and(|word| word >> (token % 64) & 1 == 1)
     }
 
-    /// Remembers that it does; nothing if it is [`UNKNOWN`].
+    /// Records a mention; ignores [`UNKNOWN`].
     fn mention(&mut self, token: u32) {
         if let Some(word) = self.mentions.get_mut(token as usize / 64) {
             *word |= 1 << (token % 64);
@@ -115,7 +110,6 @@ impl Buffers {
 }
 
 impl<'a> Lexicon<'a> {
-    /// The number of a token, or [`UNKNOWN`].
     pub(super) fn find(&self, token: &str) -> u32 {
         self.model.vocabulary.find(token).or_else(|| self.find_added(token)).unwrap_or(UNKNOWN)
     }
@@ -126,7 +120,6 @@ impl<'a> Lexicon<'a> {
         Some(self.model.vocabulary.len() + at as u32)
     }
 
-    /// The text of a token; empty for marks.
     pub(super) fn text(&self, token: u32) -> &'a str {
         match self.place(token) {
             Some(at) => self.added.get(at).copied().unwrap_or_default(),
@@ -134,13 +127,12 @@ impl<'a> Lexicon<'a> {
         }
     }
 
-    /// The kind of a token.
     pub(super) fn kind(&self, token: u32) -> Kind {
         let known = self.model.kinds.get(token as usize).copied();
         known.unwrap_or_else(|| Kind::of(self.text(token)))
     }
 
-    /// Whether only the prompt has a token.
+    /// True if only the prompt has a token.
     pub(super) fn is_added(&self, token: u32) -> bool {
         self.place(token).is_some()
     }
@@ -157,7 +149,7 @@ impl<'a> Lexicon<'a> {
         }
     }
 
-    /// The tokens that start with `prefix`: those of the model, and those of the prompt only.
+    /// The tokens that start with `prefix`: of the model, and only of the prompt.
     pub(super) fn with_prefix(&self, prefix: &str) -> [Range<u32>; 2] {
         let known = self.model.vocabulary.len();
         let start = self.added.partition_point(|token| *token < prefix);
@@ -176,7 +168,7 @@ fn is_name(word: &str) -> bool {
     Kind::of(word) == Kind::Word && !is_keyword(word)
 }
 
-/// Whether a word says nothing about what a piece of code is about.
+/// True for words that carry no topic.
 fn is_keyword(word: &str) -> bool {
     matches!(
         word,

@@ -1,21 +1,17 @@
-//! What may come next, and with which weight.
-//!
-//! Here: the choice of the context, mixing the counts of model and prompt. Not here:
-//! drawing (`draw`).
+//! Weighs the possible next tokens: chooses the context and mixes the counts of model and prompt.
 
 use std::ops::Range;
 
 use super::cache::{self, Lexicon};
 use super::model::NgramModel;
 use super::tokens::{Kind, joins};
-use super::trie::{Followers, Path, State, Trie};
+use super::trie::{Followers, Trie, TriePath, TrieState};
 use super::vocabulary::BEGIN;
 
 /// An n-gram of the prompt counts like this many of the training texts.
 const PROMPT: u64 = 4;
-/// A name that the prompt mentions weighs as much more wherever it is possible.
+/// A factor for names that the prompt mentions.
 const NAME: u64 = 4;
-/// Everything that is counted for one completion.
 pub(super) struct Counts<'a> {
     pub(super) model: &'a NgramModel,
     pub(super) lexicon: &'a Lexicon<'a>,
@@ -23,20 +19,19 @@ pub(super) struct Counts<'a> {
     pub(super) prompt: &'a mut cache::Buffers,
 }
 
-/// What has been written, as far as it matters for what comes next.
+/// The text so far, as far as it affects the next token.
 pub(super) struct History<'a> {
-    model: Path,
-    own: State,
-    prompt: State,
+    model: TriePath,
+    own: TrieState,
+    prompt: TrieState,
     last: &'a str,
 }
 
 impl<'a> History<'a> {
-    /// Nothing is written, and nothing is known of what came before.
+    /// Nothing is written or known yet.
     pub(super) const START: Self =
-        Self { model: Path::START, own: State::START, prompt: State::START, last: "" };
+        Self { model: TriePath::START, own: TrieState::START, prompt: TrieState::START, last: "" };
 
-    /// Goes on by a token.
     pub(super) fn push(&mut self, counts: &Counts<'_>, token: u32, text: &'a str) {
         let longest = counts.model.order - 1;
         counts.model.trie.follow(&mut self.model, token, longest);
@@ -47,8 +42,8 @@ impl<'a> History<'a> {
 }
 
 impl Counts<'_> {
-    /// Fills `candidates` with the tokens that may come next and their weights, ordered by
-    /// their text. Only tokens in `within`, if given: [those of the model, of the prompt].
+    /// Fills `candidates` with the possible next tokens and their weights, ordered by text.
+    /// `within` restricts them to [those of the model, of the prompt].
     pub(super) fn gather(
         &mut self,
         history: &mut History<'_>,
@@ -76,15 +71,14 @@ impl Counts<'_> {
                 return;
             }
         }
-        let model = self.model.trie.followers(&State::START, 0);
-        let own = self.own.followers(&State::START, 0);
-        let prompt = self.prompt.trie.followers(&State::START, 0);
+        let model = self.model.trie.followers(&TrieState::START, 0);
+        let own = self.own.followers(&TrieState::START, 0);
+        let prompt = self.prompt.trie.followers(&TrieState::START, 0);
         self.mix(model, own, prompt, within, candidates, |token| {
             token != BEGIN && !joins(history.last, self.lexicon.text(token))
         });
     }
 
-    /// Adds up what followed a context.
     fn mix(
         &self,
         model: Followers<'_>,

@@ -1,42 +1,39 @@
-//! Writing a completion, token by token.
-//!
-//! Here: what callers pass and get, the half token at the end of the code, and when to stop.
-//! Not here: what comes next (`candidates`, `draw`).
+//! Writes a completion, token by token.
 
 use super::cache;
 use super::candidates::{Counts, History};
-use super::draw::{Drawer, Stream, Temperature};
-use super::model::{LeftOut, NgramModel};
+use super::draw::{RandomStream, Sampler, Temperature};
+use super::model::{ExcludedTexts, NgramModel};
 use super::tokens::split;
 use super::vocabulary::{BEGIN, END};
 
-/// What is completed.
+/// The input of a completion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NgramPrompt<'a> {
     /// The whole conversation. Its last MiB is read for names and phrases.
     pub context: &'a str,
-    /// The code to go on from. It may start and end anywhere, also inside of a word. Where
-    /// `context` has it too, it should be there byte for byte.
+    /// The code to continue. It may start and end anywhere, even inside a word. If `context`
+    /// contains it, it should be there byte for byte.
     pub code: &'a str,
-    /// Training texts that must not count, and how often each of them is left out. Texts that
-    /// the model was not trained on, or not so often, are ignored. Time is linear in the texts
-    /// that are listed, however often they are left out.
+    /// Training texts to leave out, each with a number of copies. Texts that the model does not
+    /// have, or not so often, are ignored. Time is linear in the listed texts, regardless of the
+    /// numbers.
     pub own: &'a [(&'a str, u32)],
 }
 
-/// How a completion is made.
+/// Settings of a completion.
 #[derive(Debug, Clone, Copy)]
 pub struct CompletionSettings<'a> {
-    /// Weights are taken to the power of `1 / temperature`. 0 means always the greatest
-    /// weight, of equal ones the token whose text is least (as bytes; the end is less than
-    /// any token). Rounded to thousandths; weights are quantised to 2^-32 of the greatest
-    /// unless the temperature is 1.
+    /// Weights are taken to the power of `1 / temperature`. 0 always takes the greatest weight, and
+    /// among equal ones the token whose text is least (as bytes; the end is less than any token).
+    /// Rounded to thousandths; weights are quantised to 2^-32 of the greatest unless the
+    /// temperature is 1.
     pub temperature: f64,
-    /// Most tokens to write.
+    /// The maximum number of tokens.
     pub max_tokens: u64,
-    /// Strings that end the text; they are not part of it. Empty ones are ignored.
+    /// Strings that end the text and are not part of it. Empty ones are ignored.
     pub stop: &'a [String],
-    /// Where random choices come from: derive it from the workflow's seed and the row's id.
+    /// The source of random choices: derive it from the workflow's seed and the row's id.
     pub seed: u64,
 }
 
@@ -46,29 +43,29 @@ impl Default for CompletionSettings<'_> {
     }
 }
 
-/// What was written.
+/// The result of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// What follows the code.
+    /// The text after the code.
     pub text: String,
-    /// How many tokens were written: also the one that a stop string cut, and the rest of
-    /// one that the code had begun.
+    /// The number of tokens, including one that a stop string cut, and the rest of one that the
+    /// code began.
     pub tokens: u64,
-    /// Why the text ends.
+    /// The reason why the text ends.
     pub finish_reason: Finish,
 }
 
-/// Why a text ends.
+/// The reason why a text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
     /// The end was drawn, a stop string was written, or there is nothing to draw from.
     Stop,
-    /// The most tokens were written.
+    /// The maximum number of tokens was written.
     Length,
 }
 
 impl Finish {
-    /// The name that chat interfaces give it: `stop` or `length`.
+    /// Its name in chat interfaces: `stop` or `length`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -77,23 +74,21 @@ impl Finish {
     }
 }
 
-/// Memory that is used again from one completion to the next: one for each thread, for any
-/// models. What it held before has no influence.
+/// Memory for completions that may be reused: one for each thread, for any models. Its contents do
+/// not affect results.
 #[derive(Default)]
 pub struct CompletionBuffers {
-    own: LeftOut,
+    own: ExcludedTexts,
     prompt: cache::Buffers,
     candidates: Vec<(u32, u64)>,
-    drawer: Drawer,
+    sampler: Sampler,
 }
 
 impl NgramModel {
-    /// Goes on from the code of a prompt: a function of the model, the prompt and the settings.
-    /// Each token is drawn from what followed the longest context that was seen, as the head of
-    /// the crate says. Empty, with [`Finish::Stop`], if leaving out the prompt's own texts leaves
-    /// none.
-    ///
-    /// `buffers` only saves allocations; what it was used for before makes no difference.
+    /// Continues the code of a prompt: a function of the model, the prompt and the settings. Each
+    /// token is drawn from those that followed the longest known context, as described at the top
+    /// of the crate. Empty, with [`Finish::Stop`], if no text remains after leaving out the
+    /// prompt's own.
     pub fn complete(
         &self,
         buffers: &mut CompletionBuffers,
@@ -115,26 +110,26 @@ impl NgramModel {
         };
         let mut history = History::START;
         if tail.len() < self.order {
-            // Code from its start, unless it is a fragment: then such a context is unknown,
-            // and a shorter one is looked at.
+            // The code is complete from its start, unless it is a fragment: then this context is
+            // unknown, and a shorter one is used.
             history.push(&counts, BEGIN, "");
         }
         for token in tail.drain(..) {
             history.push(&counts, lexicon.find(token), token);
         }
         let temperature = Temperature::new(settings.temperature);
-        let mut stream = Stream::new(settings.seed);
+        let mut stream = RandomStream::new(settings.seed);
         let mut half = half;
         while writer.tokens < settings.max_tokens {
             let within = (!half.is_empty()).then(|| lexicon.with_prefix(half));
             counts.gather(&mut history, within.as_ref(), &mut buffers.candidates);
             if within.is_some() && buffers.candidates.is_empty() {
-                // Nothing starts so: it is taken for a whole token.
+                // No token starts so: treat it as a whole token.
                 history.push(&counts, lexicon.find(half), half);
                 half = "";
                 continue;
             }
-            let drawn = buffers.drawer.draw(&buffers.candidates, temperature, &mut stream);
+            let drawn = buffers.sampler.draw(&buffers.candidates, temperature, &mut stream);
             let token = drawn.and_then(|at| buffers.candidates.get(at)).map_or(END, |c| c.0);
             if token == END {
                 return writer.finish(Finish::Stop);
@@ -150,8 +145,8 @@ impl NgramModel {
     }
 }
 
-/// The last tokens of a text, at most `most`, and after them the last one of all, which may
-/// go on. It is empty only if the text is.
+/// The last tokens of a text, up to `most`, and the very last one, which may continue. It is empty
+/// only if the text is.
 fn tail(text: &str, most: usize) -> (Vec<&str>, &str) {
     let mut tokens = Vec::new();
     for token in split(text) {
@@ -164,7 +159,6 @@ fn tail(text: &str, most: usize) -> (Vec<&str>, &str) {
     (tokens.split_off(tokens.len().saturating_sub(most)), half)
 }
 
-/// The text that is written.
 struct Writer<'a> {
     text: String,
     tokens: u64,
@@ -172,7 +166,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Adds a token. Returns whether a stop string ended the text.
+    /// Adds a token. Returns true if a stop string ended the text.
     fn write(&mut self, token: &str) -> bool {
         if token.is_empty() {
             return false;
@@ -180,7 +174,7 @@ impl Writer<'_> {
         let before = self.text.len();
         self.tokens += 1;
         self.text.push_str(token);
-        // What was there before has no stop string: it must end in the new token.
+        // The earlier text has no stop string, so one must end in the new token.
         let first = self.settings.stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| {
             let from = self.text.floor_char_boundary((before + 1).saturating_sub(stop.len()));
             let at = self.text.get(from..)?.find(stop.as_str())?;

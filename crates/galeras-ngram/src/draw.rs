@@ -1,33 +1,29 @@
-//! Drawing one of several weighted candidates.
+//! Draws one of several weighted candidates, in integers.
 //!
-//! Here: temperature and random numbers, both in integers. Not here: where weights come from.
-//!
-//! Probabilities are proportional to `weight^(1/T)`. At `T = 1` these are the weights
-//! themselves, exactly. Otherwise they are quantised: `log2` of the weight to 32 binary
-//! places, times `1/T` with `T` in thousandths, relative to the greatest weight, and back to
-//! an integer in 0..=2^32. A candidate below 2^-32 of the best one is never drawn. `powf` and
-//! `exp` differ in the last place between platforms; these integers do not.
+//! Probabilities are proportional to `weight^(1/T)`. At `T = 1` these are exactly the weights.
+//! Otherwise they are quantised: `log2` of the weight to 32 binary places, times `1/T` with `T` in
+//! thousandths, relative to the greatest weight, and back to an integer in 0..=2^32. A candidate
+//! below 2^-32 of the best one is never drawn. `powf` and `exp` differ in the last place between
+//! platforms; these integers do not.
 
-/// Binary places of logarithms.
 const PLACES: u32 = 32;
 
-/// Logarithms of small weights are kept in a table.
+/// Logarithms of small weights are in a table.
 const TABLE: usize = 1024;
 
-/// Places for quantised weights that were asked for before.
+/// Size of the cache of quantised weights.
 const QUANTISED: usize = 512;
 
-/// A stream of random numbers.
-pub(super) struct Stream {
+pub(super) struct RandomStream {
     output: blake3::OutputReader,
-    /// A block of it, which costs as much as one number would, and where the next number is.
+    /// A block of it, as cheap as one number, and the place of the next number.
     block: [u8; 64],
     at: usize,
 }
 
-impl Stream {
-    /// The numbers that belong to a seed: the output of BLAKE3 for its eight bytes, least
-    /// significant first, in pieces of eight bytes.
+impl RandomStream {
+    /// The numbers of a seed: the output of BLAKE3 for its eight bytes, least significant first, in
+    /// pieces of eight bytes.
     pub(super) fn new(seed: u64) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("galeras ngram 1: random numbers");
         let output = hasher.update(&seed.to_le_bytes()).finalize_xof();
@@ -46,48 +42,47 @@ impl Stream {
     }
 }
 
-/// A temperature in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Temperature(u64);
 
 impl Temperature {
-    /// Rounds to thousandths. Below 0.0005, or not a number: 0. Above 1000: 1000.
+    /// Rounds to thousandths. Below 0.0005, or NaN: 0. Above 1000: 1000.
     pub(super) fn new(temperature: f64) -> Self {
         // Multiplication and rounding are exact by IEEE 754, and `as` maps NaN to 0.
         Self((temperature * 1000.0).round().clamp(0.0, 1e6) as u64)
     }
 }
 
-/// Draws candidates. Holds buffers that are used again.
-pub(super) struct Drawer {
+/// Draws candidates, with reusable buffers.
+pub(super) struct Sampler {
     /// `log2` of 0..TABLE.
     logarithms: Vec<u64>,
     weights: Vec<u64>,
-    /// The greatest weight, another one, the temperature in thousandths, and what the other one
-    /// is quantised to: few weights make up most draws.
+    /// The greatest weight, another one, the temperature in thousandths, and the other one
+    /// quantised: few weights make up most draws.
     quantised: Vec<(u64, u64, u64, u64)>,
 }
 
-impl Default for Drawer {
+impl Default for Sampler {
     fn default() -> Self {
         Self {
             logarithms: (0..TABLE as u64).map(log2).collect(),
             weights: Vec::new(),
-            // No candidate has no weight.
+            // Candidates always have a weight.
             quantised: vec![(0, 0, 0, 0); QUANTISED],
         }
     }
 }
 
-impl Drawer {
-    /// The place of the drawn candidate. Takes one number of the stream, whatever is drawn.
-    /// At temperature 0 it is the first of those with the greatest weight. `None` if there
-    /// are not candidates. Weights are positive.
+impl Sampler {
+    /// The place of the drawn candidate; always takes one number of the stream. At temperature 0 it
+    /// is the first of those with the greatest weight. `None` without candidates. Weights are
+    /// positive.
     pub(super) fn draw(
         &mut self,
         candidates: &[(u32, u64)],
         temperature: Temperature,
-        stream: &mut Stream,
+        stream: &mut RandomStream,
     ) -> Option<usize> {
         let bits = stream.next();
         if candidates.len() == 1 {
@@ -109,7 +104,7 @@ impl Drawer {
             }
         }
         let total: u128 = self.weights.iter().map(|&weight| u128::from(weight)).sum();
-        // The upper bits of the product: uniform in 0..total but for less than total / 2^64.
+        // The upper bits of the product: uniform in 0..total, with an error below total / 2^64.
         let mut left = (u128::from(bits).saturating_mul(total)) >> 64;
         self.weights.iter().position(|&weight| {
             let reached = left < u128::from(weight);
@@ -139,8 +134,8 @@ impl Drawer {
 /// `log2(n)`, rounded down, with [`PLACES`] binary places; 0 for 0.
 fn log2(n: u64) -> u64 {
     let Some(whole) = n.checked_ilog2() else { return 0 };
-    // `x` is n / 2^whole in [1, 2), with 63 binary places. Squaring doubles its logarithm:
-    // each time a binary place comes out.
+    // `x` is n / 2^whole in [1, 2), with 63 binary places. Squaring doubles its logarithm: each
+    // time a binary place comes out.
     let mut x = n << (63 - whole);
     let mut log = u64::from(whole);
     for _ in 0..PLACES {
@@ -215,12 +210,12 @@ mod tests {
     #[test]
     fn frequencies_follow_the_temperature() {
         let candidates = [(5, 1), (6, 2), (7, 7), (8, 2)];
-        let mut drawer = Drawer::default();
+        let mut sampler = Sampler::default();
         for temperature in [0.0, 0.5, 1.0, 1.5, 1000.0] {
-            let mut stream = Stream::new(42);
+            let mut stream = RandomStream::new(42);
             let mut seen = [0_u32; 4];
             for _ in 0..20_000 {
-                let drawn = drawer.draw(&candidates, Temperature::new(temperature), &mut stream);
+                let drawn = sampler.draw(&candidates, Temperature::new(temperature), &mut stream);
                 seen[drawn.unwrap()] += 1;
             }
             let power = |weight: u64| (weight as f64).powf(1.0 / temperature);
@@ -233,21 +228,24 @@ mod tests {
                 assert!((f64::from(*seen) / 20_000.0 - expected).abs() < 0.015, "{temperature}");
             }
         }
-        assert_eq!(drawer.draw(&[], Temperature(1000), &mut Stream::new(1)), None);
-        assert_eq!(drawer.draw(&[(1, 4), (2, 4)], Temperature(0), &mut Stream::new(1)), Some(0));
+        assert_eq!(sampler.draw(&[], Temperature(1000), &mut RandomStream::new(1)), None);
+        assert_eq!(
+            sampler.draw(&[(1, 4), (2, 4)], Temperature(0), &mut RandomStream::new(1)),
+            Some(0)
+        );
     }
 
     #[test]
     fn the_stream_of_a_seed_is_pinned() {
-        let mut stream = Stream::new(1);
+        let mut stream = RandomStream::new(1);
         assert_eq!(
             [stream.next(), stream.next()],
             [15_331_973_937_697_144_930, 122_572_735_203_901_800]
         );
         let mut bytes = [0; 8 * 40];
-        Stream::new(1).output.fill(&mut bytes);
+        RandomStream::new(1).output.fill(&mut bytes);
         let whole: Vec<u64> = bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect();
-        let mut stream = Stream::new(1);
+        let mut stream = RandomStream::new(1);
         assert_eq!(whole, (0..40).map(|_| stream.next()).collect::<Vec<_>>());
     }
 }

@@ -1,7 +1,4 @@
-//! The trained model.
-//!
-//! Here: training, and which training texts are left out for a completion. Not here: n-gram
-//! counts themselves (`trie`), writing completions (`complete`).
+//! The trained model: training, and texts to leave out of a completion.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,35 +12,33 @@ use super::tokens::{Kind, split, unspaced};
 use super::trie::{MOST, Trie};
 use super::vocabulary::{BEGIN, CUT, END, UNKNOWN, Vocabulary};
 
-/// A token n-gram model of some texts. It is not changed by use, so threads may share it.
+/// A token n-gram model of some texts. Use does not change it, so threads may share it.
 ///
 /// Texts are a multiset: a text that occurs twice counts twice.
 pub struct NgramModel {
     pub(super) order: usize,
     pub(super) vocabulary: Vocabulary,
     pub(super) trie: Trie,
-    /// The kind of each numbered token.
     pub(super) kinds: Vec<Kind>,
-    /// For each token, the same one with the single space before it, or without; [`UNKNOWN`] if
-    /// there is no such token.
+    /// For each token, its form with or without the single space before it; [`UNKNOWN`] if there is
+    /// none.
     pub(super) counterparts: Vec<u32>,
-    /// The texts by their digests. Ascending.
-    texts: Vec<Known>,
-    /// Their tokens: [`BEGIN`], what they are split into, [`END`], [`CUT`].
+    /// The texts, ascending by digest.
+    texts: Vec<TrainingText>,
+    /// Their tokens: [`BEGIN`], the tokens of the text, [`END`], [`CUT`].
     tokens: Vec<u32>,
     count: u64,
 }
 
 /// A training text.
-struct Known {
+struct TrainingText {
     digest: Digest,
-    /// How often it occurs.
     times: u32,
-    /// Where its tokens are.
+    /// The range of its tokens.
     place: Range<u32>,
 }
 
-/// Half of BLAKE3: enough that two texts never have the same by chance.
+/// Half of BLAKE3: enough to avoid accidental collisions.
 type Digest = [u8; 16];
 
 /// There are 2^32 - 1 tokens or more, with three marks for each text.
@@ -59,22 +54,20 @@ impl std::fmt::Display for TooLong {
 impl std::error::Error for TooLong {}
 
 impl NgramModel {
-    /// Six tokens: longer n-grams hardly occur twice outside of copied code.
+    /// Six tokens: longer n-grams rarely occur twice except in copied code.
     pub const DEFAULT_ORDER: usize = 6;
 
-    /// Counts the n-grams of up to `order` tokens; an order outside of 2..=8 is taken as the
-    /// nearest one inside.
+    /// Counts the n-grams of up to `order` tokens; the order is clamped to 2..=8.
     ///
-    /// The model is the same for the texts in any order, and on any number of threads: those of
-    /// the rayon pool that this is called in. Time and memory are linear in their tokens times the
-    /// order.
+    /// The model does not depend on the order of the texts or the number of threads, which are
+    /// those of the caller's rayon pool. Time and memory are linear in the tokens times the order.
     ///
     /// # Errors
-    /// [`TooLong`] if the texts have 2^32 - 1 tokens or more, three marks per text included.
+    /// [`TooLong`] if the texts have 2^32 - 1 tokens or more, including three marks per text.
     pub fn train(order: usize, texts: &[&str]) -> Result<Self, TooLong> {
         let order = order.clamp(2, MOST);
         let shares = texts.par_chunks(texts.len().div_ceil(rayon::current_num_threads()).max(1));
-        let shares = shares.map(Share::of).collect::<Result<Vec<_>, TooLong>>()?;
+        let shares = shares.map(SplitTexts::of).collect::<Result<Vec<_>, TooLong>>()?;
         let mut words: Vec<&str> =
             shares.iter().flat_map(|share| share.words.iter().copied()).collect();
         words.sort_unstable();
@@ -113,7 +106,7 @@ impl NgramModel {
         let digests = texts.par_iter().map(|text| digest(text)).collect::<Vec<_>>();
         let mut digests: Vec<(Digest, Range<u32>)> = digests.into_iter().zip(places).collect();
         digests.sort_unstable_by_key(|(digest, place)| (*digest, place.start));
-        let known = digests.chunk_by(|a, b| a.0 == b.0).map(|same| Known {
+        let known = digests.chunk_by(|a, b| a.0 == b.0).map(|same| TrainingText {
             digest: same[0].0,
             times: same.len() as u32,
             place: same[0].1.clone(),
@@ -128,20 +121,21 @@ impl NgramModel {
         self.order
     }
 
-    /// How many texts the model was trained on; a text that occurs twice counts twice.
+    /// The number of training texts; a text that occurs twice counts twice.
     pub fn texts(&self) -> u64 {
         self.count
     }
 
-    /// Counts the n-grams of those texts of `own` that are in the model: each as often as it
-    /// is to be left out, at most as often as it is in the model. Returns how many texts remain.
+    /// Counts the n-grams of those texts of `own` that are in the model: each as often as it is to
+    /// be left out, but not more often than it is in the model. Returns the number of remaining
+    /// texts.
     ///
-    /// However often a text is left out, it is read once.
-    pub(super) fn count_own(&self, own: &[(&str, u32)], left_out: &mut LeftOut) -> u64 {
-        let LeftOut { tokens, times, trie } = left_out;
+    /// A text is read once, however often it is left out.
+    pub(super) fn count_own(&self, own: &[(&str, u32)], left_out: &mut ExcludedTexts) -> u64 {
+        let ExcludedTexts { tokens, times, trie } = left_out;
         tokens.clear();
         times.clear();
-        // How many of each text; few texts are listed, or each of them once.
+        // The number of each text; `own` lists few texts, or each of them once.
         let mut taken: HashMap<usize, u32> = HashMap::new();
         let mut remaining = self.count;
         for (text, wanted) in own {
@@ -167,25 +161,25 @@ impl NgramModel {
     }
 }
 
-/// The n-grams of texts that are left out, and the buffers of counting them.
+/// The n-grams of the texts to leave out, and buffers for counting them.
 #[derive(Default)]
-pub(super) struct LeftOut {
+pub(super) struct ExcludedTexts {
     tokens: Vec<u32>,
-    /// For each token, how many equal texts it stands for.
+    /// For each token, the number of equal texts that it represents.
     times: Vec<u32>,
     pub(super) trie: Trie,
 }
 
 /// The texts that one thread splits.
-struct Share<'a> {
+struct SplitTexts<'a> {
     /// The tokens of all texts, numbered from `END + 1` on in the order of `words`, with marks.
     tokens: Vec<u32>,
-    /// How many there are of each text, with marks.
+    /// The lengths of the texts, with marks.
     lengths: Vec<u32>,
     words: Vec<&'a str>,
 }
 
-impl<'a> Share<'a> {
+impl<'a> SplitTexts<'a> {
     fn of(texts: &[&'a str]) -> Result<Self, TooLong> {
         let mut numbers: HashMap<&str, u32, TextHash> = HashMap::with_hasher(TextHash::new());
         let (mut tokens, mut lengths, mut words) = (Vec::new(), Vec::new(), Vec::new());
@@ -209,7 +203,7 @@ impl<'a> Share<'a> {
     }
 }
 
-/// For each token, the same one with the single space before it, or without.
+/// For each token, its form with or without the single space before it.
 fn counterparts(vocabulary: &Vocabulary) -> Vec<u32> {
     let counterpart = |number| {
         let token = vocabulary.text(number);

@@ -15,7 +15,7 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// Texts of few words, so that they share n-grams, and some words of their own.
+    /// Texts of few words, so that they share n-grams, and some words that only one has.
     fn text(&mut self, length: usize) -> String {
         const WORDS: [&str; 24] = [
             "a", "ab", "abc", " a", " ab", "(", ")", ".", " =", "==", "\n", "\n    ", " ", "  ",
@@ -78,7 +78,7 @@ fn leaving_texts_out_equals_training_without_them() {
         let all: Vec<&str> = texts.iter().map(String::as_str).collect();
         let order = 2 + random.below(7);
         let (with, without) = (train(order, &all), train(order, &left));
-        // Each by itself, or equal ones together.
+        // One by one, or equal ones together.
         let mut own: Vec<(&str, u32)> = own.iter().map(|text| (text.as_str(), 1)).collect();
         if round % 2 == 0 {
             own.sort_unstable();
@@ -175,13 +175,13 @@ fn code_may_end_inside_of_a_word() {
     let greedy = |prompt| complete(&model, prompt, CompletionSettings::default());
     let done = greedy(code("def first(self):\n    return self.it"));
     assert_eq!((done.text.as_str(), done.tokens), ("ems[0]", 4));
-    // Also inside of an operator, a space and an indentation.
+    // Also inside an operator, a space and an indentation.
     assert_eq!(greedy(code("def first(self):\n ")).text, "   return self.items[0]");
     assert_eq!(greedy(code("def first(self):\n    return ")).text, "self.items[0]");
-    // A whole word is a word that starts with itself.
+    // A whole word is also a prefix of itself.
     assert_eq!(greedy(code("def first(self):\n    return self")).text, ".items[0]");
-    // No known context: any word that starts so. No such word: it is taken as it is, and
-    // what follows names follows it.
+    // An unknown context: any word with this prefix. An unknown prefix counts as a name, and tokens
+    // that follow names follow it.
     assert!(greedy(code("a b.app")).text.starts_with("end(item)"));
     assert!(greedy(code("a b c xyz")).text.starts_with(['(', '.', ')', ',', ':', '[']));
     assert!(greedy(code("zzz ((( 7")).tokens > 0);
@@ -203,7 +203,7 @@ fn the_prompt_changes_what_is_written() {
     assert_eq!(greedy("Call beta, please."), "beta()");
     // Names that the model never saw come from phrases of the prompt.
     assert_eq!(greedy("def f(self):\n    self.gamma()"), "gamma()");
-    // That the conversation ends with the code tells nothing about what comes next.
+    // The end of the conversation after the code is not evidence of what comes next.
     assert_eq!(greedy("def f(self):\n    self."), "alpha()");
     let half = NgramPrompt {
         context: "def f(self):\n    self.al\n```",
@@ -302,7 +302,7 @@ fn equal_texts_are_left_out_in_the_time_of_one() {
 fn hostile_texts_take_no_more_than_their_length_deserves() {
     let repeated = "a ".repeat(300_000);
     let word = "b".repeat(1 << 20);
-    // Five MB without a token that occurs often, and one with 200,000 short tokens.
+    // Five MB without a frequent token, and one with 200,000 short tokens.
     let long: String =
         (0..1_u64 << 17).map(|i| format!("{:039x}.", i * 7919 % 1_000_003)).collect();
     let signs = "(💥\r\t".repeat(50_000);

@@ -1,27 +1,23 @@
-//! A quick hash of short texts.
+//! A fast hash of short texts for the tables of tokens.
 //!
-//! Here: what the tables of tokens hash with. Not here: digests of texts (`model`).
-//!
-//! Keys that differ from process to process only move the places in a table, and they keep the
-//! time of a look-up safe from texts that were made to collide.
+//! Keys differ from process to process, which affects only the places in a table: texts cannot be
+//! made to collide and slow look-ups down.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes hashes with one key.
 #[derive(Clone, Copy)]
 pub(super) struct TextHash {
     key: u64,
 }
 
 impl TextHash {
-    /// With a key of its own.
+    /// With a random key.
     pub(super) fn new() -> Self {
         Self { key: RandomState::new().hash_one(0_u8) | 1 }
     }
 
-    /// The hash of a text.
     pub(super) fn of(self, text: &str) -> u64 {
         let mut state = self.build_hasher();
         state.write(text.as_bytes());
@@ -37,7 +33,6 @@ impl BuildHasher for TextHash {
     }
 }
 
-/// A hash in the making.
 pub(super) struct TextHasher {
     hash: u64,
     key: u64,
@@ -57,7 +52,7 @@ impl Hasher for TextHasher {
         for word in words {
             self.take(u64::from_le_bytes(*word));
         }
-        // What is left as one number, read without a loop.
+        // The rest as one number, read without a loop.
         let last = match (bytes.last_chunk::<8>(), rest) {
             (_, []) => return,
             (Some(last), _) => u64::from_le_bytes(*last),

@@ -1,18 +1,16 @@
-//! Splitting code into tokens without losing a byte.
-//!
-//! Here: where tokens end, and their kinds. Not here: their numbers (`vocabulary`).
+//! Splits code into tokens without losing a byte.
 //!
 //! This is not a lexer of Python: texts may be cut anywhere, and prompts are prose. Tokens are
-//! coarse, so that five of them carry meaning: a single space belongs to what follows it, and
-//! a line break, the blank lines after it and the indentation are one token.
+//! coarse, so that five of them carry meaning: a single space belongs to the token after it, and a
+//! line break, the blank lines after it and the indentation are one token.
 
-/// Operators of more than one character, and triple quotes; longer ones first.
+/// Operators of several characters, and triple quotes, longest first.
 const SIGNS: [&str; 27] = [
     "\"\"\"", "'''", "**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "==", "!=", "<=",
     ">=", "->", ":=", "+=", "-=", "*=", "/=", "%=", "@=", "&=", "|=", "^=", "<>",
 ];
 
-/// What the first character after a single space tells about a token.
+/// The kind of a token, by its first character after a single space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The mark before a text.
@@ -43,7 +41,7 @@ impl Kind {
     }
 }
 
-/// How many tokens a text has: the unit of
+/// The number of tokens in a text: the unit of
 /// [`CompletionSettings::max_tokens`](super::CompletionSettings). Time is linear in the text.
 pub fn count_tokens(text: &str) -> u64 {
     split(text).map(|_| 1).sum()
@@ -59,7 +57,7 @@ pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A token without the single space before it; white space stays as it is.
+/// A token without the single space before it; white space is unchanged.
 pub(super) fn unspaced(token: &str) -> &str {
     match token.strip_prefix(' ') {
         Some(rest) if !rest.is_empty() && !rest.starts_with(is_space) => rest,
@@ -67,8 +65,8 @@ pub(super) fn unspaced(token: &str) -> &str {
     }
 }
 
-/// Whether a token might not end where it should if another one followed: word after word,
-/// white space after white space.
+/// True if `token` might not end here when `next` follows: word after word, white space after white
+/// space.
 pub(super) fn joins(token: &str, next: &str) -> bool {
     match (token.chars().next_back(), next.chars().next()) {
         (Some(last), Some(first)) => {
@@ -82,14 +80,14 @@ pub(super) fn joins(token: &str, next: &str) -> bool {
 fn length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let blank =
-        bytes.iter().take_while(|byte| CLASSES[usize::from(**byte)] == Class::Space).count();
+        bytes.iter().take_while(|byte| CLASSES[usize::from(**byte)] == ByteClass::Space).count();
     if blank == text.len() || blank > 1 || (blank == 1 && bytes[0] != b' ') {
         return blank;
     }
     solid_end(text, blank)
 }
 
-/// Where the token ends that begins at `start` with no white space.
+/// The end of the token that begins at `start` with no white space.
 fn solid_end(text: &str, start: usize) -> usize {
     let rest = text.as_bytes().get(start..).unwrap_or_default();
     let end = word_end(text, start);
@@ -113,15 +111,15 @@ fn solid_end(text: &str, start: usize) -> usize {
     start + first.map_or(0, char::len_utf8)
 }
 
-/// Where the characters of words end that stand at `start`.
+/// The end of the word characters at `start`.
 fn word_end(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start;
     while let Some(&byte) = bytes.get(at) {
         match CLASSES[usize::from(byte)] {
-            Class::Word => at += 1,
-            Class::Space | Class::Sign => break,
-            Class::BeyondAscii => match text.get(at..).and_then(|rest| rest.chars().next()) {
+            ByteClass::Word => at += 1,
+            ByteClass::Space | ByteClass::Sign => break,
+            ByteClass::BeyondAscii => match text.get(at..).and_then(|rest| rest.chars().next()) {
                 Some(c) if is_word(c) => at += c.len_utf8(),
                 _ => break,
             },
@@ -130,25 +128,25 @@ fn word_end(text: &str, start: usize) -> usize {
     at
 }
 
-/// What a byte is to tokens.
+/// The class of a byte in the search for tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ByteClass {
     Space,
     Word,
     Sign,
-    /// The character decides.
+    /// The whole character must be decoded.
     BeyondAscii,
 }
 
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::BeyondAscii; 256];
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::BeyondAscii; 256];
     let mut byte: u8 = 0;
     while byte < 0x80 {
         classes[byte as usize] = match byte {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => Class::Space,
-            b'_' => Class::Word,
-            _ if byte.is_ascii_alphanumeric() => Class::Word,
-            _ => Class::Sign,
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => ByteClass::Space,
+            b'_' => ByteClass::Word,
+            _ if byte.is_ascii_alphanumeric() => ByteClass::Word,
+            _ => ByteClass::Sign,
         };
         byte += 1;
     }

@@ -1,16 +1,12 @@
-//! How often each n-gram occurs.
+//! Counts n-grams of numbered tokens and follows a growing history.
 //!
-//! Here: counting n-grams of numbered tokens, looking them up, following a growing history.
-//! Not here: what the numbers mean (`vocabulary`), mixing counts (`candidates`).
+//! N-grams are the paths of a trie from the root. A level contains all n-grams of one length in
+//! order of their numbers, in three flat arrays. There is no hashing, so counts are exact, and the
+//! tokens that follow a context are a sorted slice. A distinct n-gram takes eight or twelve bytes.
 //!
-//! N-grams are the paths of a trie from the root. A level holds all n-grams of one length in
-//! order of their numbers, in three flat arrays: no hashing, so counts are exact, and
-//! the tokens that follow a context are a sorted slice. Eight or twelve bytes for each
-//! distinct n-gram.
-//!
-//! The trie of a model is *linked*: of each longest n-gram it knows the one without its first
-//! token. Nearly all tokens that are drawn follow a context of the greatest length, and then a link
-//! leads to the next one, where searches for every length would each wait for memory.
+//! The trie of a model is *linked*: each longest n-gram knows the one without its first token.
+//! Nearly all drawn tokens follow a context of the greatest length. Then a link leads to the next
+//! context, where a search for every length would wait for memory.
 
 use std::ops::Range;
 
@@ -19,33 +15,31 @@ use rayon::prelude::{IntoParallelIterator, IntoParallelRefIterator, ParallelIter
 use super::tokens::Kind;
 use super::vocabulary::CUT;
 
-/// The longest n-gram that can be counted.
 pub(super) const MOST: usize = 8;
 
-/// N-grams of one length.
 #[derive(Default)]
 struct Level {
     /// The last token of each.
     tokens: Vec<u32>,
     counts: Vec<u32>,
-    /// Where the longer n-grams start in the next level, and the end of the last ones.
+    /// The start of the longer n-grams in the next level, and the end of the last ones.
     first: Vec<u32>,
 }
 
-/// The n-grams of some sequences. Reusable: `count` replaces what there was.
+/// The n-grams of some sequences. Reusable: `count` replaces them.
 #[derive(Default)]
 pub(super) struct Trie {
     levels: [Level; MOST],
-    /// What followed each kind of token, added up.
+    /// Totals of the tokens that followed each kind.
     kinds: [Option<(Vec<u32>, Vec<u32>)>; Kind::COUNT],
-    /// The places where n-grams start, in the order of the n-grams: a buffer of counting.
+    /// A buffer: starts of n-grams, in the order of the n-grams.
     starts: Vec<u64>,
-    /// Of each n-gram of the greatest length, the place of what it ends in, a token shorter, among
-    /// the n-grams of that length. Empty unless the trie is linked.
+    /// For each n-gram of the greatest length, the place of its suffix without the first token.
+    /// Empty unless the trie is linked.
     links: Vec<u32>,
 }
 
-/// The tokens that followed something, ascending, and how often.
+/// The tokens that followed something, ascending, and their counts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Followers<'a> {
     pub(super) tokens: &'a [u32],
@@ -53,7 +47,6 @@ pub(super) struct Followers<'a> {
 }
 
 impl Followers<'_> {
-    /// Those whose number is in the range.
     pub(super) fn within(self, range: &Range<u32>) -> Self {
         let start = self.tokens.partition_point(|&token| token < range.start);
         let end = self.tokens.partition_point(|&token| token < range.end).max(start);
@@ -65,11 +58,11 @@ impl Followers<'_> {
     }
 }
 
-/// The n-grams that a history ends in: one for each length that the trie knows.
+/// The n-grams that end a history: one for each length that the trie knows.
 #[derive(Clone, Copy)]
-pub(super) struct State([Option<u32>; MOST]);
+pub(super) struct TrieState([Option<u32>; MOST]);
 
-impl State {
+impl TrieState {
     /// The empty history.
     pub(super) const START: Self = {
         let mut nodes = [None; MOST];
@@ -79,36 +72,35 @@ impl State {
 }
 
 /// A history in a linked trie.
-pub(super) struct Path {
-    /// The last tokens, as many as are looked at; the latest is the last. Meaningless without
-    /// `longest`.
+pub(super) struct TriePath {
+    /// The last tokens, the latest last. Meaningless without `longest`.
     recent: [u32; MOST],
     /// The n-gram of all of them.
     longest: Option<u32>,
-    /// The n-grams of all lengths, unless nobody asked since the last link was followed.
-    state: Option<State>,
+    /// The n-grams of all lengths, computed on demand after a link was followed.
+    state: Option<TrieState>,
 }
 
-impl Path {
+impl TriePath {
     /// The empty history.
     pub(super) const START: Self =
-        Self { recent: [CUT; MOST], longest: None, state: Some(State::START) };
+        Self { recent: [CUT; MOST], longest: None, state: Some(TrieState::START) };
 }
 
 impl Trie {
-    /// Counts all n-grams of 1 to `order` tokens. Each sequence of `tokens` ends with
-    /// [`CUT`], as does the last. There are fewer than `u32::MAX` tokens.
+    /// Counts all n-grams of 1 to `order` tokens. Each sequence of `tokens` ends with [`CUT`],
+    /// including the last. There are fewer than `u32::MAX` tokens.
     pub(super) fn count(&mut self, tokens: &[u32], order: usize) {
         self.count_sequences(tokens, order, |_| 1);
     }
 
-    /// The same where each sequence stands for several equal ones: for as many as `times` says
-    /// at the place of each of its tokens. There are fewer than `u32::MAX` tokens in all of them.
+    /// As `count`, but each sequence represents several equal ones: `times` has their number at
+    /// each of its tokens. There are fewer than `u32::MAX` tokens in total.
     pub(super) fn count_repeated(&mut self, tokens: &[u32], times: &[u32], order: usize) {
         self.count_sequences(tokens, order, |start| times.get(start).copied().unwrap_or_default());
     }
 
-    /// Counts n-grams, those that start at a place as often as `times` says of it.
+    /// Counts n-grams; `times` is the number of occurrences at a place.
     fn count_sequences(&mut self, tokens: &[u32], order: usize, times: impl Fn(usize) -> u32) {
         self.clear();
         let starts = (0..tokens.len()).filter(|&start| tokens[start] != CUT);
@@ -119,11 +111,11 @@ impl Trie {
         self.end_levels(order);
     }
 
-    /// The same as [`Trie::count`], on all threads of the caller's pool, of tokens below `vocabulary`;
-    /// and links the trie.
+    /// As [`Trie::count`] for tokens below `vocabulary`, on all threads of the caller's pool; also
+    /// links the trie.
     pub(super) fn count_linked(&mut self, tokens: &[u32], order: usize, vocabulary: u32) {
         self.clear();
-        // By their first tokens, in the order of their places.
+        // Group places by their first token.
         let mut ends = vec![0_usize; vocabulary as usize + 1];
         for &token in tokens.iter().filter(|&&token| token != CUT) {
             ends[token as usize + 1] += 1;
@@ -136,7 +128,7 @@ impl Trie {
             starts[ends[token as usize]] = keyed(token, start as u64);
             ends[token as usize] += 1;
         }
-        // Parts of the trie: no n-gram is in two of them, and they follow one another.
+        // Parts of the trie: n-grams are never in two of them, and the parts are in order.
         let wanted = (starts.len() / (4 * rayon::current_num_threads())).max(1);
         let (mut runs, mut rest, mut taken) = (Vec::new(), starts.as_mut_slice(), 0);
         for &end in &ends {
@@ -147,9 +139,9 @@ impl Trie {
             }
         }
         runs.push(rest);
-        let parts: Vec<Part> =
-            runs.into_par_iter().map(|run| Part::of(run, tokens, order)).collect();
-        // What a token shorter begins at each place.
+        let parts: Vec<TriePart> =
+            runs.into_par_iter().map(|run| TriePart::of(run, tokens, order)).collect();
+        // The n-gram that begins at each place, without its last token.
         let mut shorter = vec![CUT; tokens.len()];
         let mut longest = Vec::new();
         self.levels[0].first.push(0);
@@ -181,16 +173,16 @@ impl Trie {
         self.links.clear();
     }
 
-    /// Records where the n-grams after the last ones would start.
+    /// Records the starts of the n-grams after the last ones.
     fn end_levels(&mut self, order: usize) {
         for level in self.levels.iter_mut().take(order) {
             level.first.push(level.tokens.len() as u32);
         }
     }
 
-    /// Goes from a history to the one that is a token longer, of which `longest` tokens are looked
-    /// at, one less than the greatest n-grams have. Only where the trie is linked.
-    pub(super) fn follow(&self, path: &mut Path, token: u32, longest: usize) {
+    /// Adds a token to a history of which the last `longest` tokens matter, one less than the
+    /// order. Only for a linked trie.
+    pub(super) fn follow(&self, path: &mut TriePath, token: u32, longest: usize) {
         let linked = path.longest.and_then(|node| {
             let range = self.children(longest, node);
             let at = self.levels[longest].tokens[range.clone()].binary_search(&token).ok()?;
@@ -212,10 +204,10 @@ impl Trie {
         path.recent[MOST - 1] = token;
     }
 
-    /// The n-grams of all lengths that a history ends in.
-    fn state(&self, path: &mut Path, longest: usize) -> State {
+    /// The n-grams of all lengths that end a history.
+    fn state(&self, path: &mut TriePath, longest: usize) -> TrieState {
         *path.state.get_or_insert_with(|| {
-            let mut state = State::START;
+            let mut state = TrieState::START;
             for &token in &path.recent[MOST - longest..] {
                 self.advance(&mut state, token, longest);
             }
@@ -223,10 +215,10 @@ impl Trie {
         })
     }
 
-    /// What followed the last `length` tokens of a history, where the trie is linked.
+    /// The followers of the last `length` tokens of a history in a linked trie.
     pub(super) fn followers_on(
         &self,
-        path: &mut Path,
+        path: &mut TriePath,
         length: usize,
         order: usize,
     ) -> Followers<'_> {
@@ -237,7 +229,7 @@ impl Trie {
         path.longest.map_or(Followers::default(), |node| self.followers_of_node(node, length))
     }
 
-    /// Gives up the buffers of counting and the slack of the arrays.
+    /// Frees the counting buffers and the slack of the arrays.
     pub(super) fn shrink(&mut self) {
         self.starts = Vec::new();
         for level in &mut self.levels {
@@ -247,14 +239,13 @@ impl Trie {
         }
     }
 
-    /// Goes from a history to the one that is a token longer, of which `longest` tokens
-    /// are looked at.
-    pub(super) fn advance(&self, state: &mut State, token: u32, longest: usize) {
+    /// Adds a token to a history of which the last `longest` tokens matter.
+    pub(super) fn advance(&self, state: &mut TrieState, token: u32, longest: usize) {
         for depth in (0..longest.min(MOST - 1)).rev() {
             state.0[depth + 1] = state.0[depth].and_then(|node| {
                 let range = self.children(depth, node);
                 let tokens = &self.levels[depth].tokens[range.clone()];
-                // A trie of all texts has all tokens at the start, each at its number.
+                // A trie of all texts has all tokens in its first level, each at its number.
                 if depth == 0 && tokens.get(token as usize) == Some(&token) {
                     return Some(token);
                 }
@@ -263,25 +254,25 @@ impl Trie {
         }
     }
 
-    /// What followed the last `length` tokens of a history.
-    pub(super) fn followers(&self, state: &State, length: usize) -> Followers<'_> {
+    /// The followers of the last `length` tokens of a history.
+    pub(super) fn followers(&self, state: &TrieState, length: usize) -> Followers<'_> {
         state.0[length].map_or(Followers::default(), |node| self.followers_of_node(node, length))
     }
 
-    /// What followed the n-gram of this length at a place.
+    /// The followers of the n-gram of this length at a place.
     fn followers_of_node(&self, node: u32, length: usize) -> Followers<'_> {
         let range = self.children(length, node);
         let level = &self.levels[length];
         Followers { tokens: &level.tokens[range.clone()], counts: &level.counts[range] }
     }
 
-    /// What followed tokens of a kind, if [`Trie::sum_kind`] was called for it.
+    /// The followers of tokens of a kind, after [`Trie::sum_kind`] for it.
     pub(super) fn followers_of(&self, kind: Kind) -> Followers<'_> {
         let sums = self.kinds[kind as usize].as_ref();
         sums.map_or(Followers::default(), |(tokens, counts)| Followers { tokens, counts })
     }
 
-    /// Adds up what followed the tokens of a kind.
+    /// Adds up the followers of a kind's tokens.
     pub(super) fn sum_kind(&mut self, kind: Kind, kind_of: impl Fn(u32) -> Kind) {
         if self.kinds[kind as usize].is_some() {
             return;
@@ -300,25 +291,25 @@ impl Trie {
             Some(sums.map(|of| (of[0].0, of.iter().map(|(_, count)| count).sum::<u32>())).unzip());
     }
 
-    /// The place of the n-grams that are a token longer, in level `depth`.
+    /// The places of the n-grams that are a token longer, in level `depth`.
     fn children(&self, depth: usize, node: u32) -> Range<usize> {
-        // Level `depth` records where the children of each of its parents start.
+        // Level `depth` records the start of each parent's children.
         let bound = |at: usize| self.levels[depth].first.get(at).map_or(0, |&at| at as usize);
         bound(node as usize)..bound(node as usize + 1)
     }
 }
 
 /// The n-grams that begin with some tokens.
-struct Part {
+struct TriePart {
     levels: [Level; MOST],
-    /// Where the longest n-grams start, the first place of each.
+    /// The first place of each longest n-gram.
     longest: Vec<u32>,
-    /// Where n-grams start that are a token shorter, and which of the part they are.
+    /// Places of n-grams that are a token shorter, and their numbers within the part.
     shorter: Vec<(u32, u32)>,
 }
 
-impl Part {
-    /// Counts the n-grams that start at places which are sorted by their first token.
+impl TriePart {
+    /// Counts the n-grams at places that are sorted by their first token.
     fn of(starts: &mut [u64], tokens: &[u32], order: usize) -> Self {
         sort_equal(starts, tokens, 0, order);
         let mut levels: [Level; MOST] = Default::default();
@@ -343,9 +334,9 @@ impl Part {
     }
 }
 
-/// Adds the n-grams that start at sorted places to levels, those of a place as often as `times`
-/// says of it. `done` is told of each place how long its longest n-gram is, and how much of it the
-/// one before has, too.
+/// Adds the n-grams at sorted places to levels; `times` is the number of occurrences at a place.
+/// Calls `done` with each place, the length of its longest n-gram, and the length of the prefix
+/// that the one before shares.
 fn count_sorted(
     starts: &[u64],
     tokens: &[u32],
@@ -388,20 +379,20 @@ fn keyed(token: u32, start: u64) -> u64 {
     u64::from(token) << 32 | start
 }
 
-/// Sorts places by the tokens that stand there, of which `order` count. The first `depth` are
-/// equal, and the places are keyed by the next one.
+/// Sorts places by the next `order` tokens. The first `depth` are equal, and the places are keyed
+/// by the next one.
 fn sort(starts: &mut [u64], tokens: &[u32], depth: usize, order: usize) {
     starts.sort_unstable();
     sort_equal(starts, tokens, depth, order);
 }
 
-/// The same where the places are sorted by the next token already.
+/// The same for places that are already sorted by the next token.
 fn sort_equal(starts: &mut [u64], tokens: &[u32], depth: usize, order: usize) {
     if depth + 1 >= order {
         return;
     }
     for equal in starts.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
-        // Most n-grams are rare: what is alone is in its place, whatever follows.
+        // Most n-grams are rare: a single one is already sorted.
         if equal.len() > 1 && equal[0] >> 32 != u64::from(CUT) {
             for key in &mut *equal {
                 let start = u64::from(*key as u32);

@@ -1,21 +1,17 @@
 //! The numbered tokens of a model.
 //!
-//! Here: token texts to numbers and back. Not here: splitting (`tokens`), counting (`trie`).
-//!
-//! Numbers ascend with the text (as bytes). So the order of numbers does not depend on the
-//! order of the training texts, and the tokens that start with something are neighbours.
+//! Numbers ascend with the text (as bytes). So they do not depend on the order of the training
+//! texts, and tokens with a common prefix are neighbours.
 
 use std::ops::Range;
 
 use super::text_hash::TextHash;
 
-/// The mark before every text. It is context only and never drawn.
+/// The mark before every text. It is only context and never drawn.
 pub(super) const BEGIN: u32 = 0;
-/// The mark after every text.
 pub(super) const END: u32 = 1;
 /// Ends a sequence of tokens; not a token.
 pub(super) const CUT: u32 = u32::MAX;
-/// A token that has no number.
 pub(super) const UNKNOWN: u32 = CUT - 1;
 
 const FREE: u32 = u32::MAX;
@@ -23,15 +19,15 @@ const FREE: u32 = u32::MAX;
 /// Both marks have the empty text; they come first.
 pub(super) struct Vocabulary {
     text: String,
-    /// Where each token ends in `text`.
+    /// The end of each token in `text`.
     ends: Vec<usize>,
-    /// An open-addressing table of numbers; at most half of it is taken.
+    /// An open-addressing table of numbers, at most half full.
     slots: Vec<u32>,
     hash: TextHash,
 }
 
 impl Vocabulary {
-    /// Numbers tokens, which come in ascending order and once each.
+    /// Numbers distinct tokens in ascending order.
     pub(super) fn new(sorted: &[&str]) -> Self {
         let count = sorted.len() + 2;
         let mut vocabulary = Self {
@@ -50,18 +46,16 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// How many numbers are given, with the marks.
     pub(super) fn len(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    /// The number of a token.
     pub(super) fn find(&self, token: &str) -> Option<u32> {
         let number = self.slots[self.slot(token)];
         (number != FREE).then_some(number)
     }
 
-    /// The text of a token; empty for marks and numbers that are not given.
+    /// The text of a token; empty for marks and unknown numbers.
     pub(super) fn text(&self, number: u32) -> &str {
         let end = |at: usize| self.ends.get(at).copied().unwrap_or_default();
         let start = (number as usize).checked_sub(1).map_or(0, end);
@@ -78,7 +72,7 @@ impl Vocabulary {
         self.point(prefix)..self.first(|token| token >= prefix && !token.starts_with(prefix))
     }
 
-    /// The first number of a token (marks aside) from which on `holds` is true.
+    /// The first number of a token (except marks) from which on `holds` is true.
     fn first(&self, holds: impl Fn(&str) -> bool) -> u32 {
         let (mut low, mut high) = (END + 1, self.len());
         while low < high {
@@ -92,7 +86,6 @@ impl Vocabulary {
         low
     }
 
-    /// The slot of a token, or the one that it would take.
     fn slot(&self, token: &str) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = self.hash.of(token) as usize & mask;

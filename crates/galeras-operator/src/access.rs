@@ -1,7 +1,7 @@
-//! What a step may do to the machine: programs, variables and requests that leave it, files.
+//! Actions of a step that may need consent: programs, variables and requests to servers, files.
 //!
-//! Steps state it ([`BoundStep::demands`](super::BoundStep::demands)); who agreed to it is known
-//! to a [`Consent`]. Does not live here: what needs consent at all, and asking for it (`trust`).
+//! Steps declare them ([`BoundStep::demands`](super::BoundStep::demands)); a [`Consent`] knows the
+//! user's decisions, which the module `trust` collects.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use url::{Host, Url};
 
 use super::side_file::SideFile;
 
-/// One thing that a workflow may do to the machine.
+/// An action of a workflow on the machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Access {
     /// Runs a program.
     Program {
-        /// All that the shell is given, params filled in.
+        /// The full text for the shell, with params filled in.
         command: String,
-        /// Where it runs.
+        /// The working directory.
         folder: PathBuf,
-        /// The files that it is said to read, by content.
+        /// The files that it reads according to the workflow, by content.
         files: Vec<SideFile>,
     },
     /// Sends the value of an environment variable to a server.
@@ -40,20 +40,20 @@ pub enum Access {
     },
     /// Reads a file, or the files of a folder.
     Read {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
     /// Writes a file.
     Write {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
 }
 
-/// An [`Access`] and the argument that brings it about.
+/// An [`Access`] and the argument that causes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// What.
+    /// The action.
     pub access: Access,
     /// A path below `with:` such as `repos[2]`; empty for the step as a whole.
     pub at: String,
@@ -66,30 +66,30 @@ impl Demand {
     }
 }
 
-/// A server as requests name it: scheme, host and port.
+/// A server in requests: scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ServerAddress {
     scheme: String,
     host: String,
-    /// If it is not the one of the scheme.
+    /// The port, if it is not the scheme's default.
     port: Option<u16>,
 }
 
 impl ServerAddress {
-    /// The server of a URL, or of git's `user@host:path`. `None` if the text names no host.
+    /// The server of a URL, or of git's `user@host:path`. `None` if there is no host in the text.
     ///
-    /// What speaks HTTP reads addresses with the parser that is used here, and what speaks to git and
-    /// ssh with that of [`GitServer`]: two parsers may see two hosts in one text.
+    /// HTTP addresses are parsed here as the HTTP clients parse them, those of git and ssh by
+    /// [`GitServer`]: two parsers may see two hosts in one text.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
         let own = matches!(scheme.as_deref(), Some("ssh" | "git")) || !text.contains("://");
-        // `https:host` is a URL to those who fetch it.
+        // HTTP clients read `https:host` as a URL.
         if own && !matches!(scheme.as_deref(), Some("http" | "https")) {
             return Self::of_git(text);
         }
         let url = Url::parse(text).ok()?;
-        // The parser skips control characters: `s\tsh` and `\0ssh` are schemes to it.
+        // The parser skips control characters, so it reads `s\tsh` and `\0ssh` as schemes.
         if matches!(url.scheme(), "ssh" | "git") {
             return Self::of_git(url.as_str());
         }
@@ -112,7 +112,7 @@ impl ServerAddress {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// The host, with the port if that is not the usual one: `example.org`, `[::1]:8000`.
+    /// The host, with the port if it is not the default: `example.org`, `[::1]:8000`.
     pub fn authority(&self) -> String {
         match self.port {
             Some(port) => format!("{}:{port}", self.host),
@@ -120,12 +120,12 @@ impl ServerAddress {
         }
     }
 
-    /// Whether it is a server at its usual port, reached through TLS.
+    /// True for a server at its default port over TLS.
     pub fn is_encrypted(&self) -> bool {
         self.scheme == "https"
     }
 
-    /// Whether it is this machine: `localhost`, or an address of the loopback device.
+    /// True for this machine: `localhost`, or a loopback address.
     pub fn is_loopback(&self) -> bool {
         match Host::parse(&self.host) {
             Ok(Host::Domain(name)) => name == "localhost",
@@ -135,8 +135,7 @@ impl ServerAddress {
         }
     }
 
-    /// Whether it can be anywhere on the internet: not an address that only a local network
-    /// knows, and not a name of the kind that only a local network gives.
+    /// True unless the address or the kind of name is valid only in a local network.
     pub fn is_public(&self) -> bool {
         const LOCAL: [&str; 6] = ["local", "localhost", "internal", "lan", "home.arpa", "intranet"];
         match Host::parse(&self.host) {
@@ -174,8 +173,8 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// The networks of IPv4 that are not on the internet, by their first three bytes and the length of
-/// the prefix (IANA's registry of special-purpose addresses).
+/// IPv4 networks that are not on the internet, by their first three bytes and the length of the
+/// prefix (IANA's registry of special-purpose addresses).
 const RESERVED_V4: [(u8, u8, u8, u32); 15] = [
     (0, 0, 0, 8),       // this network
     (10, 0, 0, 8),      // private
@@ -194,12 +193,12 @@ const RESERVED_V4: [(u8, u8, u8, u32); 15] = [
     (240, 0, 0, 4),     // reserved, broadcast
 ];
 
-/// What is given out of IPv6: first two segments, length of the prefix. Loopback (`::1`), addresses
-/// of IPv4 (`::a.b.c.d`, `::ffff:a.b.c.d`, `64:ff9b::`), `100::`, private (`fc00::`), link-local
-/// (`fe80::`) and site-local ones (`fec0::`) and multicast (`ff00::`) are outside of it.
+/// Allocated public addresses of IPv6: first two segments, length of the prefix. Excludes loopback
+/// (`::1`), addresses of IPv4 (`::a.b.c.d`, `::ffff:a.b.c.d`, `64:ff9b::`), `100::`, private
+/// (`fc00::`), link-local (`fe80::`), site-local (`fec0::`) and multicast (`ff00::`) addresses.
 const GIVEN_OUT_V6: (u16, u16, u32) = (0x2000, 0, 3);
 
-/// What of that is not on the internet, or holds an address of IPv4 that may not be.
+/// Exceptions within it that are not on the internet, or contain an IPv4 address that may not be.
 const RESERVED_V6: [(u16, u16, u32); 4] = [
     (0x2001, 0, 23),     // protocols, Teredo among them
     (0x2001, 0xdb8, 32), // documentation
@@ -207,28 +206,28 @@ const RESERVED_V6: [(u16, u16, u32); 4] = [
     (0x3fff, 0, 20),     // documentation
 ];
 
-/// Knows what was agreed to.
+/// The user's decisions.
 pub trait Consent: Send + Sync + fmt::Debug {
-    /// Why this may not be done; `None` if it may.
+    /// The reason why this is not allowed; `None` if it is.
     fn refusal(&self, access: &Access) -> Option<RefusedAccess>;
 }
 
-/// Something that was not agreed to.
+/// A refused action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedAccess {
-    /// What, in one sentence without its subject: `runs a program that …`.
+    /// The action, as a sentence without its subject: `runs a program that …`.
     pub message: String,
-    /// How to agree to it.
+    /// The way to allow it.
     pub help: String,
 }
 
-/// Whether an answer may send us on, for those who follow it: from the first URL to the second. The
-/// error says where to, and how to agree to that.
+/// Decides if a redirect from the first URL to the second may be followed. The error names the
+/// target and the way to allow it.
 pub type RedirectCheck = dyn Fn(&str, &str) -> Result<(), String> + Send + Sync;
 
-/// Follows redirects within a server, through TLS if it was reached so, and to servers that may be
-/// asked. Whoever is asked elsewhere cannot send us to this machine, which needs no consent only
-/// because the user knows what runs on it.
+/// Follows redirects within a server, over TLS if the first request was, and to servers that are
+/// allowed. A redirect from another server to this machine is refused: access to this machine needs
+/// no consent only because the user knows what runs here.
 pub fn redirect_check(consent: Arc<dyn Consent>) -> Arc<RedirectCheck> {
     Arc::new(move |from, to| {
         let from = ServerAddress::of(from);
@@ -254,7 +253,7 @@ pub fn redirect_check(consent: Arc<dyn Consent>) -> Arc<RedirectCheck> {
     })
 }
 
-/// Agrees to everything: for callers who know the workflow.
+/// Allows everything: for callers who know the workflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullConsent;
 
@@ -264,7 +263,7 @@ impl Consent for FullConsent {
     }
 }
 
-/// Agrees to nothing: for looking at a step that is not going to run.
+/// Allows nothing: to inspect a step that will not run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoConsent;
 
@@ -303,7 +302,7 @@ mod tests {
         }
     }
 
-    /// Agrees to what needs no consent, and to one server more.
+    /// Allows what needs no consent, and one more server.
     #[derive(Debug)]
     struct Public(ServerAddress);
 
@@ -347,7 +346,8 @@ mod tests {
         }
     }
 
-    /// No address of a repository is judged as one server and asked of another.
+    /// Consent is checked for the same server that is contacted, for every form of a repository's
+    /// address.
     #[test]
     fn who_is_judged_is_who_is_asked() {
         let users =
@@ -412,7 +412,7 @@ mod tests {
                 assert!(galeras_git::RepositoryLocation::parse(&text, "/".as_ref()).is_err());
             }
         }
-        // Nor does a control character in the scheme change the parser.
+        // A control character in the scheme must not change the parser.
         for text in ["\0ssh://localhost#@evil.example/x", "s\tsh://localhost#@evil.example/x"] {
             assert_eq!(server(text).host(), "evil.example");
         }
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn private_link_local_and_reserved_addresses_are_not_public() {
-        // The first and the last address of each network, and its neighbours that are public.
+        // The first and the last address of each network, and its public neighbours.
         for (first, last, public) in [
             ("0.0.0.0", "0.255.255.255", &["1.0.0.0"][..]),
             ("10.0.0.0", "10.255.255.255", &["9.255.255.255", "11.0.0.0"]),

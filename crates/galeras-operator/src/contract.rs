@@ -1,5 +1,4 @@
-//! An [`Operator`]: what it states about itself, and how its arguments are bound to the schemas
-//! of its inputs.
+//! The trait [`Operator`] and the context in which its arguments are bound.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,30 +16,28 @@ use super::registration::Registration;
 use super::step::BoundStep;
 use super::table::{Port, TableSchema};
 
-/// An operator: what it states about itself, and how its arguments become a step.
+/// An operator: its description, and the way its arguments become a step.
 ///
-/// Every operator is one value in the registry's list; help, JSON Schema, documentation page
-/// and plan-time checks all derive from it.
+/// Every operator is one value in the registry's list; help, JSON Schema, documentation page and
+/// plan-time checks all derive from it.
 pub trait Operator: Send + Sync {
-    /// What it states about itself.
+    /// Its description.
     fn descriptor(&self) -> &'static Descriptor;
-    /// Checks the arguments against the input schemas and returns a step with known outputs.
-    ///
-    /// Everything that is wrong is returned, not just the first. Nothing is computed; files
-    /// named by arguments may be opened to learn their schema.
+    /// Checks the arguments against the input schemas and returns a step with known outputs, or all
+    /// mistakes. Nothing is computed; files named by arguments may be opened to learn their schema.
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>>;
-    /// The output ports, if neither arguments nor inputs change them: what follows a step can then
-    /// be checked even if the step's arguments are wrong.
+    /// The output ports, if they depend on neither arguments nor inputs: then later steps can be
+    /// checked even if this step's arguments are wrong.
     fn fixed_ports(&self) -> Option<Vec<Port>> {
         None
     }
 }
 
-/// What an operator knows when its arguments are bound.
+/// The context for binding an operator's arguments.
 pub struct BindContext {
     /// A session with every function registered and no data.
     pub session: SessionContext,
@@ -48,13 +45,13 @@ pub struct BindContext {
     pub inputs: BTreeMap<String, TableSchema>,
     /// The folder of the workflow file; relative paths start here.
     pub base: PathBuf,
-    /// The folder for files that are fetched in order to learn their schema.
+    /// The folder for files that are fetched to learn their schema.
     pub downloads: PathBuf,
     /// The facts that `galeras.lock` pins.
     pub pins: Arc<Pins>,
-    /// What was registered of the step, if the workflow's `prereg` names it.
+    /// The step's registration, if the workflow's `prereg` names it.
     pub registration: Option<Arc<Registration>>,
-    /// What the user agreed to; whoever fetches anything to learn a schema asks it first.
+    /// The user's consent; needed to fetch a file to learn its schema.
     pub consent: Arc<dyn Consent>,
 }
 

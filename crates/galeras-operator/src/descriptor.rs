@@ -1,17 +1,17 @@
-//! What an operator states about itself, once, in its own file.
+//! The description of an operator, one per operator, in its own file.
 
 use serde_json::Value;
 
 use super::grain::Grain;
 
-/// What an operator's result may depend on besides its inputs and arguments.
+/// The influences on an operator's result besides its inputs and arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Pure,
     /// An explicit seed argument.
     Seeded,
-    /// The world: a network, another program.
+    /// External facts: a network, another program.
     External,
 }
 
@@ -29,29 +29,29 @@ impl Effect {
 /// The inputs an operator takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputPorts {
-    /// None: the operator is a source.
+    /// The operator is a source.
     None,
     /// One table, called `input`.
     One,
-    /// A table called `input`, and if the workflow gives them, tables of these names.
+    /// A table called `input`, and optional tables of these names.
     OneAnd(&'static [&'static str]),
-    /// Any number of tables (also none), under the names that the workflow gives.
+    /// Any number of tables (or none), under the names that the workflow chooses.
     Any,
 }
 
-/// What an operator states about itself. Help, JSON Schema, documentation page and plan-time
-/// checks derive from it.
+/// The description of an operator. Help, JSON Schema, documentation page and plan-time checks
+/// derive from it.
 ///
 /// Each operator's file has one, as a `const`.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
     /// The name in `op:`.
     pub name: &'static str,
-    /// Increased whenever the same arguments and inputs give another result.
+    /// Increased whenever the result for the same arguments and inputs changes.
     pub version: u32,
-    /// What one output row depends on: [`Grain::of`] the operator's bound step.
+    /// The input that one output row depends on: [`Grain::of`] the operator's bound step.
     pub grain: Grain,
-    /// What the result depends on besides inputs and arguments.
+    /// The influences besides inputs and arguments.
     pub effect: Effect,
     /// The tables it takes.
     pub inputs: InputPorts,

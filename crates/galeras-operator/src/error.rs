@@ -1,4 +1,4 @@
-//! What an operator reports before anything runs: mistakes in arguments.
+//! Mistakes in arguments, which operators report before anything runs.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use galeras_workflow::{did_you_mean, quote};
 /// One mistake in a step's arguments or inputs, found when the workflow is planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgError {
-    /// Where: a path below `with:` such as `rules[2].check`; empty for the step as a whole.
+    /// A path below `with:` such as `rules[2].check`; empty for the step as a whole.
     pub path: String,
-    /// The input port that it is about, if it is about one: then its place is that of the name.
+    /// The input port, if the mistake is about one: then its place is that of the port's name.
     pub port: Option<String>,
     /// The kind of mistake, such as `unknown-column`.
     pub code: Code,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     pub help: Option<String>,
-    /// The bytes of the argument's text that it is about, if that is not all of it.
+    /// The wrong bytes of the argument's text, if only a part is wrong.
     pub word: Option<Range<usize>>,
-    /// What belongs in the place of the word, or of the whole text, if the help says so.
+    /// The replacement for the word, or for the whole text, if the help names one.
     pub instead: Option<String>,
-    /// The column that was not found, if that is the mistake.
+    /// The missing column, if that is the mistake.
     pub column: Option<String>,
 }
 
@@ -47,25 +47,25 @@ impl ArgError {
         Self { port: Some(port.into()), ..Self::new("", code, message) }
     }
 
-    /// The same with advice.
+    /// Adds advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same, about these bytes of the argument's text.
+    /// Sets the wrong bytes of the argument's text.
     pub fn word(mut self, word: Range<usize>) -> Self {
         self.word = Some(word);
         self
     }
 
-    /// The same, where `text` is what was meant.
+    /// Sets the text that was meant.
     pub fn instead(mut self, text: impl Into<String>) -> Self {
         self.instead = Some(text.into());
         self
     }
 
-    /// The argument at `path` names a column that the input does not have.
+    /// The mistake that the argument at `path` names a column that the input lacks.
     pub fn unknown_column<'a>(
         path: impl Into<String>,
         column: &str,

@@ -1,5 +1,4 @@
-//! What happens during a run, as data: the runner sends these events, the reporters show them.
-//! Neither side owns them.
+//! Events of a run: the runner sends them, the reporters show them.
 
 use std::borrow::Cow;
 
@@ -8,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use galeras_base::digest::Digest;
 use galeras_chat::Usd;
 
-/// What a step's work is counted in unless its operator says otherwise: [`StepSummary::unit`].
+/// The default of [`StepSummary::unit`].
 pub const ROWS: &str = "rows";
 
-/// Why a step runs.
+/// The reason why a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
@@ -36,7 +35,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The code as events and reports write it, e.g. `ARG_CHANGED`.
+    /// The code in events and reports, such as `ARG_CHANGED`.
     pub fn code(self) -> &'static str {
         match self {
             Self::New => "NEW",
@@ -52,11 +51,11 @@ impl Reason {
     }
 }
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepStatus {
-    /// The stored result was reused as it is.
+    /// The stored result was reused.
     Hit,
     /// The step was computed, in whole or in part.
     Ran,
@@ -71,18 +70,18 @@ pub enum StepStatus {
 pub struct StepSummary {
     /// The step's name, with its matrix cell: `gen[model=a]`.
     pub step: String,
-    /// How it ended.
+    /// Its outcome.
     pub status: StepStatus,
-    /// Whether the result, a hit, came from the remote.
+    /// The result, a hit, came from the remote.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
-    /// Why it ran; absent for a hit.
+    /// The reason why it ran; absent for a hit.
     pub reason: Option<Reason>,
-    /// What exactly changed, or why it failed, in words.
+    /// A description of the change, or of the failure.
     pub detail: Option<String>,
     /// Rows of the main port.
     pub rows: u64,
-    /// What the next two count, a plural: `rows` of the input (of the result, for table
+    /// The unit of the next two counts, a plural: `rows` of the input (of the result, for table
     /// operators), or `files`, `repositories`, `answers`.
     #[serde(default = "rows")]
     pub unit: Cow<'static, str>,
@@ -94,14 +93,14 @@ pub struct StepSummary {
     pub digest: Option<Digest>,
     /// The ports with their digests and rows.
     pub ports: Vec<PortSummary>,
-    /// Wall time in seconds, without the wait for its turn to compute.
+    /// Wall time in seconds, without waiting for its turn.
     pub seconds: f64,
     /// The action key under which the result is stored.
     pub key: Option<Digest>,
 }
 
 impl StepSummary {
-    /// The summary of a step of which nothing but its end is known.
+    /// The summary of a step of which only the outcome is known.
     pub fn new(step: &str, status: StepStatus, unit: &'static str) -> Self {
         Self {
             step: step.to_string(),
@@ -121,7 +120,7 @@ impl StepSummary {
     }
 }
 
-/// The unit in records that were written before there was one.
+/// The unit in older records, which do not have one.
 fn rows() -> Cow<'static, str> {
     Cow::Borrowed(ROWS)
 }
@@ -137,16 +136,16 @@ pub struct PortSummary {
     pub rows: u64,
 }
 
-/// The rows that a step refused.
+/// The rows that a step rejected.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RejectedRows {
-    /// The port with them, after its step: `valid.rejects`.
+    /// Their port, after its step: `valid.rejects`.
     pub port: String,
-    /// How many they are.
+    /// Their number.
     pub rows: u64,
 }
 
-/// How a whole run ended.
+/// The outcome of a whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -163,7 +162,7 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// The status that a run with both has.
+    /// The status of a run with both.
     pub fn worse(self, other: Self) -> Self {
         let rank = |status: Self| match status {
             Self::Ok => 0,
@@ -176,7 +175,7 @@ impl RunStatus {
     }
 }
 
-/// What a step is going to ask a model behind a server.
+/// The requests that a step will send to a model behind a server.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepRequests {
     /// The step.
@@ -185,60 +184,59 @@ pub struct StepRequests {
     pub model: String,
     /// The server: scheme, host and port.
     pub server: String,
-    /// Requests to send; absent if that is not known.
+    /// Requests to send; absent if unknown.
     pub requests: Option<u64>,
-    /// Requests that were answered before.
+    /// Requests with an earlier answer.
     pub answered: u64,
-    /// The most tokens that they read.
+    /// The maximum number of tokens in the prompts.
     pub prompt_tokens: u64,
-    /// The most tokens that are written; absent if that is not limited.
+    /// The maximum number of tokens in the answers; absent if unlimited.
     pub completion_tokens: Option<u64>,
-    /// The most that they cost; absent if that is not known.
+    /// The maximum cost; absent if unknown.
     #[serde(serialize_with = "dollars")]
     pub usd: Option<Usd>,
 }
 
-/// A limit on what steps may spend, and what was spent of it before.
+/// A spending limit, and the money spent before.
 #[derive(Clone, Debug, Serialize)]
 pub struct LimitState {
-    /// Whose it is: `the step …`.
+    /// Its owner: `the step …`.
     pub owner: String,
-    /// The most money.
+    /// The maximum amount.
     #[serde(serialize_with = "dollars")]
     pub max_usd: Option<Usd>,
-    /// The most requests.
+    /// The maximum number of requests.
     pub max_requests: Option<u64>,
-    /// What runs that did not finish have spent of it, or may have.
+    /// The amount that unfinished runs have spent, or may have.
     #[serde(serialize_with = "dollars")]
     pub spent_usd: Option<Usd>,
     /// Their requests.
     pub spent_requests: u64,
 }
 
-/// What a step has spent in a run.
+/// The spending of a step in a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepSpending {
     /// The step.
     pub step: String,
     /// Requests that were sent.
     pub requests: u64,
-    /// Those of them of which nobody knows what they took; they are counted at their most.
+    /// Requests whose usage is unknown; they count at their maximum.
     pub unknown: u64,
-    /// Tokens that were read.
+    /// Tokens in prompts.
     pub prompt_tokens: u64,
-    /// Tokens that were written.
+    /// Tokens in answers.
     pub completion_tokens: u64,
-    /// What they cost; absent without a price.
+    /// Their cost; absent without a price.
     #[serde(serialize_with = "dollars")]
     pub usd: Option<Usd>,
 }
 
-/// As a number.
 fn dollars<S: serde::Serializer>(usd: &Option<Usd>, serializer: S) -> Result<S::Ok, S::Error> {
     usd.map(Usd::to_f64).serialize(serializer)
 }
 
-/// One thing that happened during a run.
+/// An event of a run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
@@ -248,63 +246,63 @@ pub enum RunEvent {
         workflow: String,
         /// The run's identity in the store.
         run: String,
-        /// The steps that are wanted, in topological order.
+        /// The wanted steps, in topological order.
         steps: Vec<String>,
     },
     /// A step starts to compute.
     StepStarted {
         /// The step.
         step: String,
-        /// Why it runs.
+        /// The reason why it runs.
         reason: Reason,
-        /// What exactly changed, in words.
+        /// A description of the change.
         detail: Option<String>,
-        /// What its work is counted in: `rows`, `files`.
+        /// The unit of its work: `rows`, `files`.
         unit: &'static str,
     },
-    /// How much a running step has to compute became known.
+    /// The amount of work of a running step became known.
     StepTotal {
         /// The step.
         step: String,
-        /// What is counted.
+        /// The unit.
         unit: &'static str,
-        /// Those to compute.
+        /// The number to compute.
         total: u64,
-        /// Those taken from earlier results.
+        /// The number taken from earlier results.
         reused: u64,
     },
-    /// A running step got on.
+    /// A running step has made progress.
     Progress {
         /// The step.
         step: String,
-        /// What is counted.
+        /// The unit.
         unit: &'static str,
-        /// Those computed so far.
+        /// The number computed so far.
         done: u64,
     },
-    /// How far the run is as a whole: when a step begins to compute or has been computed, and
+    /// Progress of the whole run: sent when a step begins to compute or has been computed, and
     /// every second in between.
     RunProgress {
-        /// Steps that ended or that are being computed.
+        /// Steps that have ended or are being computed.
         begun: usize,
-        /// All steps that are wanted.
+        /// All wanted steps.
         steps: usize,
-        /// Seconds that the rest takes, going by earlier runs and by what this one has done so
-        /// far; nothing where neither says enough.
+        /// An estimate of the remaining seconds, from earlier runs and this one; absent if there is
+        /// too little data.
         seconds_left: Option<f64>,
     },
-    /// What a running step is busy with, if it is long.
+    /// The current activity of a running step, if it takes long.
     Activity {
         /// The step.
         step: String,
         /// A few words.
         text: String,
-        /// Nothing is done meanwhile: it waits for someone else.
+        /// The step is waiting for something outside.
         waiting: bool,
     },
     /// A step ended.
     StepFinished(StepSummary),
-    /// An assertion did not hold.
+    /// An assertion failed.
     Assertion {
         /// The step.
         step: String,
@@ -313,47 +311,47 @@ pub enum RunEvent {
         /// The test, and how the table breaks it.
         message: String,
     },
-    /// Something worth knowing that stops nothing.
+    /// A warning that stops nothing.
     Warning {
-        /// The step, if it concerns one.
+        /// The step, if the warning is about one.
         step: Option<String>,
         /// The text.
         message: String,
     },
-    /// What is going to be asked, before anything of it is.
+    /// The requests of the run, before the first is sent.
     Requests {
         /// The steps that ask.
         steps: Vec<StepRequests>,
-        /// The limits that they keep.
+        /// Their limits.
         limits: Vec<LimitState>,
     },
-    /// What came from the remote, near the end of the run.
+    /// Results from the remote, near the end of the run.
     Fetched {
-        /// Where it came from.
+        /// The remote.
         remote: String,
-        /// Tables.
+        /// The number of tables.
         files: u64,
         /// Their size.
         bytes: u64,
     },
-    /// What was spent, near the end of the run.
+    /// The spending, near the end of the run.
     Spent {
         /// The steps that sent something.
         steps: Vec<StepSpending>,
     },
-    /// A table that somebody counts on has no rows. Told at the end of the run.
+    /// A table that outputs depend on has no rows. Sent at the end of the run.
     NoRows {
-        /// The step where the last row went: those that it reads have rows, or it reads none.
+        /// The step that lost the last row: its inputs have rows, or it has no inputs.
         step: String,
-        /// The port of it that is empty.
+        /// Its empty port.
         port: String,
         /// The outputs that are empty because of it.
         outputs: Vec<String>,
-        /// The rows that it read.
+        /// The number of rows that it read.
         read: u64,
-        /// Where those that it refused are.
+        /// The rows that it rejected.
         rejected: Option<RejectedRows>,
-        /// All of it in words.
+        /// A full description.
         message: String,
     },
     /// An output file is in place.
@@ -369,16 +367,16 @@ pub enum RunEvent {
     },
     /// The run ended.
     Finished {
-        /// How.
+        /// The outcome.
         status: RunStatus,
-        /// Every step.
+        /// All steps.
         steps: Vec<StepSummary>,
         /// Wall time in seconds, from the start of the process.
         seconds: f64,
     },
 }
 
-/// Where events go. Sending never blocks and never fails the run.
+/// The receiver of events. Sending never blocks and never fails the run.
 pub trait EventSink: Send + Sync {
     /// Takes one event.
     fn send(&self, event: RunEvent);

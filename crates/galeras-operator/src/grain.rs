@@ -1,9 +1,8 @@
-//! How much of its input a row of the result depends on, derived from the way in which a step
-//! is computed.
+//! The grain of a step: the part of its input that one row of the result depends on.
 
 use super::step::{FanOutStep, Lowering, PaidStep, RowStep, TableStep};
 
-/// How much of the input one output row depends on.
+/// The part of the input that one output row depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
     /// One input row; results are reused row by row.
@@ -13,9 +12,9 @@ pub enum Grain {
 }
 
 impl Grain {
-    /// The grain of a type of step: it follows from the lowering that the type implements, and
-    /// nobody states it. Written `Grain::of::<BoundStep, _>()`, as the compiler finds the
-    /// lowering; it refuses a type with several of them, or none.
+    /// The grain of a type of step, from the lowering that the type implements. Write
+    /// `Grain::of::<BoundStep, _>()`: the compiler infers the lowering, and rejects a type with
+    /// several of them, or none.
     pub const fn of<S: LoweredBy<L>, L: ?Sized>() -> Self {
         S::GRAIN
     }
@@ -54,7 +53,7 @@ impl<S: TableStep + ?Sized> LoweredBy<dyn TableStep> for S {
 }
 
 impl Lowering<'_> {
-    /// What one output row depends on.
+    /// The part of the input that one output row depends on.
     pub fn grain(&self) -> Grain {
         fn of<L: ?Sized, S: LoweredBy<L> + ?Sized>(_: &S) -> Grain {
             S::GRAIN

@@ -1,8 +1,5 @@
-//! The contract between operators and the runner.
-//!
-//! Lives here: the traits an operator implements, the tables and ports it speaks of, the
-//! errors it reports, the registry that finds it by name. Does not live here: any operator
-//! (`operators`), how a step is run (`runner`) or checked (`plan`).
+//! The contract between operators and the runner: the traits of operators, their tables, ports and
+//! errors, and the registry.
 
 mod access;
 mod args;

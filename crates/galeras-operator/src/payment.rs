@@ -1,26 +1,26 @@
-//! What a step pays for: whom it asks, what may be spent, and what it is going to ask.
+//! Payments of a step: terms, limits, and forecasts of requests.
 
 use galeras_chat::{Price, Usd};
 
 use super::access::ServerAddress;
 
-/// Whom a step asks, and what may be spent, as far as its arguments tell.
+/// The model that a step asks, and its limits, as far as the arguments determine them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentTerms {
     /// The model.
     pub model: String,
     /// The server.
     pub server: Option<ServerAddress>,
-    /// What tokens cost.
+    /// The price of tokens.
     pub price: Option<Price>,
-    /// The most that all cells of the step may spend together.
+    /// The maximum that all cells of the step may spend together.
     pub max_usd: Option<Usd>,
-    /// Whether the length of answers is limited.
+    /// The length of answers is limited.
     pub bounded: bool,
 }
 
 impl PaymentTerms {
-    /// Whether it may cost something: unless the server is this machine, or the price is 0.
+    /// True if it may cost money: unless the server is this machine, or the price is 0.
     pub fn may_cost(&self) -> bool {
         match self.price {
             Some(price) => !price.is_free(),
@@ -28,7 +28,7 @@ impl PaymentTerms {
         }
     }
 
-    /// The arguments without which the most that a request may cost is not known.
+    /// The missing arguments for a maximum cost per request.
     pub fn lacking(&self) -> Vec<&'static str> {
         let price = self.price.is_none().then_some("price");
         let free = self.price.is_some_and(|price| price.answers_are_free());
@@ -36,17 +36,17 @@ impl PaymentTerms {
     }
 }
 
-/// What a step is going to ask, as far as answers are not there.
+/// The requests that a step will send for missing answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestForecast {
-    /// Requests to send, if each is answered at its first try.
+    /// Requests to send, if each first try succeeds.
     pub requests: u64,
-    /// Requests that were answered before.
+    /// Requests with an earlier answer.
     pub answered: u64,
-    /// The most tokens that they may read.
+    /// The maximum number of tokens in the prompts.
     pub prompt_tokens: u64,
-    /// The most that may be written, if that is limited.
+    /// The maximum number of tokens in the answers, if limited.
     pub completion_tokens: Option<u64>,
-    /// The most that they may cost, if that is known.
+    /// The maximum cost, if known.
     pub usd: Option<Usd>,
 }

@@ -1,5 +1,4 @@
-//! Facts about the world, and those of them that `galeras.lock` pins: what a step asks, and how it
-//! finds the pinned answer.
+//! External facts that steps use, and those that `galeras.lock` pins.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +6,25 @@ use serde_json::Value;
 
 use galeras_base::digest::Digest;
 
-/// What a step's result depends on besides inputs, arguments and files.
+/// A dependency of a step's result besides inputs, arguments and files.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
-    /// The rows of its main port are an answer of the world to these questions.
+    /// The rows of its main port are an external answer to these arguments.
     Snapshot {
-        /// The arguments that ask.
+        /// The arguments of the question.
         of: Value,
     },
-    /// A file behind a URL.
+    /// A file at a URL.
     File {
         /// The URL.
         url: String,
     },
-    /// Something that has a version, which [`Versioned`](super::Versioned) tells.
+    /// Something with a version, which [`Versioned`](super::Versioned) returns.
     Version {
         /// The arguments that name it.
         of: Value,
     },
-    /// Something that cannot be pinned, for this reason.
+    /// Something that cannot be pinned, with the reason.
     Moving(String),
 }
 
@@ -51,7 +50,7 @@ pub struct Pins {
     pub versions: BTreeMap<Digest, String>,
 }
 
-/// The digest under which the answer to a question of an operator is pinned.
+/// The digest under which the answer to an operator's question is pinned.
 pub fn question(operator: &str, of: &Value) -> Digest {
     Digest::of_json(&serde_json::json!({"operator": operator, "of": of}))
 }
@@ -67,7 +66,7 @@ impl Pins {
         self.snapshots.get(&question(operator, of))
     }
 
-    /// The pinned version of what an operator names.
+    /// The pinned version of what an operator uses.
     pub fn version(&self, operator: &str, of: &Value) -> Option<&str> {
         self.versions.get(&question(operator, of)).map(String::as_str)
     }

@@ -9,7 +9,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these operators, which must have different names.
+    /// Creates a registry of operators, which must have different names.
     pub const fn new(operators: &'static [&'static dyn Operator]) -> Self {
         Self { operators }
     }

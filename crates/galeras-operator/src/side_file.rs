@@ -1,4 +1,4 @@
-//! A [`SideFile`]: a file that a step reads besides its inputs.
+//! A [`SideFile`]: a file that a step reads in addition to its inputs.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use galeras_base::digest::Digest;
 /// A file that a step reads, by content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SideFile {
-    /// What it is called in messages: the path as written in the workflow.
+    /// Its name in messages: the path as written in the workflow.
     pub name: String,
     /// The digest of its content.
     pub digest: Digest,

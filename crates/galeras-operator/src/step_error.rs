@@ -1,4 +1,4 @@
-//! Why a running step stopped: a kind, a message for people, advice, and the cause.
+//! The error of a running step: a kind, a message for people, advice, and the cause.
 
 use std::error::Error;
 use std::fmt;
@@ -10,18 +10,18 @@ use tokio::task::JoinError;
 
 use galeras_base::cause;
 
-/// What sort of failure a [`StepError`] is.
+/// The kind of a [`StepError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepErrorKind {
     /// The operator could not do its work.
     Failed,
-    /// The table that it computed breaks a rule that every stored table keeps.
+    /// The table that it computed breaks a rule for all stored tables.
     Refused,
     /// The run was interrupted.
     Interrupted,
-    /// A disk, or the user's share of it, is full.
+    /// A disk, or the user's quota, is full.
     DiskFull,
-    /// A file system may only be read.
+    /// A file system is read-only.
     ReadOnlyDisk,
     /// Any other failure of a file or a network.
     Io,
@@ -31,10 +31,10 @@ pub enum StepErrorKind {
     Store,
 }
 
-/// Why a running step stopped.
+/// The error that stopped a running step.
 ///
-/// It is displayed as one message for people. [`Error::source`] leads to the error that caused
-/// it, down to what the operating system said.
+/// It is displayed as one message for people. [`Error::source`] leads to its cause, down to the
+/// error of the operating system.
 #[derive(Debug)]
 pub struct StepError {
     kind: StepErrorKind,
@@ -44,7 +44,7 @@ pub struct StepError {
 }
 
 impl StepError {
-    /// An error in the operator's own words.
+    /// An error with the operator's own message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { kind: StepErrorKind::Failed, message: message.into(), help: None, source: None }
     }
@@ -59,13 +59,13 @@ impl StepError {
         Self { kind: StepErrorKind::Interrupted, ..Self::new("interrupted") }
     }
 
-    /// An error of this kind that says what its cause says.
+    /// An error of this kind with the message of its cause.
     pub fn of(kind: StepErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let source = source.into();
         Self { kind, ..Self::new(source.to_string()) }.because(source)
     }
 
-    /// The same with its cause, which also decides the kind if a disk or a file is to blame.
+    /// Sets the cause, which also decides the kind if a disk or a file failed.
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let source = source.into();
         let io = cause::io_cause(source.as_ref()).map(io::Error::kind);
@@ -79,24 +79,24 @@ impl StepError {
         self
     }
 
-    /// The same with advice.
+    /// Adds advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same, which happened while this was done: `cannot read …`.
+    /// Adds the action that failed: `cannot read …`.
     pub fn while_doing(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// What sort of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> StepErrorKind {
         self.kind
     }
 
-    /// What to do about it.
+    /// The advice for the user.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref()
     }
@@ -160,7 +160,7 @@ pub fn plain_message(error: &DataFusionError) -> String {
     text.strip_prefix("External error: ").unwrap_or(text).trim().to_string()
 }
 
-/// The task that panicked, if this is what says so. Repartitioning shares it among its readers.
+/// The task that panicked, if this error reports one. Repartitioning shares it among its readers.
 fn panicked_task<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a JoinError> {
     let shared = || cause.downcast_ref::<Arc<JoinError>>().map(Arc::as_ref);
     cause.downcast_ref().or_else(shared).filter(|task: &&JoinError| task.is_panic())

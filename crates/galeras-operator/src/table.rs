@@ -9,7 +9,7 @@ use galeras_base::id::ID;
 
 /// The main output port of every operator.
 pub const MAIN: &str = "out";
-/// The port of rows that an operator did not pass on.
+/// The port of rows that an operator rejected.
 pub const REJECTS: &str = "rejects";
 /// The port with counts.
 pub const SUMMARY: &str = "summary";
@@ -18,15 +18,15 @@ const DESCRIPTION: &str = "description";
 const UNIT: &str = "unit";
 const VIRTUAL: &str = "galeras.virtual";
 
-/// The columns of a table and those of them that identify a row.
+/// The columns of a table and its key.
 #[derive(Clone, Debug)]
 pub struct TableSchema {
     /// Names, types and descriptions of the columns.
     pub schema: SchemaRef,
     /// The key columns: unique together, and the order in which the table is stored.
     pub key: Vec<String>,
-    /// Whether there may be columns besides these. Only while a workflow with mistakes is planned:
-    /// behind a step that is wrong, not everything is known.
+    /// The table may have further columns. Only in the plan of a workflow with mistakes: the output
+    /// of a wrong step is not fully known.
     pub open: bool,
 }
 
@@ -37,8 +37,8 @@ impl Default for TableSchema {
 }
 
 impl TableSchema {
-    /// A schema with its key; without a key given, `id` if there is such a column, else all
-    /// columns together.
+    /// A schema with its key. The default key is `id` if there is such a column, else all columns
+    /// together.
     pub fn new(schema: SchemaRef, key: Option<Vec<String>>) -> Self {
         let key = key.unwrap_or_else(|| {
             if schema.field_with_name(ID).is_ok() {
@@ -55,7 +55,7 @@ impl TableSchema {
         self.schema.fields().iter().map(|f| f.name().as_str())
     }
 
-    /// Whether not everything is known of it: a column may be missing here, or have no type.
+    /// True if it is not fully known: a column may be missing, or have no type.
     pub fn is_vague(&self) -> bool {
         self.open || self.schema.fields().iter().any(|f| *f.data_type() == DataType::Null)
     }
@@ -65,8 +65,8 @@ impl TableSchema {
         self.schema.fields().iter().find(|f| f.name() == name)
     }
 
-    /// This schema with `added` columns: those that exist are replaced in their place, the
-    /// others come after, in order.
+    /// This schema with `added` columns: existing ones are replaced in place, others come after, in
+    /// order.
     pub fn with(&self, added: &[FieldRef]) -> Self {
         let mut fields: Vec<FieldRef> = self.schema.fields().to_vec();
         for field in added {
@@ -84,8 +84,8 @@ impl TableSchema {
         self
     }
 
-    /// The table as another step sees it: a column that is filled in on reading is then a
-    /// column like any other.
+    /// The table as an input of another step, where a column that is added on reading is like any
+    /// other.
     pub fn materialised(&self) -> Self {
         let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
         if plain && self.schema.metadata().is_empty() {
@@ -100,7 +100,7 @@ impl TableSchema {
         Self { schema, ..self.clone() }
     }
 
-    /// The columns that are stored: without those that are added on reading.
+    /// The stored columns: without those that are added on reading.
     pub fn stored(&self) -> SchemaRef {
         let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
         if plain && self.schema.metadata().is_empty() {
@@ -127,7 +127,7 @@ impl Port {
     }
 }
 
-/// A column with a description and, where it has one, a unit.
+/// A column with a description and possibly a unit.
 pub fn describe(
     name: &str,
     data_type: DataType,
@@ -142,7 +142,7 @@ pub fn describe(
     Arc::new(Field::new(name, data_type, nullable).with_metadata(metadata))
 }
 
-/// What a column holds, if that is known.
+/// The description of a column, if it has one.
 pub fn column_description(field: &Field) -> Option<&str> {
     field.metadata().get(DESCRIPTION).map(String::as_str)
 }
@@ -152,8 +152,8 @@ pub fn column_unit(field: &Field) -> Option<&str> {
     field.metadata().get(UNIT).map(String::as_str)
 }
 
-/// The column `step`: the name of the step that a row comes from. It is added when a table is
-/// read and never stored, so that renaming a step changes no stored result.
+/// The column `step`: the name of the step that a row comes from. It is added on reading and never
+/// stored, so that renaming a step changes no stored result.
 pub fn virtual_step() -> FieldRef {
     let field = describe("step", DataType::Utf8, false, "the step that rejected the row", None);
     let mut metadata = field.metadata().clone();
@@ -161,12 +161,12 @@ pub fn virtual_step() -> FieldRef {
     Arc::new(field.as_ref().clone().with_metadata(metadata))
 }
 
-/// Whether this column is added on reading, and not stored.
+/// True if this column is added on reading, and not stored.
 pub fn is_virtual(field: &Field) -> bool {
     field.metadata().contains_key(VIRTUAL)
 }
 
-/// The type under which a column is stored: one text, list and binary type, no dictionaries.
+/// The stored type of a column: one text, list and binary type, no dictionaries.
 pub fn stored_type(data_type: &DataType) -> DataType {
     let item =
         |field: &FieldRef| Arc::new(Field::new("item", stored_type(field.data_type()), true));
@@ -183,7 +183,7 @@ pub fn stored_type(data_type: &DataType) -> DataType {
                 .map(|f| Arc::new(Field::new(f.name(), stored_type(f.data_type()), true)))
                 .collect(),
         ),
-        // A column of nulls only has no type in most readers.
+        // Most readers have no type for a column with only nulls.
         DataType::Null => DataType::Utf8,
         other => other.clone(),
     }

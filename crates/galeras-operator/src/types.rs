@@ -1,5 +1,5 @@
-//! Column types of a workflow as Arrow types. The inverse, a type's word, is
-//! `digest::type_name`; how a type is written is the business of `workflow`.
+//! Column types of a workflow as Arrow types. `digest::type_name` is the inverse; `workflow` parses
+//! the text.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 
 use galeras_workflow::{ColumnType, ItemType, ScalarType};
 
-/// The column `name` of the type written as `text` (`utf8!`, `list<int64>`). The error says
-/// what is wrong with the text and, where it can, what was meant.
+/// The column `name` of the type written as `text` (`utf8!`, `list<int64>`). The error describes
+/// the problem and, if possible, a suggestion.
 pub fn parse_column(name: &str, text: &str) -> Result<FieldRef, String> {
     let item: ItemType = text.parse()?;
     Ok(Arc::new(Field::new(name, data_type(&item.ty), !item.non_null)))

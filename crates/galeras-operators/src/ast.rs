@@ -96,9 +96,9 @@ features:
 ```
 
 ## Cost and reuse
-Row by row: about half the time of a bare parse, as nearly all methods are so plain that their
-tree is known without it; the others are parsed. Only rows whose text was never measured before
-are read, whatever else changed in the table.
+Row by row: about half the time of parsing alone, as nearly all methods are so plain that their tree
+is known without it; the others are parsed. Only rows whose text was never measured before are read,
+regardless of other changes in the table.
 "#;
 
 const DESCRIPTOR: Descriptor = Descriptor {

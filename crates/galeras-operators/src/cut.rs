@@ -29,21 +29,21 @@ struct Args {
     column: String,
     /// The seed of the positions.
     seed: i64,
-    /// The smallest share of the characters before the cut, of what `share_of` says.
+    /// The smallest share of the characters before the cut, out of `share_of`.
     #[serde(default = "min")]
     #[schemars(range(min = 0.0, max = 1.0))]
     min: f64,
-    /// The largest share of the characters before the cut, of what `share_of` says.
+    /// The largest share of the characters before the cut, out of `share_of`.
     #[serde(default = "max")]
     #[schemars(range(min = 0.0, max = 1.0))]
     max: f64,
     /// Where a cut may lie.
     #[serde(default)]
     at: At,
-    /// What the cut has to come after.
+    /// The part that the cut must come after.
     #[serde(default)]
     after: After,
-    /// What the share is of.
+    /// The text that the share refers to.
     #[serde(default)]
     share_of: ShareOf,
 }
@@ -129,13 +129,13 @@ pub struct CutOperator;
 const DOC: &str = r#"Cut methods at a random place, for completion tasks.
 
 ## What it does
-Draws a share r uniformly from [`min`, `max`], from the seed and the row's `id`, and cuts the
-text at the last boundary before `r * length`: a space (as the published RandomCut testbed), a
-token or a line. With `after: signature` (the default) a cut never lies in the signature, with
-`after: docstring` not in the docstring either: where it would, the first boundary behind is taken.
-So a method whose signature or docstring is the larger part of it shows little or nothing of its body
-before the cut. With `share_of: rest` the share is of what lies behind, its indentation aside, and
-the cut inside of that: for testbeds that keep docstrings in place.
+Draws a share r uniformly from [`min`, `max`], from the seed and the row's `id`, and cuts the text
+at the last boundary before `r * length`: a space (as the published RandomCut testbed), a token or a
+line. With `after: signature` (the default) a cut is never inside the signature, with `after:
+docstring` not inside the docstring either: the first boundary after it is used instead. So a method
+whose signature or docstring is the larger part of it shows little or nothing of its body before the
+cut. With `share_of: rest` the share is of the text after these, without its indentation, and the
+cut is inside it: for testbeds that keep docstrings in place.
 
 Adds `random_cut` (what comes before), `cut_rest` (what comes after: the two together are the
 text) and `cut_at` (characters before the cut). A row that cannot be cut goes to the port

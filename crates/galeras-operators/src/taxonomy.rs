@@ -64,11 +64,11 @@ Adds the ten token categories of the Galeras paper, as counts:
 | `casting` | built-in type names: `int` `float` `str` `bool` `bytes` `bytearray` `complex` `list` `tuple` `dict` `set` `frozenset` |
 | `extra_tokens` | `@` `...` `None` `True` `False` |
 
-Names, numbers, strings, `, . ; ->` and comments are in no category. Broken and incomplete code has
-counts, too. A null has nulls.
+Names, numbers, strings, `, . ; ->` and comments are in no category. Broken and incomplete code also
+has counts. A null has nulls.
 
 The published lists were made for Java and adapted: `elif`, `def` and `and` are missing, `import`,
-`from`, `break` and `:` stand in two categories, names such as `this` count. `mode: compat` counts by
+`from`, `break` and `:` are in two categories, names such as `this` count. `mode: compat` counts by
 these lists. They do not give the numbers of the paper, which counted the pieces of a BPE model,
 within comments and strings as well.
 

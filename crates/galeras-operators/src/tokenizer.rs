@@ -57,10 +57,10 @@ pub struct TokenizerOperator;
 const DOC: &str = r#"Learn a tokenizer from a column.
 
 ## What it does
-Trains a byte-level BPE on the texts of a column (nulls are left out): texts are split as GPT-2
-does, and the most frequent pair of tokens becomes a new token until there are `vocab_size`, or no
-pair occurs twice. There are no special tokens. The model is, merge by merge, what Hugging Face's
-`tokenizers` trains. Texts of more than 4 MB are [read in pieces](../limits.md#tokenizers).
+Trains a byte-level BPE on the texts of a column (nulls are left out): texts are split as by GPT-2,
+and the most frequent pair of tokens becomes a new token until there are `vocab_size`, or no pair
+occurs twice. There are no special tokens. The model equals, merge by merge, that of Hugging Face's
+`tokenizers`. Texts of more than 4 MB are [read in pieces](../limits.md#tokenizers).
 
 The port `model` is a table of one row: `kind`, `vocab_size` (the size reached), `texts` (how many
 were read) and `model`, the content of a `tokenizer.json`. `dedup` takes it at its port

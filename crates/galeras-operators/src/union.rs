@@ -26,10 +26,10 @@ const LISTED: usize = 8;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// The column that says which table a row is from: it holds the names given in `from`.
+    /// The column with the table of a row: the names given in `from`.
     #[schemars(length(min = 1))]
     label: String,
-    /// The columns of the result, beside the label and the key; all of them if absent.
+    /// The columns of the result, in addition to the label and the key; all of them if absent.
     #[serde(default)]
     columns: Option<Vec<String>>,
 }
@@ -37,7 +37,7 @@ struct Args {
 /// The operator.
 pub struct UnionOperator;
 
-const DOC: &str = r#"Put tables under each other, with a column that says which one a row is from.
+const DOC: &str = r#"Stack tables, with a column that names the table of each row.
 
 ## What it does
 `from` names the tables, and these names become the values of the column `label`: with
@@ -45,8 +45,8 @@ const DOC: &str = r#"Put tables under each other, with a column that says which 
 `testbed` with `RandomCut` or `CommitGen` in each row. The label comes first; the other columns
 are those of the table whose name is the first in the alphabet.
 
-All tables need the same columns with the same types, in any order. Where they differ in what
-they have, `columns` names those to take. The columns of the key are always there.
+All tables need the same columns with the same types, in any order. If they have different columns,
+`columns` names those to take. The columns of the key are always there.
 
 Rows of different tables may have one `id`: the data points of two testbeds drawn from the same
 methods do. So the label is the first part of the key, and the key of the tables, which must be

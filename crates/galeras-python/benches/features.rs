@@ -1,13 +1,12 @@
-//! What the features of methods cost over the bare parse of their texts.
+//! Measures the cost of a method's features compared with parsing its text.
 //!
-//!   cargo bench -p galeras-python --bench features -- FOLDER [ROUNDS]
+//! cargo bench -p galeras-python --bench features -- FOLDER [ROUNDS]
 //!
-//! FOLDER is searched for Python files, whose methods are the texts: a clone, or the library of
-//! `python3 -c 'import os; print(os.path.dirname(os.__file__))'`. In every round (5 unless it is
-//! said) each of these is run over all texts, one after another, on one thread: tree-sitter alone;
-//! our parse, within its bounds and with our table; both for the first halves of the texts, which
-//! have errors; the features; the size metrics by themselves, which need no tree.
-//! Prints the least processor seconds of each, nanoseconds per byte, and the ratio to the bare parse.
+//! FOLDER is searched for Python files: a clone, or the standard library (`python3 -c 'import os;
+//! print(os.path.dirname(os.__file__))'`). Each round (5 by default) runs these over the texts of
+//! all methods on one thread: tree-sitter alone; our parse, with its limits and table; both on the
+//! first half of each text, which has errors; the features; the size metrics alone. Prints the
+//! least processor time of each, nanoseconds per byte, and the ratio to tree-sitter.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::hint::black_box;

@@ -1,8 +1,7 @@
-//! What a Python method calls, by name.
+//! The names of the functions that a Python method calls.
 //!
-//! Here: the names in the calls of a text. Not here: what a name refers to, and calls that
-//! the syntax does not show as such: `@decorator` without arguments, operators, Python 2's
-//! `print x`.
+//! Only the syntax counts: `@decorator` without arguments, operators and Python 2's `print x` are
+//! not calls.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -11,13 +10,12 @@ use tree_sitter::{Language, Node};
 
 use super::parse::{ParseError, PythonParser};
 
-/// The distinct names of what `text` calls, in order of first appearance: `f` for `f(x)`,
-/// `c` for `a.b.c(x)`. What is called without a name, as in `f()()` and `x[0]()`, gives
-/// none of its own. Everything in the text counts: nested definitions, decorators,
-/// comprehensions, f-strings, and calls that are intact amid syntax errors.
+/// The distinct names that `text` calls, in order of first appearance: `f` for `f(x)`, `c` for
+/// `a.b.c(x)`, nothing for `f()()` and `x[0]()`. Includes nested definitions, decorators,
+/// comprehensions, f-strings, and intact calls amid syntax errors.
 ///
 /// # Errors
-/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text exceeds the limits of
 /// [`PythonParser::parse`].
 pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, ParseError> {
     let tree = parser.parse(text)?;
@@ -38,16 +36,14 @@ pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, Parse
             }
         }
     }
-    // A call begins with what it calls: in `a().b()` the call of `b` comes first in the
-    // tree, its name second in the text.
+    // The outer call of `a().b()` comes first in the tree, but its name comes second in the text.
     names.sort_unstable_by_key(|range| range.start);
     let mut seen = HashSet::with_capacity(names.len());
     let texts = names.into_iter().filter_map(|range| text.get(range));
     Ok(texts.filter(|name| !name.is_empty() && seen.insert(*name)).map(str::to_owned).collect())
 }
 
-/// Node kinds and fields that are asked for, as the grammar's ids.
-struct Ids {
+struct GrammarIds {
     call: u16,
     attribute: u16,
     identifier: u16,
@@ -56,13 +52,13 @@ struct Ids {
     attribute_field: u16,
 }
 
-/// Looked up once: the grammar finds an id by comparing names.
-static IDS: LazyLock<Ids> = LazyLock::new(|| {
+/// Looked up once: the grammar compares names to find an id.
+static IDS: LazyLock<GrammarIds> = LazyLock::new(|| {
     let language = Language::from(tree_sitter_python::LANGUAGE);
     let kind = |kind| language.id_for_node_kind(kind, true);
     // No field has the number 0.
     let field = |name| language.field_id_for_name(name).map_or(0, u16::from);
-    Ids {
+    GrammarIds {
         call: kind("call"),
         attribute: kind("attribute"),
         identifier: kind("identifier"),
@@ -72,8 +68,8 @@ static IDS: LazyLock<Ids> = LazyLock::new(|| {
     }
 });
 
-/// The identifier that names what `call` calls; parentheses around it do not matter.
-fn name<'t>(call: Node<'t>, ids: &Ids) -> Option<Node<'t>> {
+/// The identifier that `call` calls, without parentheses around it.
+fn name<'t>(call: Node<'t>, ids: &GrammarIds) -> Option<Node<'t>> {
     let mut called = call.child_by_field_id(ids.function_field)?;
     while called.kind_id() == ids.parentheses {
         called = called.named_child(0)?;

@@ -1,18 +1,14 @@
-//! Where a method may be cut: the ends of its signature and docstring, the beginnings of its
-//! tokens.
-//!
-//! Which place is chosen is the caller's.
+//! Places where a method may be cut: after its signature, after its docstring, before a token.
 
 use tree_sitter::Node;
 
 use super::outline::read_plain;
 use super::parse::{ParseError, PythonParser};
 
-/// The byte, counted from 0, after the colon of the first function's signature; `None` without
-/// a function.
+/// The byte after the colon of the first function's signature; `None` without a function.
 ///
 /// # Errors
-/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text exceeds the limits of
 /// [`PythonParser::parse`].
 pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
     if let Some(plain) = read_plain(code) {
@@ -23,9 +19,9 @@ pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usi
     Ok(first_function(tree.root_node()).and_then(colon_end))
 }
 
-/// The byte, counted from 0, after the first function's docstring, or after its signature if it
-/// has none; `None` without a function. A docstring is a plain string as first statement
-/// (PEP 257), not bytes or an f-string.
+/// The byte after the first function's docstring, or after its signature if it has none; `None`
+/// without a function. A docstring is a plain string as first statement (PEP 257), not bytes or an
+/// f-string.
 ///
 /// # Errors
 /// As [`signature_end`].
@@ -62,8 +58,7 @@ fn colon_end(function: Node<'_>) -> Option<usize> {
     function.children(&mut cursor).find(|c| c.kind() == ":").map(|c| c.end_byte())
 }
 
-/// The bytes, counted from 0, at which the tokens of `code` begin, in ascending order. A string
-/// is one token.
+/// The bytes at which the tokens of `code` begin, in ascending order. A string is one token.
 ///
 /// # Errors
 /// As [`signature_end`].

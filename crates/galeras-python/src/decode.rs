@@ -1,8 +1,5 @@
-//! Bytes of a Python source file -> text.
-//!
-//! Here: the byte-order mark, the encoding declaration (PEP 263) and the encodings that
-//! Python files really use. Not here: reading files, parsing. Line endings and NULs pass
-//! unchanged.
+//! Decodes Python source files: byte-order mark, encoding declaration (PEP 263) and the encodings
+//! in real use. Line endings and NULs pass unchanged.
 
 use thiserror::Error;
 
@@ -15,7 +12,7 @@ pub struct Decoded {
     pub encoding: &'static str,
 }
 
-/// Why a file has no text.
+/// The reason why a file cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -35,13 +32,13 @@ pub enum DecodeError {
     },
 }
 
-/// The text of a Python source file.
+/// Decodes a Python source file.
 ///
 /// # Errors
-/// [`DecodeError::Invalid`] if a byte does not fit the encoding: it names the offset of the
-/// first one, counted from 0. [`DecodeError::Unsupported`] if the file declares an encoding
-/// other than those of [`Decoded::encoding`], or one other than UTF-8 behind a byte-order mark
-/// (an error in Python too).
+/// [`DecodeError::Invalid`] with the offset of the first byte that does not fit the encoding.
+/// [`DecodeError::Unsupported`] if the file declares an encoding not listed at
+/// [`Decoded::encoding`], or one other than UTF-8 after a byte-order mark (also an error in
+/// Python).
 pub fn decode_source(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let (body, mark) = match bytes.strip_prefix(b"\xef\xbb\xbf") {
         Some(body) => (body, 3),
@@ -83,7 +80,6 @@ pub fn decode_source(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     Ok(Decoded { text, encoding })
 }
 
-/// The encoding declared in a comment on the first two lines, normalised.
 fn declared(body: &[u8]) -> Option<String> {
     for line in body.split(|&byte| byte == b'\n').take(2) {
         let line = &line[..line.len().min(1024)];

@@ -1,27 +1,22 @@
-//! How many distinct pieces a text has.
+//! Counts the distinct pieces of a text.
 //!
-//! Here: a set of places in one text, compared by what stands there. Not here: which places
-//! those are (`features`).
-//!
-//! The set is emptied without touching its memory, so that a text of ten words costs ten
-//! look-ups, whatever was measured before it.
+//! Emptying the set does not touch its memory, so a text of ten words costs ten look-ups, however
+//! long the text before it was.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A set of pieces of one text. Reused from text to text.
+/// A set of pieces of one text, reused from text to text.
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
-    /// Open addressing over a power of two; at most half of it is taken.
+    /// Open addressing over a power of two, at most half full.
     slots: Vec<Slot>,
-    /// The round in which a slot must have been taken to count.
+    /// Slots of earlier rounds count as empty.
     round: u32,
     held: usize,
-    /// Differs from process to process, so that no text can be made to collide; what is counted
-    /// does not depend on it.
+    /// A random seed, so that no text can be made to collide. The counts do not depend on it.
     key: u64,
 }
 
-/// Where a piece stands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     round: u32,
@@ -33,7 +28,6 @@ struct Slot {
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Distinct {
-    /// Forgets all pieces.
     pub(crate) fn start(&mut self) {
         self.held = 0;
         self.round = self.round.wrapping_add(1);
@@ -44,7 +38,6 @@ impl Distinct {
         }
     }
 
-    /// How many distinct pieces were added since the start.
     pub(crate) fn len(&self) -> usize {
         self.held
     }
@@ -91,7 +84,7 @@ impl Distinct {
         let mut take = |word: u64| hash = fold(hash ^ word, MULTIPLIER);
         let (words, rest) = piece.as_chunks::<8>();
         words.iter().for_each(|word| take(u64::from_le_bytes(*word)));
-        // What is left as one number, read without a loop.
+        // The rest as one number, read without a loop.
         let last = match (piece.last_chunk::<8>(), rest) {
             (_, []) => 0,
             (Some(last), _) => u64::from_le_bytes(*last),
@@ -110,7 +103,6 @@ impl Distinct {
     }
 }
 
-/// Both halves of a product, folded into one word.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)

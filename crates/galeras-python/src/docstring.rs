@@ -1,13 +1,10 @@
-//! The text of a method without its docstring, and the docstring.
-//!
-//! Here: both rules of [`DocstringRule`](super::DocstringRule). Not here: which of them is followed
-//! (`features`).
+//! Splits a method's text into code and docstring, by either
+//! [`DocstringRule`](super::DocstringRule).
 
 use std::borrow::Cow;
 
 use tree_sitter::Node;
 
-/// The next three quotes of one kind, at or after `from`.
 fn triple_quote(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let rest = bytes.get(from..)?;
@@ -19,7 +16,7 @@ fn triple_quote(bytes: &[u8], mut from: usize) -> Option<usize> {
     }
 }
 
-/// Code and docstring after [`DocstringRule::Published`].
+/// Code and docstring by [`DocstringRule::Published`].
 pub(super) fn split_published(code: &str) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
     let bytes = code.as_bytes();
     let Some(open) = triple_quote(bytes, 0) else {
@@ -27,7 +24,7 @@ pub(super) fn split_published(code: &str) -> (Cow<'_, str>, Option<Cow<'_, str>>
     };
     let mut text = String::with_capacity(code.len());
     text.push_str(&code[..open]);
-    // One docstring, as nearly all have, is a part of the code.
+    // Nearly all methods have one docstring, which can be borrowed.
     let mut docstring = Cow::Borrowed("");
     let (mut start, mut kept) = (open + 3, false);
     loop {
@@ -46,7 +43,7 @@ pub(super) fn split_published(code: &str) -> (Cow<'_, str>, Option<Cow<'_, str>>
     (text.into(), Some(docstring))
 }
 
-/// Code and docstring after [`DocstringRule::FirstStatement`].
+/// Code and docstring by [`DocstringRule::FirstStatement`].
 pub(super) fn split_first_statement<'t>(
     function: Option<Node<'_>>,
     code: &'t str,

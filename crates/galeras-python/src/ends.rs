@@ -1,8 +1,6 @@
-//! What two versions of a text have in common at their ends.
-//!
-//! Here: a comparison of bytes, many at a time. Not here: what is between the ends.
+//! The lines that two versions of a text share at their beginning and end.
 
-/// Two texts, and the lines with which both begin and end.
+/// Two texts, and the lines that both begin and end with.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
     texts: [&'a str; 2],
@@ -11,7 +9,7 @@ pub struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    /// The ends of two texts. Lines are whole: they end with `\n`, or with both texts.
+    /// Compares two texts by whole lines, which end with `\n` or with both texts.
     #[must_use]
     pub fn of(one: &'a str, other: &'a str) -> Self {
         let (a, b) = (one.as_bytes(), other.as_bytes());
@@ -41,27 +39,26 @@ impl<'a> Ends<'a> {
         self.texts
     }
 
-    /// The same of the texts in the other order.
+    /// The same with the texts swapped.
     #[must_use]
     pub fn turned(self) -> Self {
         let [one, other] = self.texts;
         Self { texts: [other, one], ..self }
     }
 
-    /// Bytes of the lines with which both begin.
+    /// Bytes of the lines that both begin with.
     #[must_use]
     pub fn head(&self) -> usize {
         self.head
     }
 
-    /// Bytes of the lines with which both end, those of the head aside.
+    /// Bytes of the lines that both end with, without those of the head.
     #[must_use]
     pub fn tail(&self) -> usize {
         self.tail
     }
 }
 
-/// Bytes that are compared at a time.
 const BLOCK: usize = 128;
 
 fn common_head(a: &[u8], b: &[u8]) -> usize {

@@ -1,12 +1,8 @@
-//! What is measured on the text of one Python method.
+//! The columns of operator `ast`: measurements of one Python method.
 //!
-//! Here: the columns of operator `ast`, read off one walk over the syntax tree, or off the text where
-//! it is plain and the tree is known without parsing. Not here: parsing and its limits (`parse`),
-//! plain code (`outline::plain`), how the size metrics are counted (`lizard`), the text without its
-//! docstring (`docstring`), finding methods in files (`methods`).
-//!
-//! Source: the published Galeras pipeline; columns equal its numbers on the same text with
-//! the same grammar (tree-sitter-python 0.25), see `tests/reference/python_features.py`.
+//! They come from one walk over the syntax tree, or from the text alone where it is plain
+//! (`outline::plain`). Source: the published Galeras pipeline, with the same grammar
+//! (tree-sitter-python 0.25); `tests/reference/python_features.py` compares the numbers.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,24 +13,24 @@ use tree_sitter::{Language, Node, Tree};
 use super::distinct::Distinct;
 use super::docstring::{split_first_statement, split_published};
 use super::lizard::{CodeSize, size_with};
-use super::outline::{Plain, read_plain};
+use super::outline::{PlainCode, read_plain};
 use super::parse::{ParseError, PythonParser};
 use super::scan::is_space;
 
-/// Measures of one method. Counts are plain numbers of things.
+/// Measurements of one method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features<'t> {
     /// From `def` or `async` up to and including the colon; `None` without a definition.
     pub signature: Option<&'t str>,
-    /// See [`DocstringRule`]; without quotes, not dedented, escapes as written.
+    /// Follows the [`DocstringRule`]; without quotes, not dedented, escapes as written.
     pub docstring: Option<Cow<'t, str>>,
     /// Words of the docstring, separated by white space.
     pub d_n_words: Option<i64>,
-    /// The text without the docstring and its quotes; nothing else is removed.
+    /// The text without the docstring and its quotes.
     pub code_no_docstring: Cow<'t, str>,
-    /// Texts of the ERROR nodes in document order, an outer one before those inside it.
+    /// Texts of the ERROR nodes in document order, outer before inner.
     pub ast_errors: Vec<&'t str>,
-    /// ERROR nodes; tokens that the parser supposed (MISSING) do not count.
+    /// ERROR nodes, without tokens that the parser inserted (MISSING).
     pub n_ast_errors: i64,
     /// Height of the tree in nodes; 0 if the root has no child.
     pub ast_levels: i64,
@@ -52,44 +48,41 @@ pub struct Features<'t> {
     pub n_words: i64,
     /// Distinct words of `code_no_docstring`.
     pub vocab_size: i64,
-    /// Spaces (U+0020) of `code_no_docstring`; tabs and line feeds do not count.
+    /// Spaces (U+0020) of `code_no_docstring`, without tabs and line feeds.
     pub n_whitespaces: i64,
-    /// `return` statements of the first function itself: those of functions, lambdas and
-    /// classes inside of it do not count.
+    /// `return` statements of the first function, without those of functions, lambdas and classes
+    /// inside it.
     pub n_returns: i64,
-    /// Parameter names of the first function in order, without the separators `/` and `*`;
-    /// `*args` is `args`, `**kw` is `kw`; the names of a Python 2 tuple parameter follow
-    /// one another.
+    /// Parameter names of the first function in order, without the separators `/` and `*`. `*args`
+    /// is `args`, `**kw` is `kw`; a Python 2 tuple parameter adds each of its names.
     pub parameters: Vec<&'t str>,
 }
 
-/// What counts as the docstring.
+/// The rule that decides which text is the docstring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DocstringRule {
-    /// As published: the text is split at every `"""` and `'''`, whichever it is, and every
-    /// second part is docstring. Two faults come with it: a triple-quoted string that is
-    /// assigned, passed or returned is taken for docstring and cut out of the code, and a
-    /// docstring in single quotes is none.
+    /// As published: split the text at every `"""` and `'''`; every second part is docstring. This
+    /// has two faults: a triple-quoted string that is assigned, passed or returned counts as
+    /// docstring, and a docstring in single quotes does not.
     #[default]
     Published,
     /// As Python: the string that is the first statement of the first function.
     FirstStatement,
 }
 
-/// The features of a method's text, with [`DocstringRule::Published`].
+/// The features of a method's text by [`DocstringRule::Published`].
 ///
-/// `code` is the text of one method, as [`methods`](crate::methods) gives it; any other text is
-/// measured too. The result equals that of the published Galeras pipeline. Time is linear in
-/// the nodes of the tree.
+/// `code` is usually a method from [`methods`](crate::methods), but any text works. Time is linear
+/// in the nodes of the tree.
 ///
 /// # Errors
-/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
-/// [`PythonParser::parse`]. A syntax error is counted, not returned.
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text exceeds the limits of
+/// [`PythonParser::parse`]. Syntax errors are counted, not returned.
 pub fn features<'t>(parser: &mut PythonParser, code: &'t str) -> Result<Features<'t>, ParseError> {
     features_with(parser, code, DocstringRule::Published)
 }
 
-/// The features of a method's text under a docstring rule; otherwise as [`features`].
+/// The features of a method's text by a given docstring rule; otherwise as [`features`].
 ///
 /// # Errors
 /// As [`features`].
@@ -99,7 +92,7 @@ pub fn features_with<'t>(
     rule: DocstringRule,
 ) -> Result<Features<'t>, ParseError> {
     let mut features = Features::default();
-    // The docstring of the other rule is a node.
+    // The other rule needs the docstring's node.
     let plain = match rule {
         DocstringRule::Published => read_plain(code).filter(|plain| plain.exact),
         DocstringRule::FirstStatement => None,
@@ -139,8 +132,8 @@ pub fn features_with<'t>(
 }
 
 impl<'t> Features<'t> {
-    /// What [`walk`] fills in, of a text whose tree is known without the parser: four times as fast.
-    fn read(&mut self, plain: &Plain, code: &'t str, identifiers: &mut Distinct) {
+    /// Fills in the same fields as [`walk`], without a parser and four times as fast.
+    fn read(&mut self, plain: &PlainCode, code: &'t str, identifiers: &mut Distinct) {
         identifiers.start();
         for &(start, end) in &plain.identifiers {
             identifiers.add(code.as_bytes(), start as usize, end as usize);
@@ -157,24 +150,24 @@ impl<'t> Features<'t> {
     }
 }
 
-/// What a kind of node is to the walk.
+/// The role of a node kind in the walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Nothing, and without children.
+    /// A leaf that is not counted.
     Token,
-    /// Nothing itself.
+    /// An inner node that is not counted.
     Inner,
     Identifier,
     Colon,
     Returning,
     Function,
-    /// A class or a lambda, whose returns are its own.
+    /// A class or a lambda: returns inside it are not the function's.
     Scope,
 }
 
-/// What the grammar calls what is asked for, as numbers: it finds names by comparing them all.
-struct Grammar {
-    /// By the number of a kind.
+/// Kinds and fields as the grammar's numbers; a search by name compares all names.
+struct GrammarIds {
+    /// Indexed by the number of a kind.
     roles: Vec<Role>,
     identifier: u16,
     default_parameter: u16,
@@ -187,12 +180,12 @@ struct Grammar {
     name_field: u16,
 }
 
-static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+static GRAMMAR: LazyLock<GrammarIds> = LazyLock::new(|| {
     let language = Language::from(tree_sitter_python::LANGUAGE);
     let id = |kind| language.id_for_node_kind(kind, true);
     // No field has the number 0.
     let field = |name| language.field_id_for_name(name).map_or(0, u16::from);
-    // The tokens of a grammar come first, then its start symbol and the other rules.
+    // A grammar lists its tokens first, then its start symbol and the other rules.
     let start = id("module");
     let role = |kind: u16| match (language.node_kind_for_id(kind), kind < start) {
         (Some("identifier"), true) => Role::Identifier,
@@ -204,7 +197,7 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
         _ => Role::Inner,
     };
     let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
-    Grammar {
+    GrammarIds {
         roles: (0..kinds).map(role).collect(),
         identifier: id("identifier"),
         default_parameter: id("default_parameter"),
@@ -218,7 +211,7 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     }
 });
 
-/// The one walk over the tree: fills in what it shows, and gives the first function of the text.
+/// Walks the tree once, fills in the features and returns the first function.
 fn walk<'n, 't>(
     tree: &'n Tree,
     code: &'t str,
@@ -228,12 +221,12 @@ fn walk<'n, 't>(
     let grammar = &*GRAMMAR;
     identifiers.start();
     let mut function: Option<Node<'n>> = None;
-    // Levels of the first function and of the outermost definition inside of it, while the
-    // walk is in them; no node stands at level 0.
+    // Levels of the first function and of the outermost definition inside it during the walk; 0
+    // outside.
     let (mut first, mut inner) = (0, 0);
     let mut colon: Option<usize> = None;
-    // Nodes before the one after this in document order, and where those that are open end: so
-    // that the cursor is not asked for a sibling of each last child, which costs it most.
+    // The place after the current node in document order, and the ends of the open nodes: asking
+    // the cursor for the sibling of each last child would be the largest cost.
     let mut place = 0;
     let mut ends: Vec<usize> = Vec::with_capacity(32);
     let mut height = 1;
@@ -243,7 +236,7 @@ fn walk<'n, 't>(
         let level = ends.len() + 1;
         place += 1;
         let mut may_have_children = true;
-        // ERROR nodes have a number outside of the table.
+        // ERROR nodes have a number outside the table.
         match grammar.roles.get(usize::from(node.kind_id())) {
             Some(Role::Inner) => {}
             Some(Role::Token) => may_have_children = false,
@@ -291,7 +284,6 @@ fn walk<'n, 't>(
             }
         }
     }
-    // The root is not counted.
     features.n_ast_nodes = count(tree.root_node().descendant_count()) - 1;
     features.ast_levels = if height > 1 { count(height) } else { 0 };
     features.n_ast_errors = count(features.ast_errors.len());
@@ -307,13 +299,13 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The words of a text in order, as Python's `str.split()` gives them: maximal runs of
-/// characters that are not white space. U+001C to U+001F separate too.
+/// The words of a text in order, as Python's `str.split()` returns them: maximal runs of characters
+/// that are not white space. U+001C to U+001F also separate.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
     word_places(text).filter_map(|place| text.get(place))
 }
 
-/// As [`words`], by their places.
+/// As [`words`], but returns ranges.
 fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     // The length of the character at a place, and whether it is white space.
@@ -325,9 +317,9 @@ fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         while let Some(&byte) = bytes.get(at) {
             match CLASSES[usize::from(byte)] {
-                Class::Space => at += 1,
-                Class::Word => break,
-                Class::BeyondAscii => match beyond_ascii(at) {
+                ByteClass::Space => at += 1,
+                ByteClass::Word => break,
+                ByteClass::BeyondAscii => match beyond_ascii(at) {
                     (length, true) => at += length,
                     (_, false) => break,
                 },
@@ -336,9 +328,9 @@ fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
         let start = at;
         while let Some(&byte) = bytes.get(at) {
             match CLASSES[usize::from(byte)] {
-                Class::Word => at += 1,
-                Class::Space => break,
-                Class::BeyondAscii => match beyond_ascii(at) {
+                ByteClass::Word => at += 1,
+                ByteClass::Space => break,
+                ByteClass::BeyondAscii => match beyond_ascii(at) {
                     (length, false) => at += length,
                     (_, true) => break,
                 },
@@ -348,57 +340,55 @@ fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What a byte is to words.
 #[derive(Clone, Copy)]
-enum Class {
+enum ByteClass {
     Word,
     Space,
-    /// The character decides.
+    /// The whole character must be decoded.
     BeyondAscii,
 }
 
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::Word; 256];
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Word; 256];
     let mut byte = 0;
     while byte < 256 {
         if matches!(byte, 0x09..=0x0d | 0x1c..=0x20) {
-            classes[byte] = Class::Space;
+            classes[byte] = ByteClass::Space;
         } else if byte >= 0x80 {
-            classes[byte] = Class::BeyondAscii;
+            classes[byte] = ByteClass::BeyondAscii;
         }
         byte += 1;
     }
     classes
 };
 
-/// Which of the children of a node are names of parameters, or hold some.
+/// Selects the children of a node that are, or contain, parameter names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum NamePart {
     Named,
-    /// The first that is named; then none.
+    /// The first named child only.
     FirstNamed,
-    /// The first in the field `name`; then none.
+    /// The first child in the field `name` only.
     Name,
     None,
 }
 
-impl Grammar {
-    /// What is looked at inside of a node that stands where a parameter does. Names stand at the
-    /// front; defaults and types follow in fields.
-    fn part_of(&self, kind: u16) -> Part {
+impl GrammarIds {
+    /// The part of a parameter's node that contains its names. Names come first; defaults and types
+    /// follow in fields.
+    fn part_of(&self, kind: u16) -> NamePart {
         if kind == self.default_parameter || kind == self.typed_default_parameter {
-            Part::Name
+            NamePart::Name
         } else if kind == self.typed_parameter {
-            Part::FirstNamed
+            NamePart::FirstNamed
         } else if [self.list_splat, self.dictionary_splat, self.tuple].contains(&kind) {
-            Part::Named
+            NamePart::Named
         } else {
-            Part::None
+            NamePart::None
         }
     }
 }
 
-/// The names of a function's parameters, in order.
 fn parameters<'t>(function: Node<'_>, code: &'t str, names: &mut Vec<&'t str>) {
     let grammar = &*GRAMMAR;
     let Some(list) = function.child_by_field_id(grammar.parameters_field) else { return };
@@ -406,25 +396,25 @@ fn parameters<'t>(function: Node<'_>, code: &'t str, names: &mut Vec<&'t str>) {
     if !cursor.goto_first_child() {
         return;
     }
-    // For the list, and for each of the nodes that are open in it.
-    let mut parts = vec![Part::Named];
+    // One for the list, and one for each open node in it.
+    let mut parts = vec![NamePart::Named];
     while let Some(part) = parts.last_mut() {
         let node = cursor.node();
         let taken = match part {
-            Part::Named | Part::FirstNamed => node.is_named(),
-            Part::Name => cursor.field_id().map_or(0, u16::from) == grammar.name_field,
-            Part::None => false,
+            NamePart::Named | NamePart::FirstNamed => node.is_named(),
+            NamePart::Name => cursor.field_id().map_or(0, u16::from) == grammar.name_field,
+            NamePart::None => false,
         };
         if taken {
-            if *part != Part::Named {
-                *part = Part::None;
+            if *part != NamePart::Named {
+                *part = NamePart::None;
             }
             let kind = node.kind_id();
             if kind == grammar.identifier {
                 names.extend(code.get(node.byte_range()));
             }
             let inside = grammar.part_of(kind);
-            if inside != Part::None && cursor.goto_first_child() {
+            if inside != NamePart::None && cursor.goto_first_child() {
                 parts.push(inside);
                 continue;
             }

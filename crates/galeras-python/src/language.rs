@@ -1,17 +1,15 @@
-//! The grammar of Python for parsing: that of tree-sitter-python, with its table of parse actions
-//! laid out so that an entry is looked up instead of searched.
+//! tree-sitter-python with its table of parse actions expanded, so that entries are looked up
+//! instead of searched.
 //!
-//! Here: that one table, read from the memory of the generated parser. Not here: parsing (`parse`).
+//! A generated parser stores the rows of most states as short lists. tree-sitter searches them for
+//! every token and, during error recovery, for every possible token. Its runtime also accepts full
+//! rows: the first `large_state_count` states have them. Here all states do, in 1.5 MB. Trees are
+//! the same; code parses in 0.9 of the time, text with errors in 0.6 (bench `features` on Python's
+//! library).
 //!
-//! A generated parser holds the rows of most states as short lists, which tree-sitter searches from
-//! the front for every token, and while it recovers from an error for every token that there could
-//! be. Its runtime takes rows that are laid out in full as well: the first `large_state_count`
-//! states have them. Here all states do, in 1.5 MB; trees are the same, code parses in 0.9 of the
-//! time and texts with errors in 0.6 of it (the bench `features` on Python's library).
-//!
-//! The struct below is the one that generated parsers hand to the runtime. Its layout is what the
-//! ABI version stands for; what is another version, or does not agree with what the runtime says of
-//! the grammar, is used as it was generated.
+//! The struct below is the one that generated parsers hand to the runtime. The ABI version fixes
+//! its layout. A grammar with another version, or one that contradicts the runtime, is used as
+//! generated.
 
 #![allow(unsafe_code)]
 
@@ -21,13 +19,13 @@ use std::sync::LazyLock;
 use tree_sitter::ffi::TSLanguage;
 use tree_sitter::{Language, LanguageMetadata};
 
-/// The ABI version whose layout [`Generated`] has.
+/// The ABI version whose layout [`GeneratedLanguage`] has.
 const ABI: usize = 15;
 
 /// `TSLanguage` of `tree_sitter/parser.h`, as every generated parser defines it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Generated {
+struct GeneratedLanguage {
     abi_version: u32,
     symbol_count: u32,
     alias_count: u32,
@@ -38,14 +36,14 @@ struct Generated {
     production_id_count: u32,
     field_count: u32,
     max_alias_sequence_length: u16,
-    /// Of each large state the entries of all symbols.
+    /// For each large state, the entries of all symbols.
     parse_table: *const u16,
-    /// Of each other state: how many groups; of each group the entry, how many symbols have it, and
-    /// these.
+    /// For each other state: the number of groups; for each group its entry, the number of its
+    /// symbols, and the symbols.
     small_parse_table: *const u16,
-    /// Where in the small table the states begin.
+    /// The start of each state in the small table.
     small_parse_table_map: *const u32,
-    /// Actions, names, fields, aliases, lexing: taken over.
+    /// Actions, names, fields, aliases and lexing, which are copied.
     pointers: [*const c_void; 12],
     keyword_capture_token: u16,
     external_scanner: [*const c_void; 7],
@@ -58,7 +56,6 @@ struct Generated {
     metadata: [u8; 3],
 }
 
-/// The grammar for [`tree_sitter::Parser::set_language`].
 pub(crate) fn language() -> &'static Language {
     static LANGUAGE: LazyLock<Language> = LazyLock::new(|| {
         let plain = Language::from(tree_sitter_python::LANGUAGE);
@@ -71,14 +68,14 @@ fn numbers(version: &LanguageMetadata) -> [u8; 3] {
     [version.major_version, version.minor_version, version.patch_version]
 }
 
-/// What the runtime is handed; `None` if it is not of the layout that is known.
-fn generated(language: &Language) -> Option<Generated> {
+/// The parser's struct, or `None` if its layout is not the known one.
+fn generated(language: &Language) -> Option<GeneratedLanguage> {
     if language.abi_version() != ABI {
         return None;
     }
-    let raw = language.clone().into_raw().cast::<Generated>();
-    // SAFETY: the pointer is that of a static of a generated parser, which lives as long as the
-    // program and has this layout in this version of the ABI.
+    let raw = language.clone().into_raw().cast::<GeneratedLanguage>();
+    // SAFETY: the pointer is to a static of a generated parser, which lives as long as the program
+    // and has this layout in this ABI version.
     let generated = unsafe { raw.read() };
     let kinds = generated.symbol_count + generated.alias_count;
     let agrees = kinds as usize == language.node_kind_count()
@@ -90,22 +87,23 @@ fn generated(language: &Language) -> Option<Generated> {
     agrees.then_some(generated)
 }
 
-/// The same grammar with all rows laid out.
+/// The same grammar with all rows expanded.
 fn laid_out(language: &Language) -> Option<Language> {
     let generated = generated(language)?;
     let [symbols, states] = [generated.symbol_count, generated.state_count].map(|n| n as usize);
-    // The kinds of aliases, which are no symbols, come to lie behind the row.
+    // Aliases have kinds but are not symbols; their entries end up after the row.
     let mut table = vec![0; symbols * states + generated.alias_count as usize];
     let large = generated.large_state_count as usize;
     // SAFETY: the table has a row of all symbols for each large state.
     let full = unsafe { std::slice::from_raw_parts(generated.parse_table, symbols * large) };
     table[..full.len()].copy_from_slice(full);
     for (state, row) in table.chunks_exact_mut(symbols).take(states).enumerate().skip(large) {
-        // SAFETY: the map has a place for each state that is not large.
+        // SAFETY: the map has an entry for each state that is not large.
         let place = unsafe { generated.small_parse_table_map.add(state - large).read() };
         let mut at = place as usize;
         let mut next = || {
-            // SAFETY: from its place on a state has as many numbers as they say themselves.
+            // SAFETY: the counts at the start of a state and its groups give the number of values
+            // that follow.
             let number = unsafe { generated.small_parse_table.add(at).read() };
             at += 1;
             number
@@ -117,13 +115,13 @@ fn laid_out(language: &Language) -> Option<Language> {
             }
         }
     }
-    let copy = Generated {
+    let copy = GeneratedLanguage {
         large_state_count: generated.state_count,
         parse_table: table.leak().as_ptr(),
         ..generated
     };
     let raw = std::ptr::from_ref(Box::leak(Box::new(copy))).cast::<TSLanguage>();
-    // SAFETY: a language of the layout of its version, in memory that is never given back.
+    // SAFETY: a language with its version's layout, in memory that is never freed.
     Some(unsafe { Language::from_raw(raw) })
 }
 
@@ -160,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Everything that a node says of itself, in document order.
+    /// All properties of each node, in document order.
     fn nodes(tree: &Tree) -> Vec<(u16, u16, std::ops::Range<usize>, [bool; 4])> {
         let mut cursor = tree.walk();
         let mut nodes = Vec::new();
@@ -196,7 +194,7 @@ mod tests {
             if text.len() > 32 << 10 {
                 continue;
             }
-            // Whole, and cut in two: the recovery from errors asks for other entries.
+            // Whole and cut in two: error recovery asks for other entries.
             let half = text.floor_char_boundary(text.len() / 2);
             for text in [&text, &text[..half], &text[half..]] {
                 let [one, other] = trees(text);

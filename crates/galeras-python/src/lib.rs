@@ -1,29 +1,28 @@
-//! Pure algorithms over Python source: decoding, finding methods, measuring them.
+//! Algorithms over Python source: decode it, find its methods, measure them.
 //!
-//! Nothing here knows Arrow or files: texts go in, plain values come out. Every function
-//! gives the same result for the same text on every machine, and ends in bounded time and memory
-//! on any text.
+//! Plain text goes in, plain values come out: no Arrow, no files. Every function returns the same
+//! result for the same text on every machine, in bounded time and memory.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `decode` | bytes -> text (byte-order mark, PEP 263) |
-//! | `language` | the grammar, with its table laid out for speed |
-//! | `parse` | text -> tree-sitter tree within a budget |
-//! | `parses` | whether a text is Python, without its tree where there is no doubt |
-//! | `methods` | text -> its methods |
-//! | `features` | the text of a method -> the columns of operator `ast` |
-//! | `docstring` | a text without its docstring |
-//! | `distinct` | the distinct words and names of a text |
-//! | `recount` | the same columns counted by other means, as a check |
-//! | `cut_points` | the text of a method -> the bytes at which it may be cut |
-//! | `ends` | two texts -> the lines with which both begin and end |
-//! | `outline` | versions of a file -> their methods, from pieces that were seen before |
+//! | `decode` | bytes to text (byte-order mark, PEP 263) |
+//! | `language` | the grammar, with its table expanded for speed |
+//! | `parse` | text to a tree-sitter tree, within limits |
+//! | `parses` | is a text valid Python? |
+//! | `methods` | text to its methods |
+//! | `features` | a method to the columns of operator `ast` |
+//! | `docstring` | a method without its docstring |
+//! | `distinct` | counts distinct words and names |
+//! | `recount` | the same columns computed differently, as a check |
+//! | `cut_points` | the bytes at which a method may be cut |
+//! | `ends` | the lines that two texts share at both ends |
+//! | `outline` | the methods of many versions of a file, from shared pieces |
 //! | `scope` | the walk by which `methods` and `outline` find definitions |
-//! | `pattern` | tests on the syntax of a text: node types, tree-sitter queries |
-//! | `predicates` | where a query may have its predicates |
-//! | `calls` | the text of a method -> the names of what it calls |
-//! | `taxonomy` | any text -> its tokens by category |
-//! | `lizard` | size metrics of a method's text as lizard counts them |
+//! | `pattern` | tests on syntax: node types, tree-sitter queries |
+//! | `query_text` | checks of queries that tree-sitter mishandles |
+//! | `calls` | the names that a method calls |
+//! | `taxonomy` | tokens by category |
+//! | `lizard` | size metrics as lizard counts them |
 //! | `tokens`, `scan` | the tokenizer of `lizard`; the ends of words and strings |
 
 mod calls;
@@ -42,8 +41,7 @@ mod outline;
 mod parse;
 mod parses;
 mod pattern;
-mod predicates;
-mod quantifiers;
+mod query_text;
 mod recount;
 mod scan;
 mod scope;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-/// The Python files of the standard library that are UTF-8, and those below other folders.
+/// The UTF-8 Python files of the standard library and of `others`.
 pub(crate) fn python_files(others: impl IntoIterator<Item = PathBuf>) -> Vec<(PathBuf, String)> {
     let mut folders = vec![PathBuf::from(rustpython_pylib::LIB_PATH)];
     folders.extend(others);

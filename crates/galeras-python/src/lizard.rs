@@ -1,18 +1,17 @@
 //! Token count, lines of code and cyclomatic complexity as lizard 1.24.3 counts them.
 //!
-//! Here: the counting over the tokens of `tokens`. Not here: the tokenizer, anything read
-//! off a syntax tree. The counts need no tree, so broken code has them too.
+//! The counts use the tokens of `tokens`, not a syntax tree, so they also work on broken code.
 //!
-//! Followed, also where it surprises: a nested `def` and its name count in the outer
-//! function and its body does not; a continuation line that stands left of the body ends
-//! the function, and so does the body itself where the signature goes on in a line of its own
-//! after a `)` or within a return annotation; a bare triple-quoted string is not a line of code,
-//! and a literal part of a triple-quoted f-string is taken for one; a `return` or an operator
-//! in front of it keeps it; `case *x` is a keyword, `case (x)` without a colon is a call.
+//! Surprising behaviour that is kept: a nested `def` and its name count in the outer function, its
+//! body does not; a continuation line left of the body ends the function, and so does the body
+//! itself if the signature continues on its own line after a `)` or within a return annotation; a
+//! bare triple-quoted string is not a line of code, and neither is a literal part of a
+//! triple-quoted f-string, unless a `return` or an operator precedes it; `case *x` is a keyword,
+//! `case (x)` without a colon is a call.
 //!
-//! Not followed, because they are faults:
-//! - a function on one line takes in what follows it until the next dedent. Here it ends
-//!   with its logical line;
+//! Faults of lizard that are not copied:
+//! - a function on one line also includes what follows it until the next dedent. Here it ends with
+//!   its logical line;
 //! - `#lizard forgives` drops a function. Here it is a comment;
 //! - `GENERATED CODE` in a comment ends the file. Here it is a comment.
 
@@ -24,27 +23,25 @@ use super::tokens::{Kind, Token, tokenize};
 pub struct CodeSize {
     /// Tokens from the name on, without white space and comments.
     pub token_count: i64,
-    /// Lines on which code stands; blank lines, comments and docstrings do not count. May
-    /// fall below 1 where lizard subtracts the parts of a triple-quoted f-string.
+    /// Lines with code: not blank lines, comments and docstrings. May fall below 1 where lizard
+    /// subtracts the parts of a triple-quoted f-string.
     pub nloc: i64,
     /// 1 + the branching keywords (McCabe, as approximated by lizard).
     pub complexity: i64,
 }
 
-/// Reusable buffers of the measures of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(super) distinct: Distinct,
     tokens: Vec<Token>,
     functions: Vec<Function>,
-    nesting: Vec<Nest>,
+    nesting: Vec<IndentLevel>,
 }
 
-/// The size of the first function of `text`; `None` if it defines none.
+/// The size of the first function of `text` by position; `None` without one.
 ///
-/// "First" is by position. A function whose signature or body is cut off counts as far as
-/// it goes (lizard lists no such function). Counts are those of lizard 1.24.3 but for the
-/// faults that the head of this file names.
+/// A function whose signature or body is cut off counts as far as it goes (lizard does not list
+/// it). Counts equal those of lizard 1.24.3 except for the faults at the top of this file.
 pub fn size(text: &str) -> Option<CodeSize> {
     size_with(text, &mut Buffers::default())
 }
@@ -55,7 +52,7 @@ pub(crate) fn size_with(text: &str, buffers: &mut Buffers) -> Option<CodeSize> {
     buffers.functions.clear();
     buffers.functions.push(Function::default());
     buffers.nesting.clear();
-    buffers.nesting.push(Nest::default());
+    buffers.nesting.push(IndentLevel::default());
     let mut counter = Counter {
         functions: &mut buffers.functions,
         nesting: &mut buffers.nesting,
@@ -68,7 +65,7 @@ pub(crate) fn size_with(text: &str, buffers: &mut Buffers) -> Option<CodeSize> {
         new_line: 1,
         last: Kind::Other,
         case_is_keyword: false,
-        inline: Inline::No,
+        inline: OneLineState::No,
         inline_depth: 0,
     };
     counter.run(&buffers.tokens);
@@ -76,27 +73,24 @@ pub(crate) fn size_with(text: &str, buffers: &mut Buffers) -> Option<CodeSize> {
     buffers.functions.get(first).map(|function| function.size)
 }
 
-/// Index of the pseudo function that holds what stands outside of functions.
+/// Index of the pseudo function for code outside functions.
 const GLOBAL: usize = 0;
 
 #[derive(Debug, Default)]
 struct Function {
     size: CodeSize,
-    /// The last token of name and signature is `)`: lizard's test for "not in a signature".
+    /// lizard's test for "not in a signature": the last token of name and signature is `)`.
     closed: bool,
 }
 
-/// One level of indentation.
 #[derive(Debug, Default)]
-struct Nest {
+struct IndentLevel {
     indent: u32,
-    /// The function whose body this is.
     function: Option<usize>,
-    /// The innermost function at or around this level.
     around: usize,
 }
 
-/// States of lizard's reader for function heads.
+/// States of lizard's reader of function heads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Global,
@@ -109,13 +103,12 @@ enum State {
     FirstLine,
 }
 
-/// Where we are in a function that may be written on one line.
+/// The position in a function that may be written on one line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inline {
+enum OneLineState {
     No,
     /// Between `)` and the colon of the signature.
     BeforeColon,
-    /// Right after that colon.
     AfterColon,
     /// In a body on the line of the colon.
     Body,
@@ -123,7 +116,7 @@ enum Inline {
 
 struct Counter<'a> {
     functions: &'a mut Vec<Function>,
-    nesting: &'a mut Vec<Nest>,
+    nesting: &'a mut Vec<IndentLevel>,
     current: usize,
     /// A function whose body has not begun.
     pending: Option<usize>,
@@ -135,7 +128,7 @@ struct Counter<'a> {
     new_line: i64,
     last: Kind,
     case_is_keyword: bool,
-    inline: Inline,
+    inline: OneLineState,
     inline_depth: i64,
 }
 
@@ -190,9 +183,10 @@ impl Counter<'_> {
         &mut self.functions[index]
     }
 
-    /// The first token of a line stands `indent` columns to the right.
+    /// The first token of a line is `indent` columns to the right.
     fn indent(&mut self, indent: u32, kind: Kind) {
-        if self.inline == Inline::Body || (self.current != GLOBAL && !self.function().closed) {
+        if self.inline == OneLineState::Body || (self.current != GLOBAL && !self.function().closed)
+        {
             return;
         }
         while kind != Kind::CloseParen
@@ -206,7 +200,7 @@ impl Counter<'_> {
         if self.nesting.last().is_some_and(|nest| nest.indent < indent) {
             let function = self.pending.take();
             let around = function.unwrap_or_else(|| self.enclosing());
-            self.nesting.push(Nest { indent, function, around });
+            self.nesting.push(IndentLevel { indent, function, around });
         }
     }
 
@@ -216,9 +210,9 @@ impl Counter<'_> {
 
     fn end_of_line(&mut self) {
         match self.inline {
-            Inline::AfterColon => self.inline = Inline::No,
-            Inline::Body if self.inline_depth <= 0 => {
-                self.inline = Inline::No;
+            OneLineState::AfterColon => self.inline = OneLineState::No,
+            OneLineState::Body if self.inline_depth <= 0 => {
+                self.inline = OneLineState::No;
                 self.pending = None;
                 self.current = self.enclosing();
                 self.state = State::Global;
@@ -258,15 +252,15 @@ impl Counter<'_> {
         if token.interpolated {
             return;
         }
-        if self.inline == Inline::AfterColon {
-            self.inline = Inline::Body;
+        if self.inline == OneLineState::AfterColon {
+            self.inline = OneLineState::Body;
             self.inline_depth = 0;
         }
         match token.kind {
             Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace => self.inline_depth += 1,
             Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace => self.inline_depth -= 1,
-            Kind::Colon if self.inline == Inline::BeforeColon && self.inline_depth == 0 => {
-                self.inline = Inline::AfterColon;
+            Kind::Colon if self.inline == OneLineState::BeforeColon && self.inline_depth == 0 => {
+                self.inline = OneLineState::AfterColon;
             }
             _ => {}
         }
@@ -363,7 +357,7 @@ impl Counter<'_> {
         match kind {
             Kind::CloseParen => {
                 self.state = State::Colon;
-                self.inline = Inline::BeforeColon;
+                self.inline = OneLineState::BeforeColon;
                 self.inline_depth = 0;
             }
             Kind::OpenBracket => {
@@ -402,8 +396,8 @@ fn square(kind: Kind) -> i64 {
     }
 }
 
-/// Whether the `case` or `match` at `index` is a keyword, and the index after the last
-/// token that the decision looked at.
+/// Returns whether the `case` or `match` at `index` is a keyword, and the index after the last token
+/// that the decision used.
 fn soft_keyword(tokens: &[Token], index: usize) -> (bool, usize) {
     let mut rest = tokens.iter().enumerate().skip(index + 1);
     let next = rest.find(|(_, token)| !matches!(token.kind, Kind::Newline | Kind::Space));

@@ -1,13 +1,9 @@
-//! The methods of a Python source file, each as the exact text of its syntax node.
+//! Finds the methods of a Python source file.
 //!
-//! Here: which definitions are methods, their names, places and text. Not here: what is
-//! measured on a method (`features`), reading files (`decode`), Git.
-//!
-//! The text of a method is the `function_definition` node as it stands in the file: from
-//! `def` or `async` to the last token of the body, decorators excluded, nothing dedented.
-//! So the first line of an indented method stands at column 0 and the others keep their
-//! indentation, as in the published data set; the text parses on its own, and no line of a
-//! multi-line string is touched.
+//! The text of a method is its `function_definition` node as written: from `def` or `async` to the
+//! last token of the body, without decorators, not dedented. So an indented method has its first
+//! line at column 0 and keeps the indentation of the others, as in the published data set. It
+//! parses on its own, and multi-line strings stay unchanged.
 
 use std::collections::HashMap;
 
@@ -21,7 +17,7 @@ use super::scope::{Scope, holds_definitions};
 pub struct PythonMethod {
     /// The name after `def`; empty where broken code has none.
     pub fun_name: String,
-    /// Names of the enclosing classes and functions and the own name, joined by dots.
+    /// Names of the enclosing classes and functions and its own name, joined by dots.
     pub qualified_name: String,
     /// First line of the definition (that of `def` or `async`), counted from 1.
     pub start_line: usize,
@@ -37,22 +33,21 @@ pub struct PythonMethod {
     pub ordinal: u32,
 }
 
-/// Methods repeat the text of the functions nested in them. All texts and names together may
-/// be this many times as long as the source, which is a nesting that no program has.
+/// Methods repeat the text of the functions nested in them. All texts and names together may be
+/// this many times as long as the source; real programs never nest so deep.
 const MAX_COPIES: usize = 64;
 
 /// The methods of `source` in the order of their first byte.
 ///
-/// Methods of classes and functions in `if`, `try` and the like are always listed;
-/// whatever is defined inside of a function is listed only if `nested` is set. Definitions
-/// inside of a syntax error are listed where the parser could still make them out.
+/// Includes methods in `if`, `try` and the like. Definitions inside a function are listed only if
+/// `nested` is set, those inside a syntax error where the parser could still recognise them.
 ///
 /// Lines are counted from 1, bytes from 0; `end_line` is inclusive, `end_byte` is not.
 ///
 /// # Errors
-/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the source is over the bounds of
-/// [`PythonParser::parse`]; [`ParseError::TooComplex`] also for functions nested so deep
-/// that their texts would take more than 64 times the memory of the source.
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the source exceeds the limits of
+/// [`PythonParser::parse`]; [`ParseError::TooComplex`] also if nested functions would take more
+/// than 64 times the memory of the source.
 pub fn methods(
     parser: &mut PythonParser,
     source: &str,
@@ -81,7 +76,7 @@ pub fn methods(
                 methods.push(method(node, source, name, qualified, &mut ordinals));
             }
         }
-        // Where the syntax is broken a definition may stand anywhere.
+        // A definition may be anywhere in broken syntax.
         let may_hold = holds_definitions(node.kind()) || node.has_error();
         let enter = may_hold && (nested || !is_function);
         let moved = (enter && scope.descend(&mut cursor)) || scope.pass(&mut cursor);

@@ -1,32 +1,28 @@
-//! The methods of a Python file, put together from pieces of it that were seen before.
+//! The methods of a Python file, assembled from pieces that were parsed before.
 //!
-//! Here: [`Pieces`], which gives for every text the list that `methods` gives, without the
-//! code, and [`Outline`], that list. Not here: where a text is cut (`outline::cut`), what is
-//! in a piece (`outline::piece`), where pieces are kept (`outline::memo`).
+//! [`Pieces`] returns the same list as `methods`, without the code, as an [`Outline`]. From one
+//! version of a file to the next nearly all statements stay the same. So a file is cut
+//! (`outline::cut`) into runs of top-level statements, and large classes into a header and runs of
+//! members. Each piece is parsed alone and once (`outline::piece`). This is exact because:
 //!
-//! From one version of a file to the next nearly all statements stay as they are. So a file
-//! is cut into runs of top-level statements, and large classes into their header and runs
-//! of members; each piece is parsed alone and once. Why this is exact:
+//! - A piece that parses alone without an error ends with a whole statement. It begins at the first
+//!   column (a member: at the column of the members), after a line that does not end in a
+//!   backslash, with a letter, `_` or `@`. So the scanner of indents sees the same end whether the
+//!   next piece follows or nothing: all blocks in the piece are closed. The parser reaches the next
+//!   piece in the same state as the start of a text (or class body), where it takes the same tokens
+//!   in the same way. If all pieces are free of errors, the tree of the file is the sequence of
+//!   their trees.
+//! - tree-sitter follows several readings at a time. A reading that does not end with the piece is
+//!   lost unless it takes a word next, as after a comma (`a,` `b = 1` on two lines reads as one
+//!   assignment). No cut is made there. `piece` rejects the remaining cases, and all tokens that
+//!   could look for their end beyond the piece.
+//! - The limits of `parse` are far away.
 //!
-//! - A piece that parses alone without an error ends with a whole statement. It begins at
-//!   the first column (a member: at the column of the members), after a line that does not
-//!   end in a backslash, with a letter, `_` or `@`. Then its end looks to the scanner of
-//!   indents the same whether the next piece follows or nothing: no less than all blocks in
-//!   the piece are closed. And the parser stands at the next piece as at the start of a text
-//!   (of a class body), where it takes the same tokens in the same way. So if all pieces are
-//!   free of errors, the tree of the file is that of the pieces in a row.
-//! - tree-sitter follows several readings at a time. One that does not end with the piece
-//!   is lost unless it takes a word next, as after a comma (`a,` `b = 1` on two lines reads
-//!   as one assignment): no cut is made there. `piece` turns down what is left of such
-//!   cases, and all tokens that could look for their end beyond the piece.
-//! - The limits of `parse` are far away, or the file is parsed as a whole.
+//! Otherwise the file is parsed as a whole, so the choice of cuts affects only speed. Most pieces
+//! need no parser at all (`outline::plain`).
 //!
-//! If any of this does not hold, the file is parsed as a whole: where cuts are made decides
-//! about speed alone. Most pieces need no parser at all (`outline::plain`).
-//!
-//! Where another version of the file is at hand, only what lies between the lines that both begin
-//! with and those that both end with is cut and looked up; the other pieces are those of the other
-//! version.
+//! With another version of the file at hand, only the text between the lines that both begin and
+//! end with is cut and looked up; the other pieces are taken from that version.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -34,8 +30,8 @@ use std::sync::Arc;
 
 use self::cut::Cuts;
 use self::memo::Memo;
-use self::piece::{Context, Entry, ReadPiece, Verdict};
-pub(super) use self::plain::Plain;
+use self::piece::{Context, MethodEntry, Piece, Verdict};
+pub(super) use self::plain::PlainCode;
 use super::ends::Ends;
 use super::methods::{PythonMethod, methods};
 use super::parse::{ParseError, PythonParser};
@@ -47,16 +43,15 @@ mod plain;
 #[cfg(test)]
 mod tests;
 
-/// Longest text that is put together, in bytes. `parse` counts the work on longer ones
-/// against a limit that does not grow with the text.
+/// Longest text that is assembled, in bytes. For longer ones `parse` has a limit that does not grow
+/// with the text.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Operations of the parser for each node of a tree without errors. It needs 2.9, for lists
-/// of nothing but names up to 7.
+/// Parser operations per node of a tree without errors. Usual are 2.9; lists of names need up to 7.
 const OPS_PER_NODE: usize = 8;
 
-/// Operations for a piece in its file for each that it takes alone. They are the same, but for those
-/// that put the statements of all pieces into one list, less than one for each statement.
+/// Parser operations for a piece within its file per operation alone. Only those that join the
+/// statements of all pieces into one list are extra: less than one per statement.
 const OPS_IN_FILE: usize = 2;
 
 /// As `BASE_OPS` and `OPS_PER_BYTE` of `parse`.
@@ -64,33 +59,31 @@ const BASE_OPS: usize = 100_000;
 const OPS_PER_BYTE: usize = 6;
 
 /// Half of `BASE_READ` and less than half of `READ_PER_BYTE` of `parse`; a text without long
-/// comments needs up to 6 for each byte.
+/// comments needs up to 6 per byte.
 const BASE_REREAD: usize = 2 << 20;
 const REREAD_PER_BYTE: usize = 24;
 
-/// Pieces of Python files and the methods in them; shared by threads.
+/// Pieces of Python files and the methods in them, shared by threads.
 #[derive(Debug)]
 pub struct Pieces {
     memo: Memo,
 }
 
-/// The methods of a file in the order of their first byte. Cheap to keep: names and places
-/// are shared with all other files that hold the same piece.
+/// The methods of a file in the order of their first byte. Cheap to keep: files that contain the
+/// same piece share its names and places.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// All pieces of the file, in order.
-    parts: Box<[Part]>,
+    parts: Box<[PlacedPiece]>,
     /// Positions in the list and ordinals of the methods that are not the first of their name.
     ordinals: Box<[(u32, u32)]>,
     nested: bool,
-    /// Whether the file was parsed as a whole: then there is one part, which is no piece.
+    /// The file was parsed as a whole: then there is one part, which is not a piece.
     whole: bool,
 }
 
-/// A piece, and where it stands in the file.
 #[derive(Clone, Debug)]
-struct Part {
-    piece: Arc<ReadPiece>,
+struct PlacedPiece {
+    piece: Arc<Piece>,
     byte: u32,
     line: u32,
     /// Not a member of a class whose header comes before it.
@@ -102,7 +95,7 @@ struct Part {
 pub struct OutlineMethod<'a> {
     /// The name after `def`.
     pub fun_name: &'a str,
-    /// Names of the enclosing classes and functions and the own name, joined by dots.
+    /// Names of the enclosing classes and functions and its own name, joined by dots.
     pub qualified_name: &'a str,
     /// Position among the methods of the same qualified name in this file, from 0.
     pub ordinal: u32,
@@ -117,7 +110,8 @@ pub struct OutlineMethod<'a> {
 }
 
 impl Pieces {
-    /// Room for pieces of `max_bytes`, texts and lists together; the longest unused go first.
+    /// Creates a cache of `max_bytes` for texts and lists together; the least recently used pieces
+    /// are dropped first.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self { memo: Memo::new(max_bytes) }
@@ -126,8 +120,8 @@ impl Pieces {
     /// The methods of `source`, the same as `methods` lists.
     ///
     /// # Errors
-    /// As [`methods`](crate::methods()): [`ParseError::TooLarge`] or [`ParseError::TooComplex`]
-    /// if the source is over the parser's bounds.
+    /// As [`methods`](crate::methods()): [`ParseError::TooLarge`] or [`ParseError::TooComplex`] if
+    /// the source exceeds the parser's limits.
     pub fn outline(
         &self,
         parser: &mut PythonParser,
@@ -137,8 +131,8 @@ impl Pieces {
         self.outline_of(parser, source, nested, None)
     }
 
-    /// As [`Pieces::outline`] of the second of two texts, where the outline of the first is known:
-    /// quicker the more they have in common.
+    /// As [`Pieces::outline`] of the second of two texts, given the outline of the first: faster
+    /// the more they have in common.
     ///
     /// # Errors
     /// As [`Pieces::outline`].
@@ -149,7 +143,7 @@ impl Pieces {
         outline: &Outline,
         nested: bool,
     ) -> Result<Outline, ParseError> {
-        let near = Near::of(ends, outline).filter(|_| outline.nested == nested);
+        let near = OtherVersion::of(ends, outline).filter(|_| outline.nested == nested);
         self.outline_of(parser, ends.texts()[1], nested, near)
     }
 
@@ -158,7 +152,7 @@ impl Pieces {
         parser: &mut PythonParser,
         source: &str,
         nested: bool,
-        near: Option<Near<'_>>,
+        near: Option<OtherVersion<'_>>,
     ) -> Result<Outline, ParseError> {
         if source.len() <= MAX_BYTES
             && let Some(outline) = self.assemble(parser, source, nested, near)
@@ -168,15 +162,15 @@ impl Pieces {
         methods(parser, source, nested).map(Outline::whole)
     }
 
-    /// The outline of `source` from its pieces, if they are all sound.
+    /// The outline of `source` from its pieces, if all are sound.
     fn assemble(
         &self,
         parser: &mut PythonParser,
         source: &str,
         nested: bool,
-        near: Option<Near<'_>>,
+        near: Option<OtherVersion<'_>>,
     ) -> Option<Outline> {
-        let mut sum = Sum::default();
+        let mut sum = PieceTotals::default();
         let mut from = 0;
         if let Some(near) = &near {
             let (head, start) = near.head();
@@ -186,7 +180,7 @@ impl Pieces {
         let fresh = sum.parts.len();
         let known = |at| near.as_ref().and_then(|near| near.tail(source.len(), at));
         let (cuts, end) = Cuts::between(source.as_bytes(), from, |at| known(at).is_some());
-        let mut run = Run { memo: &self.memo, parser, source };
+        let mut run = Assembly { memo: &self.memo, parser, source };
         for span in &cuts.spans {
             let members = cuts.members.get(span.members.clone())?;
             if members.is_empty() || !run.class(span.start, span.end, members, &mut sum)? {
@@ -202,7 +196,7 @@ impl Pieces {
         if let Some(tail) = known(end) {
             sum.take(tail, end);
         }
-        let Sum { parts, ops, reread, .. } = sum;
+        let PieceTotals { parts, ops, reread, .. } = sum;
         if !within_limits(ops, reread, source) && !run.counted(&parts, ops, reread) {
             return None;
         }
@@ -212,22 +206,21 @@ impl Pieces {
     }
 }
 
-/// Another version of a file.
 #[derive(Clone, Copy)]
-struct Near<'a> {
+struct OtherVersion<'a> {
     ends: &'a Ends<'a>,
     outline: &'a Outline,
 }
 
-impl<'a> Near<'a> {
-    /// `None` if `outline` is of no use.
+impl<'a> OtherVersion<'a> {
+    /// `None` if `outline` cannot be used.
     fn of(ends: &'a Ends<'a>, outline: &'a Outline) -> Option<Self> {
         (!outline.whole).then_some(Self { ends, outline })
     }
 
-    /// The pieces that end before what differs, and where the next one starts. The line in which that
-    /// one starts is the same, too: the cut before it is.
-    fn head(&self) -> (&'a [Part], usize) {
+    /// The pieces before the first difference, and the start of the next one. The line in which
+    /// that one starts is also the same, because the cut before it is.
+    fn head(&self) -> (&'a [PlacedPiece], usize) {
         let parts = &self.outline.parts;
         let same = parts.partition_point(|part| (part.byte as usize) < self.ends.head());
         let next = parts.iter().take(same).rposition(|part| part.top).unwrap_or(0);
@@ -235,9 +228,9 @@ impl<'a> Near<'a> {
         (parts.get(..next).unwrap_or_default(), start)
     }
 
-    /// The pieces from one on that starts at byte `at` of the text of `bytes`, if what comes from there
-    /// on is the same.
-    fn tail(&self, bytes: usize, at: usize) -> Option<&'a [Part]> {
+    /// The pieces from the one that starts at byte `at` of the text of `bytes`, if everything from
+    /// there on is the same.
+    fn tail(&self, bytes: usize, at: usize) -> Option<&'a [PlacedPiece]> {
         let rest = bytes.checked_sub(at).filter(|rest| *rest <= self.ends.tail())?;
         let start = self.ends.texts()[0].len().checked_sub(rest).filter(|start| *start > 0)?;
         let parts = &self.outline.parts;
@@ -246,15 +239,15 @@ impl<'a> Near<'a> {
     }
 }
 
-/// Whether the limits of `parse` are far away for a text without errors.
+/// True if a text without errors stays far from the limits of `parse`.
 fn within_limits(ops: usize, reread: usize, source: &str) -> bool {
     let budget = BASE_OPS + OPS_PER_BYTE * source.len();
     ops <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
 }
 
-/// What `source` has, if it is plain: then [`PythonParser::parse`] gives a tree without errors, and
-/// with this.
-pub(super) fn read_plain(source: &str) -> Option<Plain> {
+/// The contents of `source` if it is plain: then [`PythonParser::parse`] returns a tree without
+/// errors and with these definitions.
+pub(super) fn read_plain(source: &str) -> Option<PlainCode> {
     if source.len() > MAX_BYTES || piece::reaches_out(source) {
         return None;
     }
@@ -263,34 +256,30 @@ pub(super) fn read_plain(source: &str) -> Option<Plain> {
     within_limits(plain.nodes * OPS_PER_NODE, reread, source).then_some(plain)
 }
 
-/// What the pieces so far come to.
 #[derive(Default)]
-struct Sum {
-    parts: Vec<Part>,
+struct PieceTotals {
+    parts: Vec<PlacedPiece>,
     line: u32,
-    /// Operations of the parser, at most.
     ops: usize,
     reread: usize,
 }
 
-/// Operations of the parser for a piece in its file, at most.
-fn ops(piece: &ReadPiece) -> usize {
+fn ops(piece: &Piece) -> usize {
     let by_nodes = piece.nodes as usize * OPS_PER_NODE;
     piece.ops.get().map_or(by_nodes, |ops| by_nodes.min(*ops as usize * OPS_IN_FILE))
 }
 
-impl Sum {
-    fn add(&mut self, piece: Arc<ReadPiece>, start: usize, top: bool) {
+impl PieceTotals {
+    fn add(&mut self, piece: Arc<Piece>, start: usize, top: bool) {
         let line = self.line;
         self.line += piece.lines;
         self.ops += ops(&piece);
         self.reread += piece.reread as usize;
         // No text is longer than `MAX_BYTES`.
-        self.parts.push(Part { piece, byte: start as u32, line, top });
+        self.parts.push(PlacedPiece { piece, byte: start as u32, line, top });
     }
 
-    /// Adds pieces that follow each other, the first at `start`.
-    fn take(&mut self, parts: &[Part], start: usize) {
+    fn take(&mut self, parts: &[PlacedPiece], start: usize) {
         let first = parts.first().map_or(0, |part| part.byte as usize);
         self.parts.reserve(parts.len());
         for part in parts {
@@ -299,15 +288,14 @@ impl Sum {
     }
 }
 
-/// One file being put together.
-struct Run<'a> {
+struct Assembly<'a> {
     memo: &'a Memo,
     parser: &'a mut PythonParser,
     source: &'a str,
 }
 
-impl Run<'_> {
-    fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<ReadPiece> {
+impl Assembly<'_> {
+    fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<Piece> {
         let text = self.source.get(start..end).unwrap_or_default();
         let hash = self.memo.hash(context, text);
         if let Some(piece) = self.memo.get(hash, context, text) {
@@ -318,10 +306,11 @@ impl Run<'_> {
         piece
     }
 
-    /// Whether the limits of `parse` are far away when the operations are counted for dense pieces,
-    /// of which the nodes alone say too little. A piece is counted once, however many files it is in.
-    fn counted(&mut self, parts: &[Part], mut sum: usize, reread: usize) -> bool {
-        // Counting is a parse: not where there is no hope.
+    /// True if the limits of `parse` are far away once the operations of dense pieces are counted;
+    /// their nodes alone are not a good estimate. A piece is counted once, however many files
+    /// contain it.
+    fn counted(&mut self, parts: &[PlacedPiece], mut sum: usize, reread: usize) -> bool {
+        // Counting is a parse, so skip it where it cannot help.
         if !within_limits(sum / 3, reread, self.source) {
             return false;
         }
@@ -356,14 +345,13 @@ impl Run<'_> {
         false
     }
 
-    /// Adds the pieces of a class; `Some(false)` if it cannot be taken apart, `None` if it
-    /// holds an error.
+    /// Adds the pieces of a class; `Some(false)` if it cannot be split, `None` if it has an error.
     fn class(
         &mut self,
         start: usize,
         end: usize,
         members: &[usize],
-        sum: &mut Sum,
+        sum: &mut PieceTotals,
     ) -> Option<bool> {
         let first = members.first().copied().unwrap_or(end);
         let header = self.find(Context::Header, start, first);
@@ -394,9 +382,9 @@ impl Run<'_> {
 }
 
 impl Outline {
-    /// The outline of these pieces. Two methods of one name are in the same of those pieces that
-    /// are not `fresh`, or one of them is in a fresh one.
-    fn of(parts: Vec<Part>, nested: bool, fresh: Range<usize>) -> Self {
+    /// The outline of these pieces. Two methods with one name are in the same piece outside
+    /// `fresh`, or one of them is in a fresh piece.
+    fn of(parts: Vec<PlacedPiece>, nested: bool, fresh: Range<usize>) -> Self {
         let mut outline = Self { parts: parts.into(), ordinals: [].into(), nested, whole: false };
         if outline.repeats(fresh) {
             let mut next: HashMap<&str, u32> = HashMap::new();
@@ -413,9 +401,8 @@ impl Outline {
         outline
     }
 
-    /// Whether two names may be the same, of which one is in a fresh piece.
+    /// True if two names may be equal, one of them in a fresh piece.
     fn repeats(&self, fresh: Range<usize>) -> bool {
-        /// Of so few, each is compared with all.
         const FEW: usize = 8;
         let hashes = |range: Range<usize>| self.entries(range).map(|(_, entry)| entry.hash);
         let all = 0..self.parts.len();
@@ -432,23 +419,21 @@ impl Outline {
         found > new.len()
     }
 
-    /// The methods of a range of the parts.
-    fn entries(&self, range: Range<usize>) -> impl Iterator<Item = (&Part, &Entry)> {
+    fn entries(&self, range: Range<usize>) -> impl Iterator<Item = (&PlacedPiece, &MethodEntry)> {
         self.parts.get(range).unwrap_or_default().iter().flat_map(|part| {
             let listed = part.piece.methods.iter().filter(|entry| self.nested || !entry.nested);
             listed.map(move |entry| (part, entry))
         })
     }
 
-    /// The outline of a text that was parsed as a whole.
     fn whole(methods: Vec<PythonMethod>) -> Self {
         let mut names = String::new();
-        let entries = methods.iter().map(|method| Entry::of(method, &mut names)).collect();
+        let entries = methods.iter().map(|method| MethodEntry::of(method, &mut names)).collect();
         let ordinals = (0..).zip(&methods).filter(|(_, method)| method.ordinal > 0);
-        let piece = Arc::new(ReadPiece::whole(names, entries));
+        let piece = Arc::new(Piece::whole(names, entries));
         Self {
             ordinals: ordinals.map(|(index, method)| (index, method.ordinal)).collect(),
-            parts: [Part { piece, byte: 0, line: 0, top: true }].into(),
+            parts: [PlacedPiece { piece, byte: 0, line: 0, top: true }].into(),
             nested: true,
             whole: true,
         }
@@ -476,7 +461,7 @@ impl Outline {
         self.entries(0..self.parts.len()).count()
     }
 
-    /// Whether the file has no methods.
+    /// True if the file has no methods.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries(0..self.parts.len()).next().is_none()

@@ -1,23 +1,17 @@
-//! Python text -> tree-sitter tree, with a bound on work and memory.
+//! Parses Python text to a tree-sitter tree, with limits on work and memory.
 //!
-//! Here: the one parser type that everything over Python syntax shares, its limits and its
-//! errors. Not here: what is read off a tree (`features`, `methods`), bytes to text
-//! (`decode`), tokens for the size metrics (`tokens`, `lizard`).
-//!
-//! The bounds are counts, never a clock: the same text gives the same result on every
-//! machine and at every load (a clock chooses between two ways to it, see
-//! [`PythonParser::parse_anew`]). Three things are counted, because each has hostile texts that
-//! leave the others low:
-//! - parse operations (tree-sitter's progress callback comes once per 100 of them): they
-//!   bound the nodes, so time and memory;
+//! The limits are counts, not times: the same text gives the same result on every machine and at
+//! every load (a clock only chooses between two ways to it, see [`PythonParser::parse_anew`]).
+//! Three counts are needed, because hostile texts can keep any two of them low:
+//! - parse operations (tree-sitter's progress callback comes once per 100 of them) bound the nodes,
+//!   so time and memory;
 //! - bytes handed to the lexer: its external scanner may read far ahead for every token;
-//! - recoveries from syntax errors: tree-sitter merges adjoining errors by copying them, so
-//!   a text of nothing but errors takes quadratic time. They are only visible in the parse
-//!   log, which makes parsing 2 to 3 times slower, so they are counted only in long texts in
-//!   which the parser meets an error.
+//! - recoveries from syntax errors: tree-sitter copies adjoining errors to merge them, so a text
+//!   full of errors takes quadratic time. Only the parse log shows them, and it makes parsing 2 to
+//!   3 times slower, so they are counted only in long texts with an error.
 //!
-//! The tree is built, balanced and freed by tree-sitter with explicit stacks: depth costs
-//! memory, not stack.
+//! tree-sitter builds, balances and frees the tree with explicit stacks: depth costs memory, not
+//! stack.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -31,15 +25,15 @@ use super::language::language;
 /// A reusable Python parser; one per thread.
 pub struct PythonParser {
     parser: Parser,
-    /// The texts that were parsed last, with their trees; the latest is the first.
+    /// The texts that were parsed last, with their trees, the latest first.
     last: Vec<(String, Tree)>,
-    /// Operations of the last parse, at most.
+    /// Upper bound of the last parse's operations.
     ops: usize,
-    /// Buffers of the size metrics, here so that one object carries all reusable memory.
+    /// Buffers of the size metrics; here, so that one object owns all reusable memory.
     pub(super) buffers: super::lizard::Buffers,
 }
 
-/// Why a text has no tree.
+/// The reason why a text has no tree.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseError {
@@ -54,58 +48,56 @@ pub enum ParseError {
     /// The text used up its budget of parse work (hostile nesting or noise).
     #[error("Python text needs more parse work than its length allows")]
     TooComplex,
-    /// tree-sitter gave no tree: the grammar could not be loaded, or the parser is in use.
+    /// tree-sitter returned no tree: the grammar could not be loaded, or the parser is in use.
     #[error("the Python parser is not available")]
     NoTree,
 }
 
-/// Longest text that is parsed, in bytes. The largest Python files in use, generated
-/// tables, hold about 2 MB.
+/// Longest text that is parsed, in bytes. Large generated tables in real use have about 2 MB.
 const MAX_BYTES: usize = 4 << 20;
 
 /// Parse operations between two calls of the progress callback
 /// (`OP_COUNT_PER_PARSER_TIMEOUT_CHECK` in tree-sitter's `parser.c`).
 const OPS_PER_CALL: usize = 100;
 
-/// Operations that every text may use, however short.
+/// Operations that even the shortest text may use.
 const BASE_OPS: usize = 100_000;
 
 /// Operations per byte on top of [`BASE_OPS`]. CPython's library uses 0.5, its densest file
 /// 1.4; noise reaches 5.
 const OPS_PER_BYTE: usize = 6;
 
-/// Operations that no text may exceed. The longest text of nothing but brackets, one node of
-/// some 250 bytes per byte, makes a tree of about 1 GB.
+/// Operations that no text may exceed. The longest text of brackets alone, with one node of some
+/// 250 bytes per byte, makes a tree of about 1 GB.
 const MAX_OPS: usize = 12_000_000;
 
-/// Bytes given to the lexer at a time.
 const CHUNK: usize = 4096;
 
-/// Lexer bytes that every text may use.
+/// Lexer bytes that even the shortest text may use.
 const BASE_READ: usize = 4 << 20;
 
 /// Lexer bytes per byte on top of [`BASE_READ`]. CPython's library needs up to 19.
 const READ_PER_BYTE: usize = 64;
 
-/// Texts longer than this have their error recoveries counted.
+/// Error recoveries are counted in texts longer than this.
 const COUNTED_BYTES: usize = 64 << 10;
 
 /// Error recoveries in a text longer than [`COUNTED_BYTES`].
 const MAX_RECOVERIES: usize = 4_000;
 
-/// Time that a long text may take before its recoveries are counted: this much, and as much
-/// more for each call of the progress callback. Code takes 30 µs from one call to the next; noise
-/// takes longer the more of it there is.
+/// A long text may take this long before its recoveries are counted, plus the same for each call of
+/// the progress callback. Code takes 30 µs between two calls; noise takes longer the more of it
+/// there is.
 const QUIET_TIME: Duration = Duration::from_millis(20);
 const QUIET_TIME_PER_CALL: Duration = Duration::from_micros(200);
 
-/// How many trees are kept, and of texts up to which length: a tree has some hundred times as
-/// many bytes as its text.
+/// The number of kept trees, and the longest text whose tree is kept: a tree is about a hundred
+/// times as large as its text.
 const KEPT_TREES: usize = 2;
 const KEPT_BYTES: usize = 16 << 10;
 
 impl PythonParser {
-    /// A parser with the Python grammar loaded.
+    /// Creates a parser with the Python grammar.
     ///
     /// # Errors
     /// [`ParseError::NoTree`] if the grammar does not fit the linked tree-sitter.
@@ -115,13 +107,13 @@ impl PythonParser {
         Ok(Self { parser, last: Vec::new(), ops: 0, buffers: super::lizard::Buffers::default() })
     }
 
-    /// The syntax tree of `text` by tree-sitter-python; syntax errors are nodes of the tree, not
-    /// errors. Offsets in the tree are bytes, rows and columns (in bytes), all counted from 0.
+    /// The syntax tree of `text`; syntax errors are nodes of the tree. Offsets, rows and columns
+    /// are in bytes and counted from 0.
     ///
     /// # Errors
     /// [`ParseError::TooLarge`] over 4 MiB; [`ParseError::TooComplex`] if parsing takes more
-    /// operations than the length of the text allows (see the head of this file). Both depend on
-    /// the text alone. [`ParseError::NoTree`] if tree-sitter gives up for another reason.
+    /// operations than the length of the text allows (see the top of this file). Both depend only
+    /// on the text. [`ParseError::NoTree`] if tree-sitter stops for another reason.
     pub fn parse(&mut self, text: &str) -> Result<Tree, ParseError> {
         if let Some(tree) = self.kept(text) {
             return Ok(tree);
@@ -134,20 +126,18 @@ impl PythonParser {
         Ok(tree)
     }
 
-    /// The tree of a text that was parsed just now: several scores of one text ask for its tree
-    /// one after the other.
+    /// The tree of a recently parsed text: several scores ask for the tree of one text.
     pub(super) fn kept(&mut self, text: &str) -> Option<Tree> {
         let at = self.last.iter().position(|(known, _)| known == text)?;
         self.last[..=at].rotate_right(1);
         self.last.first().map(|(_, tree)| tree.clone())
     }
 
-    /// The operations that the last parse took, at most.
     pub(super) fn ops(&self) -> usize {
         self.ops
     }
 
-    /// As [`PythonParser::parse`], for a text that nobody else asks the tree of: it is not kept.
+    /// As [`PythonParser::parse`], but does not keep the tree.
     pub(super) fn parse_anew(&mut self, text: &str) -> Result<Tree, ParseError> {
         let bytes = text.as_bytes();
         if bytes.len() > MAX_BYTES {
@@ -156,10 +146,9 @@ impl PythonParser {
         if bytes.len() <= COUNTED_BYTES {
             return self.run(text, Recoveries::Few);
         }
-        // Where the parser meets no error there is nothing to recover from, and nothing to count.
-        // The parser says that it met one only when it finds no way on, so noise is known by its
-        // time as well: a tree without errors is the same whether recoveries were counted or not,
-        // and every other result is that of the parse that counts.
+        // Without an error there are no recoveries to count. The parser reports an error only when
+        // it finds no way on, so noise is also recognised by its time. A tree without errors is the
+        // same either way; every other result is that of the parse that counts.
         match self.run(text, Recoveries::None) {
             Ok(tree) if !tree.root_node().has_error() => Ok(tree),
             Ok(_) | Err(ParseError::TooComplex) => self.run(text, Recoveries::Counted),
@@ -224,14 +213,14 @@ impl PythonParser {
     }
 }
 
-/// What is done about recoveries from syntax errors.
+/// How to handle recoveries from syntax errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Recoveries {
     /// The text is too short for many.
     Few,
-    /// The parse is given up where there may be an error.
+    /// Stop the parse where there may be an error.
     None,
-    /// They are counted.
+    /// Count them.
     Counted,
 }
 
@@ -239,8 +228,7 @@ thread_local! {
     static PARSER: RefCell<Option<PythonParser>> = const { RefCell::new(None) };
 }
 
-/// Calls `f` with this thread's parser, which is made at the first call, and returns what `f`
-/// does.
+/// Calls `f` with this thread's parser, which is created at the first call, and returns the result.
 ///
 /// # Errors
 /// [`ParseError::NoTree`] if there is no parser, or if `f` calls `with_parser` itself.

@@ -1,26 +1,23 @@
-//! Whether a text is Python.
+//! Decides if a text is valid Python.
 //!
-//! Here: the answer by tree-sitter's tree, and two short ways to it for the texts about which there
-//! is no doubt. Not here: plain code (`outline::plain`), the parser and its limits (`parse`).
-//!
-//! Asking for the tree of a text that was cut anywhere is dear: tree-sitter spends most of its time
-//! on recovering from errors, for a tree of which only their presence is asked. But most texts that
-//! are right are plain, and half of those that are wrong break off inside of brackets or of a string.
+//! tree-sitter spends most of its time on recovery from errors, for a tree of which only the
+//! presence of errors is needed. So two shortcuts come first: most valid texts are plain
+//! (`outline::plain`), and half of the invalid ones end inside brackets or a string.
 
 use tree_sitter::Tree;
 
 use super::outline::read_plain;
 use super::parse::{ParseError, PythonParser};
 
-/// Longest text that is refused without a tree. `parse` never comes to its limits in so short a
-/// one, as they begin at 24 operations for each of its bytes, and it is in the lexer's hands as a
-/// whole; so it would have given a tree, with an error in it.
+/// Longest text that is rejected without a tree. Such a short text never reaches the limits of
+/// `parse`, which begin at 24 operations per byte, and fits into one lexer chunk; so `parse` would
+/// have returned a tree with an error.
 const MAX_REFUSED: usize = 4 << 10;
 
-/// Whether `text` is Python 3 without a syntax error; a text of nothing but white space is not.
+/// True if `text` is Python 3 without a syntax error and not only white space.
 ///
-/// The grammar of tree-sitter takes more than Python does. Refused beyond its errors are bodies
-/// without a statement, as an answer has that was cut, and statements and operators of Python 2.
+/// tree-sitter's grammar accepts more than Python does. Also rejected are bodies without a
+/// statement, as in a truncated answer, and statements and operators of Python 2.
 ///
 /// # Errors
 /// As [`PythonParser::parse`].
@@ -34,17 +31,16 @@ pub fn parses(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError>
     parser.parse(text).map(|tree| is_python(&tree))
 }
 
-/// The answer, if it takes no tree.
 fn without_tree(text: &str) -> Option<bool> {
-    // Words of Python 2's statements are plain in calls, but whether it is one the tree says.
-    let told_by_tree = ["print", "exec"].iter().any(|word| text.contains(word));
-    if !told_by_tree && !text.trim_ascii().is_empty() && read_plain(text).is_some() {
+    // Python 2's statement words are plain in calls; only the tree can tell calls from statements.
+    let needs_tree = ["print", "exec"].iter().any(|word| text.contains(word));
+    if !needs_tree && !text.trim_ascii().is_empty() && read_plain(text).is_some() {
         return Some(true);
     }
-    (text.len() <= MAX_REFUSED && breaks_off(text.as_bytes())).then_some(false)
+    (text.len() <= MAX_REFUSED && is_cut_off(text.as_bytes())).then_some(false)
 }
 
-/// Whether a tree has neither errors nor what is refused beyond them.
+/// True if a tree has neither errors nor the constructs that are also rejected.
 fn is_python(tree: &Tree) -> bool {
     let root = tree.root_node();
     if root.has_error() || root.named_child_count() == 0 {
@@ -75,14 +71,14 @@ fn is_python(tree: &Tree) -> bool {
     }
 }
 
-/// Whether a text certainly has a bracket without its counterpart, or a string in three quotes
-/// without an end. In a tree without errors every bracket outside of strings and comments is a
-/// token of a rule that has both, and every string has its end.
+/// True if a text certainly has an unmatched bracket or an unclosed triple-quoted string. In a tree
+/// without errors every bracket outside strings and comments belongs to a rule with both, and every
+/// string is closed.
 ///
-/// Gives up, with `false`, where tree-sitter could see other tokens: at f-strings and other
-/// prefixes than those of bytes and raw strings, at line ends in strings of one quote, at `\N{`,
-/// which takes all up to its brace, and at bytes that end lines or texts for one and not for others.
-fn breaks_off(text: &[u8]) -> bool {
+/// Returns `false` where tree-sitter could see other tokens: at f-strings and prefixes other than
+/// those of bytes and raw strings, at line ends in single-quoted strings, at `\N{`, which extends
+/// to its brace, and at bytes that only some readers treat as the end of a line or text.
+fn is_cut_off(text: &[u8]) -> bool {
     let byte = |at: usize| text.get(at).copied().unwrap_or(0);
     if text.iter().any(|byte| matches!(byte, 0 | b'\r'))
         || text.windows(3).any(|part| part == b"\\N{")
@@ -91,7 +87,7 @@ fn breaks_off(text: &[u8]) -> bool {
     }
     let mut open = Vec::new();
     let mut at = 0;
-    // Where the word began that ends here.
+    // The start of the word that ends here.
     let mut word = 0;
     while at < text.len() {
         let first = byte(at);
@@ -103,7 +99,7 @@ fn breaks_off(text: &[u8]) -> bool {
             b'(' => open.push(b')'),
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
-            // What closes none, or another one.
+            // Closes nothing, or the wrong bracket.
             b')' | b']' | b'}' if open.pop() != Some(first) => return true,
             b'"' | b'\'' => {
                 let prefix = &text[word..at];
@@ -119,7 +115,7 @@ fn breaks_off(text: &[u8]) -> bool {
                     let Some(length) = rest.iter().position(stops) else { return triple };
                     at += length;
                     match byte(at) {
-                        // It takes a whole character with it; none of its bytes stops here.
+                        // It escapes a whole character; none of its bytes matters here.
                         b'\\' => at += 2,
                         b'\n' if !triple => return false,
                         b'\n' => at += 1,
@@ -146,7 +142,6 @@ mod tests {
 
     use super::*;
 
-    /// The answer by the tree alone.
     fn by_tree(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError> {
         parser.parse_anew(text).map(|tree| is_python(&tree))
     }
@@ -194,7 +189,7 @@ mod tests {
             ("if'(", false),
             ("élan'''", false),
         ] {
-            assert_eq!(breaks_off(text.as_bytes()), broken, "{text:?}");
+            assert_eq!(is_cut_off(text.as_bytes()), broken, "{text:?}");
         }
     }
 
@@ -263,7 +258,7 @@ mod tests {
             let mut parser = PythonParser::new().unwrap();
             let wanted = by_tree(&mut parser, &text);
             prop_assert_eq!(parses(&mut parser, &text), wanted.clone());
-            // Once more, from the tree that is kept.
+            // Again, from the kept tree.
             let _ = parser.parse(&text);
             prop_assert_eq!(parses(&mut parser, &text), wanted);
         }

@@ -1,6 +1,6 @@
-//! Tests on the syntax of a text: by the type of a node, or by a tree-sitter query.
+//! Searches syntax by node type or tree-sitter query.
 //!
-//! What a regular expression cannot ask: a `try` in a docstring is no `try_statement`.
+//! A regular expression cannot do this: a `try` in a docstring is not a `try_statement`.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,53 +9,52 @@ use thiserror::Error;
 use tree_sitter::{Language, Query, QueryCursor, QueryCursorOptions, StreamingIterator};
 
 use super::parse::{ParseError, PythonParser};
-use super::predicates::misplaced_predicate;
-use super::quantifiers::misplaced_quantifier;
+use super::query_text::{misplaced_predicate, misplaced_quantifier};
 
 /// Steps of a query's search (tree-sitter reports one of 100) that every text may use.
 const BASE_STEPS: usize = 100_000;
 /// Steps per node of the tree on top of [`BASE_STEPS`].
 const STEPS_PER_NODE: usize = 200;
 const STEPS_PER_CALL: usize = 100;
-/// Matches that a query may have begun and not ended at one time.
+/// Unfinished matches that a query may have at one time.
 const OPEN_MATCHES: u32 = 4096;
 
-/// Bytes of a query. tree-sitter reads it by recursion, a level for each bracket or name, which would
-/// otherwise end the stack of the thread.
+/// Bytes of a query. tree-sitter recurses for each bracket or name in it, so a longer one could
+/// overflow the thread's stack.
 const MAX_QUERY_BYTES: usize = 8 << 10;
 
-/// What to look for in a syntax tree of tree-sitter-python.
+/// A pattern to find in a syntax tree of tree-sitter-python.
 #[derive(Debug)]
-pub struct SyntaxPattern(Form);
+pub struct SyntaxPattern(PatternKind);
 
 #[derive(Debug)]
-enum Form {
+enum PatternKind {
     /// Nodes of one type, by its numbers: a name may have several.
     Kind(Vec<u16>),
     Query(Query),
 }
 
-/// Why a text is no pattern.
+/// The reason why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PatternError {
     /// The grammar has no such node type.
-    #[error("`{0}` is no node type of tree-sitter-python")]
+    #[error("`{0}` is not a node type of tree-sitter-python")]
     UnknownKind(String),
-    /// The query is not well-formed, or names what the grammar does not have.
+    /// The query is not well-formed, or uses a name that the grammar lacks.
     #[error("the tree-sitter query is wrong in line {line}, column {column}: {message}")]
     Query {
         /// Line, from 1.
         line: usize,
         /// Column in bytes, from 1.
         column: usize,
-        /// What tree-sitter says.
+        /// tree-sitter's message.
         message: String,
     },
     /// The query is too long.
     #[error("the tree-sitter query has {0} bytes, and {MAX_QUERY_BYTES} are the most")]
     TooLong(usize),
-    /// The query has a predicate that nothing here evaluates.
+    /// The query has a predicate that is not supported.
     #[error("the tree-sitter query has the predicate `#{0}`, which is not known here")]
     UnknownPredicate(String),
 }
@@ -78,9 +77,9 @@ pub fn node_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 impl SyntaxPattern {
-    /// A pattern of the name of a node type (`try_statement`), or of a query, which begins with a
-    /// bracket: `(call function: (identifier) @f (#eq? @f "eval"))`. Of a query, the predicates
-    /// `eq`, `match`, `any-of` and their negations are evaluated.
+    /// Parses the name of a node type (`try_statement`) or a query, which begins with a bracket:
+    /// `(call function: (identifier) @f (#eq? @f "eval"))`. Supports the predicates `eq`, `match`,
+    /// `any-of` and their negations.
     ///
     /// # Errors
     /// [`PatternError`] if it is neither.
@@ -97,14 +96,14 @@ impl SyntaxPattern {
             let ids: Vec<u16> = (0..count).filter(named).collect();
             return match ids.is_empty() {
                 true => Err(PatternError::UnknownKind(text.to_owned())),
-                false => Ok(Self(Form::Kind(ids))),
+                false => Ok(Self(PatternKind::Kind(ids))),
             };
         }
         if text.len() > MAX_QUERY_BYTES {
             return Err(PatternError::TooLong(text.len()));
         }
         let misplaced = misplaced_predicate(text)
-            .map(|at| (at, "a predicate stands where a node has to"))
+            .map(|at| (at, "a predicate is in the place of a node"))
             .or_else(|| misplaced_quantifier(text));
         if let Some((at, message)) = misplaced {
             let before = text.get(..at).unwrap_or_default();
@@ -127,12 +126,11 @@ impl SyntaxPattern {
             });
         match unknown {
             Some(operator) => Err(PatternError::UnknownPredicate(operator)),
-            None => Ok(Self(Form::Query(query))),
+            None => Ok(Self(PatternKind::Query(query))),
         }
     }
 
-    /// How often the pattern is found in `text`, counted up to `limit`. Nodes of a broken text
-    /// count like others.
+    /// The number of matches in `text`, up to `limit`, including matches in broken code.
     ///
     /// # Errors
     /// [`ParseError`] if the text has no tree, and [`ParseError::TooComplex`] if the search takes
@@ -146,7 +144,7 @@ impl SyntaxPattern {
         let tree = parser.parse(text)?;
         let mut found = 0;
         match &self.0 {
-            Form::Kind(ids) => {
+            PatternKind::Kind(ids) => {
                 let mut cursor = tree.walk();
                 loop {
                     if ids.contains(&cursor.node().kind_id()) {
@@ -165,7 +163,7 @@ impl SyntaxPattern {
                     }
                 }
             }
-            Form::Query(query) => {
+            PatternKind::Query(query) => {
                 let root = tree.root_node();
                 let steps = BASE_STEPS + root.descendant_count() * STEPS_PER_NODE;
                 let mut calls = 0;
@@ -221,7 +219,7 @@ mod tests {
         for deep in ["(", "[", "((identifier) ", "body: ", "(_ "] {
             let error = SyntaxPattern::new(&format!("({}", deep.repeat(400_000))).unwrap_err();
             assert!(matches!(error, PatternError::TooLong(_)), "{error}");
-            // As deep as a query may be: an error or a pattern, on the stack of a test.
+            // The deepest query: an error or a pattern, on the stack of a test.
             let _ = SyntaxPattern::new(&format!("({}", deep.repeat(8_000 / deep.len())));
         }
     }
@@ -240,21 +238,24 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_refused() {
         let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
-        assert_eq!(error("try_statment"), "`try_statment` is no node type of tree-sitter-python");
-        assert_eq!(error(""), "`` is no node type of tree-sitter-python");
+        assert_eq!(
+            error("try_statment"),
+            "`try_statment` is not a node type of tree-sitter-python"
+        );
+        assert_eq!(error(""), "`` is not a node type of tree-sitter-python");
         assert!(error("(call").contains("line 1"), "{}", error("(call"));
         assert!(error("(no_such)").contains("no_such"), "{}", error("(no_such)"));
         assert!(error("((call) @x (#is-odd? @x))").contains("#is-odd?"));
         let misplaced = error("(call\n function: (#eq? @f \"x\"))");
-        assert!(misplaced.contains("line 2, column 12: a predicate stands"), "{misplaced}");
+        assert!(misplaced.contains("line 2, column 12: a predicate is in"), "{misplaced}");
     }
 
     #[test]
     fn what_matches_nothing_is_not_looked_for() {
         let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
         let endless = error("(call function: (identifier) @f)?\n + x)");
-        assert!(endless.contains("line 2, column 2: what is repeated may match"), "{endless}");
-        assert!(error("(call)*").contains("line 1, column 1: it matches nothing, too"));
+        assert!(endless.contains("line 2, column 2: the repeated part may match"), "{endless}");
+        assert!(error("(call)*").contains("line 1, column 1: it also matches nothing"));
         assert_eq!(count("(call (_)* @all)+", CODE), count("(call)", CODE));
     }
 

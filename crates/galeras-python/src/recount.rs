@@ -1,28 +1,28 @@
-//! The features of a method's text, counted a second time by other means.
+//! Computes the features of a method a second time by other means, plus facts about its body.
 //!
-//! Here: a check on `features` and `lizard` that shares no counting code with them, so that
-//! a fault on one side shows as a difference; and facts about a method's body. Not here:
-//! parsing and its limits (`parse`), which both sides share, and comparing the two.
+//! This checks `features` and `lizard`. It shares only the parser with them, so a fault on one side
+//! shows as a difference.
 //!
 //! | feature | `features`, `lizard` | here |
 //! |---|---|---|
-//! | nodes, levels, what is inside of what | levels of a walk | the subtree sizes of the tree |
+//! | nodes, levels, nesting | levels of a walk | the subtree sizes of the tree |
 //! | kinds of nodes | the number of a name | the name of every number |
 //! | distinct names and words | hashing | sorting |
 //! | text without docstring, words | pieces of the text, `split` | a state machine over bytes |
 //! | complexity | tokens by a regular expression | keyword nodes of the tree |
 //! | lines, tokens | the same | leaves of the tree (`size`) |
 //!
-//! No tree-sitter query, the obvious other means: it takes minutes on 100,000 nested calls.
+//! tree-sitter queries, the obvious alternative, take minutes on 100,000 nested calls.
 //!
-//! Only complexity, and by the same lines and tokens, may differ without a fault, where lizard sees other than the parser:
-//! - a line inside the signature that follows a `)`, as in a return annotation over several
-//!   lines, is the body for lizard, which ends at the real one;
+//! Only complexity, lines and tokens may differ without a fault, where lizard reads the code
+//! differently from the parser:
+//! - a line inside the signature that follows a `)`, as in a return annotation over several lines,
+//!   is the body for lizard, which ends at the real one;
 //! - a continuation line left of the body ends the function for lizard;
-//! - lizard reads words in format specifications (`{x:%H or %M}`) and in strings with the
-//!   quotes of the f-string around them, and reads none in t-strings;
+//! - lizard reads words in format specifications (`{x:%H or %M}`) and in strings with the quotes of
+//!   the f-string around them, but not in t-strings;
 //! - `case *x` as a product is a keyword for lizard, and `/* */` a comment;
-//! - syntax errors, quotes that do not close, a body that is not indented, `1if` and `0x1for`.
+//! - syntax errors, unclosed quotes, a body that is not indented, `1if` and `0x1for`.
 
 mod size;
 
@@ -33,7 +33,7 @@ use tree_sitter::{Language, Node, Tree};
 
 use super::parse::{ParseError, PythonParser};
 
-/// The recounted features; names and meaning as in [`Features`](super::Features) under the
+/// The recounted features, with the names and meaning of [`Features`](super::Features) under the
 /// published docstring rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "documented at `Features`")]
@@ -51,44 +51,41 @@ pub struct Recount {
     pub token_counts: i64,
 }
 
-/// What the body of the first function of a text holds. "Statements" are those of the body
-/// itself without its docstring; a comment is not a statement, a syntax error is one. Amid
-/// syntax errors the body may hold less than the text; without a function all is false, 0 and
-/// `None`.
+/// Facts about the body of a text's first function. "Statements" are those of the body itself
+/// without its docstring; a syntax error counts as one, a comment does not. Syntax errors may
+/// shorten the body. Without a function all fields are false, 0 and `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyFacts {
-    /// No statement, or all of them on one physical line, be it the line of `def`. A
-    /// statement that is spread over several lines is not one line.
+    /// No statement, or all on one physical line, possibly the line of `def`. A statement over
+    /// several lines is not one line.
     pub one_line: bool,
-    /// At most one statement, and that a simple one, on however many lines.
+    /// At most one statement, which is simple, on any number of lines.
     pub one_statement: bool,
-    /// No statement other than `pass` and `...`; so also a docstring alone.
+    /// No statement except `pass` and `...`; includes a docstring alone.
     pub only_pass: bool,
     /// As [`Recount::n_returns`].
     pub returns: i64,
-    /// Words of the docstring by Python's rule, a plain string as first statement; `None`
-    /// without one.
+    /// Words of the docstring by Python's rule, a plain string as first statement; `None` without
+    /// one.
     pub docstring_words: Option<i64>,
 }
 
-/// Recounts texts one after another, with memory that is reused.
+/// Recounts texts one after another and reuses its memory.
 #[derive(Default)]
 pub struct Recounter {
     names: Vec<Range<usize>>,
-    /// Ends of the subtrees that are open, as places in document order.
+    /// Ends of the open subtrees, as places in document order.
     open: Vec<usize>,
     words: Words,
 }
 
-/// What a node means to the counts.
+/// The role of a node in the counts.
 #[derive(Clone, Copy)]
 enum Role {
     Identifier,
     Return,
     Function,
-    /// A class or a lambda.
     Scope,
-    /// A branching keyword.
     Branch,
     Other,
 }
@@ -113,7 +110,7 @@ impl Recounter {
     /// Both results for the text of one method, from one parse.
     ///
     /// # Errors
-    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text exceeds the limits of
     /// [`PythonParser::parse`].
     pub fn measure(
         &mut self,
@@ -135,15 +132,15 @@ impl Recounter {
         Ok((recount, facts))
     }
 
-    /// What the tree holds, and the first function. A subtree of n nodes takes up n places
-    /// in document order, so places tell what is inside of what, and the height of the tree
-    /// is the largest number of subtrees that share a place.
+    /// The counts of the tree, and the first function. A subtree of n nodes takes n places in
+    /// document order, so places show nesting, and the height of the tree is the largest number of
+    /// subtrees that share a place.
     fn tree<'t>(&mut self, tree: &'t Tree, text: &str) -> (Recount, Option<Node<'t>>) {
         let roles = &**ROLES;
         let mut recount = Recount::default();
         let mut function: Option<Node<'t>> = None;
-        // Where the first function ends, and the last definition inside it that hides
-        // returns (any scope) and branches (functions: lizard counts classes and lambdas).
+        // The end of the first function, and of the last definition inside it that hides returns
+        // (any scope) and branches (functions: lizard counts classes and lambdas).
         let (mut end_of_function, mut end_of_scope, mut end_of_inner) = (0, 0, 0);
         let (mut place, mut height) = (0, 0);
         self.names.clear();
@@ -230,7 +227,7 @@ impl Recounter {
         facts
     }
 
-    /// The words of a string that stands where a docstring does.
+    /// The words of a string in the position of a docstring.
     fn docstring(&mut self, string: Node<'_>, text: &str) -> Option<i64> {
         let parts = match string.kind() {
             "string" => vec![string],
@@ -274,12 +271,10 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// A state machine over bytes that takes words apart.
 #[derive(Default)]
 struct Words {
-    /// What was fed, white space aside; words may be put together from several pieces.
+    /// The input without white space; a word may come from several pieces.
     bytes: Vec<u8>,
-    /// Where words of `bytes` begin.
     starts: Vec<usize>,
     in_word: bool,
     spaces: i64,
@@ -293,8 +288,8 @@ impl Words {
         self.spaces = 0;
     }
 
-    /// Feeds what is left if every second stretch between triple quotes of either kind is
-    /// cut out. What stands before and after a cut without white space is one word.
+    /// Feeds the text without every second stretch between triple quotes. Text before and after a
+    /// cut without white space forms one word.
     fn without_docstring(&mut self, text: &[u8]) {
         let mut kept = true;
         let mut at = 0;
@@ -317,9 +312,9 @@ impl Words {
         }
     }
 
-    /// Takes one byte, or one white space character; gives its length.
+    /// Takes one byte, or one white space character; returns its length.
     fn step(&mut self, rest: &[u8]) -> usize {
-        // What Python's `str.split` splits at, as UTF-8.
+        // The separators of Python's `str.split`, as UTF-8.
         let space = match rest {
             [b'\t'..=b'\r' | 0x1c..=b' ', ..] => 1,
             [0xc2, 0x85 | 0xa0, ..] => 2,

@@ -1,7 +1,5 @@
-//! Where the pieces of Python text end that need more than one look ahead.
-//!
-//! Here: byte scanners for `tokens`, each after one alternative of lizard's expression. Not
-//! here: which of them applies, what a token means.
+//! Byte scanners for `tokens`: the end of each piece that needs more than one byte of look-ahead.
+//! Each follows one alternative of lizard's expression.
 
 pub(super) fn count_newlines(bytes: &[u8]) -> u32 {
     let count = bytes.iter().filter(|&&byte| byte == b'\n').count();
@@ -13,13 +11,12 @@ pub(super) fn find_newline(bytes: &[u8], from: usize) -> usize {
     rest.map_or(bytes.len(), |offset| from + offset)
 }
 
-/// The end of `*/` at or after `from`.
 pub(super) fn find_pair(bytes: &[u8], from: usize) -> Option<usize> {
     let offset = bytes.get(from..)?.windows(2).position(|two| two == b"*/")?;
     Some(from + offset + 2)
 }
 
-/// Whether a byte is a character of words.
+/// Bytes that are part of words.
 const WORD: [bool; 256] = {
     let mut word = [false; 256];
     let mut byte: u8 = 0;
@@ -78,10 +75,10 @@ pub(super) fn triple_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> 
     None
 }
 
-/// As [`triple_end`] when no unescaped end exists: a backslash may then stand for itself,
-/// as the backtracking of lizard's expression allows; the last such end is preferred.
+/// As [`triple_end`] when there is no unescaped end: a backslash may then be literal, as the
+/// backtracking of lizard's expression allows; the last such end wins.
 pub(super) fn triple_end_last(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
-    // next[k]: where a string ends whose content continues k + 1 bytes after `at`.
+    // next[k]: the end of a string whose content continues k + 1 bytes after `at`.
     let mut next = [None; 2];
     for at in (from..bytes.len()).rev() {
         let mut here = match bytes[at] {
@@ -113,7 +110,7 @@ pub(super) fn generic_end(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// Whether Python's `str.split()` splits at `c`: Unicode white space and U+001C to U+001F.
+/// True if Python's `str.split()` splits at `c`: Unicode white space and U+001C to U+001F.
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
@@ -137,7 +134,7 @@ pub(super) fn interpolation_end(bytes: &[u8], open: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// The end of the string literal that starts at `start`, inside an interpolation.
+/// The end of the string literal at `start`, inside an interpolation.
 fn literal_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     if bytes.get(start..start + 3) == Some(&[quote; 3]) {

@@ -1,23 +1,20 @@
-//! The walk over a tree that finds definitions: which scope the cursor is in.
-//!
-//! Here: the dotted name of the scope, and moving on. Not here: what is done with a
-//! definition (`methods`, `outline::piece`).
+//! The dotted scope of a cursor that walks a tree to find definitions.
 
 use tree_sitter::TreeCursor;
 
-/// The scope of a cursor that goes through a tree in document order.
+/// The scope of a cursor that walks a tree in document order.
 #[derive(Default)]
 pub(super) struct Scope {
     /// The names of the open definitions, joined by dots.
     name: String,
-    /// For each open definition the depth of its node and the length of the name around it.
+    /// For each open definition, the depth of its node and the length of the name around it.
     open: Vec<(u32, usize)>,
-    /// The cursor's depth. Counted here: its own takes time that grows with the depth.
+    /// The cursor's depth. Counted here, as the cursor takes time that grows with the depth.
     level: u32,
 }
 
 impl Scope {
-    /// The cursor stands at a definition of this name; gives the name with those around it.
+    /// Enters a definition of this name; returns the name with those around it.
     pub(super) fn enter(&mut self, name: &str) -> &str {
         self.open.push((self.level, self.name.len()));
         if !self.name.is_empty() {
@@ -27,14 +24,13 @@ impl Scope {
         &self.name
     }
 
-    /// Goes to the first child, if there is one.
     pub(super) fn descend(&mut self, cursor: &mut TreeCursor<'_>) -> bool {
         let has_child = cursor.goto_first_child();
         self.level += u32::from(has_child);
         has_child
     }
 
-    /// Goes to the next node that is not inside of this one, if there is one.
+    /// Moves to the next node outside this one, if there is one.
     pub(super) fn pass(&mut self, cursor: &mut TreeCursor<'_>) -> bool {
         loop {
             if let Some(&(depth, length)) = self.open.last()
@@ -54,8 +50,8 @@ impl Scope {
     }
 }
 
-/// Whether a definition can stand below a node of this kind in a tree without errors:
-/// statements with a suite. Valid expressions and simple statements are passed over.
+/// True if a node of this kind in a tree without errors may contain definitions: statements with a
+/// suite. Expressions and simple statements are skipped.
 pub(super) fn holds_definitions(kind: &str) -> bool {
     matches!(
         kind,

@@ -1,16 +1,14 @@
-//! Python text -> how many of its tokens fall in each category of Galeras' token taxonomy.
+//! Counts the tokens of Python text by the categories of Galeras' token taxonomy.
 //!
-//! Here: the lists of the ten categories and the counting. Not here: the tokens of lizard
-//! (`tokens`), which follow an expression shared with C and do not keep what a token says;
-//! anything read off a syntax tree. The counts need no tree, so cut or broken code has them
-//! too. Time is linear in the text, and nothing is allocated.
+//! The tokens are Python's, not lizard's (`tokens`), which do not keep their text. No tree is
+//! needed, so cut or broken code works. Time is linear in the text, without allocation.
 //!
 //! # The categories
-//! The paper (Rodriguez-Cardenas et al., "Benchmarking Causal Study to Interpret Large
-//! Language Models for Source Code", ICSME 2023) names ten categories; their members are the
-//! function `token_taxonomy` of `notebooks/exploratory_analysis_bpe_distribution.ipynb` in
-//! WM-SEMERU/galeras-benchmark (commit fe38790): a list for Java, adapted. [`taxonomy`] makes
-//! it a list for Python, in which a token has one category:
+//! The paper (Rodriguez-Cardenas et al., "Benchmarking Causal Study to Interpret Large Language
+//! Models for Source Code", ICSME 2023) names ten categories. Their members are in the function
+//! `token_taxonomy` of `notebooks/exploratory_analysis_bpe_distribution.ipynb` in
+//! WM-SEMERU/galeras-benchmark (commit fe38790), an adapted list for Java. [`taxonomy`] adapts it
+//! to Python and gives each token one category:
 //!
 //! | category | published, kept | added here |
 //! |---|---|---|
@@ -25,27 +23,26 @@
 //! | `casting` | `int` `float` `str` | `bool` `bytes` `bytearray` `complex` `list` `tuple` `dict` `set` `frozenset` |
 //! | `extra_tokens` | `@` `...` `None` `True` `False` | |
 //!
-//! - Listed twice there, once here: `:` (blocks, operators), `import` and `from` (oop,
+//! - Published in two categories, here in one: `:` (blocks, operators), `import` and `from` (oop,
 //!   declarations), `break` (declarations, loops).
-//! - Left out: names that mean something in Java only, such as `this` and `default`; in
-//!   Python they are identifiers. `none`, `true`, `false` stand for Python's spelling.
-//! - In no category: identifiers, numbers, strings, `,` `.` `;` `->`, comments, white space.
-//!   An f-string is one string, whatever is interpolated (as in Python's `tokenize` up to
-//!   3.11). Line ends are listed there and were never counted: byte-level BPE spells them `Ċ`.
-//! - A token counts by its spelling: the `else` of a loop is a conditional, the `in` of `for`
-//!   and the `*` of `*args` are operators, a `@` that multiplies is an extra token. Two
-//!   exceptions: the name of a type behind a dot is an attribute, as in `frame.str`; `match`
-//!   and `case` are keywords only in front of a statement with a block.
+//! - Left out: names with a meaning only in Java, such as `this` and `default`; in Python they are
+//!   identifiers. `none`, `true`, `false` are spelled as in Python.
+//! - In no category: identifiers, numbers, strings, `,` `.` `;` `->`, comments, white space. An
+//!   f-string is one string (as in Python's `tokenize` up to 3.11). The published list has line
+//!   ends, but they never counted: byte-level BPE spells them `Ċ`.
+//! - A token counts by its spelling: the `else` of a loop is a conditional, the `in` of `for` and
+//!   the `*` of `*args` are operators, a `@` that multiplies is an extra token. Two exceptions: the
+//!   name of a type after a dot is an attribute, as in `frame.str`; `match` and `case` are keywords
+//!   only before a statement with a block.
 //!
-//! # What was published
-//! There the lists were matched against the tokens of a BPE model of 1,024 entries, so a
-//! keyword counted within comments, strings and prose, with or without a space before it,
-//! and `async`, entered as `" async"`, never. [`taxonomy_published`] has those lists on
-//! Python's tokens.
+//! # The published lists
+//! They were matched against the tokens of a BPE model of 1,024 entries. So keywords counted within
+//! comments, strings and prose, with or without a space before them; `async`, listed as `" async"`,
+//! never did. [`taxonomy_published`] applies them to Python's tokens.
 
 use super::scan::{triple_end, word_end};
 
-/// The categories, in the paper's order: what the counts stand for.
+/// The categories, in the paper's order, which is also the order of the counts.
 pub const CATEGORIES: [&str; 10] = [
     "blocks",
     "exceptions",
@@ -70,13 +67,12 @@ const OPERATORS: usize = 7;
 const CASTING: usize = 8;
 const EXTRA: usize = 9;
 
-/// How many tokens of `text` fall in each of [`CATEGORIES`], in their order. A token counts at
-/// most once. Source: `token_taxonomy` of WM-SEMERU/galeras-benchmark, adapted to Python as the
-/// head of this file says.
+/// The number of tokens of `text` in each of [`CATEGORIES`]. A token counts at most once. Source:
+/// `token_taxonomy` of WM-SEMERU/galeras-benchmark, adapted to Python as described at the top of
+/// this file.
 ///
-/// `text` need not be complete: a string without its quote ends with its line, a
-/// triple-quoted one with the text, and a bracket that is never closed does no harm, except
-/// that `match` and `case` inside of it are names.
+/// `text` need not be complete: an unclosed string ends with its line, a triple-quoted one with the
+/// text. Inside an unclosed bracket `match` and `case` count as names.
 pub fn taxonomy(text: &str) -> [u64; 10] {
     let mut counts = [0; 10];
     let mut soft = SoftKeyword::default();
@@ -98,11 +94,11 @@ pub fn taxonomy(text: &str) -> [u64; 10] {
     counts
 }
 
-/// As [`taxonomy`], with the lists as they were published, member for member: Java's names
-/// count as well, `import`, `from`, `break` and `:` count twice, what was not listed (`elif`,
-/// `def`, `and`, `<`, `None`, ...) does not count.
+/// As [`taxonomy`], with the lists exactly as published: Java's names count, `import`, `from`,
+/// `break` and `:` count twice, and unlisted tokens (`elif`, `def`, `and`, `<`, `None`, ...) do not
+/// count.
 ///
-/// The numbers of the paper are not to be had this way: they count pieces of a BPE model.
+/// This does not reproduce the paper's numbers, which count pieces of a BPE model.
 pub fn taxonomy_published(text: &str) -> [u64; 10] {
     let mut counts = [0; 10];
     for token in (Scanner { text, at: 0 }) {
@@ -141,7 +137,7 @@ fn category_of_symbol(symbol: &[u8]) -> Option<usize> {
         b"{" | b"}" | b"[" | b"]" | b"(" | b")" | b":" => Some(BLOCKS),
         b"@" | b"..." => Some(EXTRA),
         b"," | b"." | b";" | b"->" => None,
-        // `!`, `$`, `?` and whatever else is not a token of Python.
+        // `!`, `$`, `?` and other characters that are not tokens of Python.
         [byte] if !b"=+-*/%~&^|<>".contains(byte) => None,
         _ => Some(OPERATORS),
     }
@@ -176,11 +172,11 @@ fn published_symbol(symbol: &[u8]) -> &'static [usize] {
     }
 }
 
-/// Tells the keywords `match` and `case` from the names.
+/// Distinguishes the keywords `match` and `case` from names.
 ///
-/// A keyword stands first in its line and has a colon in the same logical line, outside of
-/// brackets, that is not the next token: so not `match = x`, `match(x)`, `match: T = x`. The
-/// colon of an annotation, as in `match[x]: T`, passes for it.
+/// A keyword is first in its line and is followed, in the same logical line, by a colon outside
+/// brackets that is not the next token: so not `match = x`, `match(x)`, `match: T = x`. An
+/// annotation as in `match[x]: T` is mistaken for a keyword.
 #[derive(Default)]
 struct SoftKeyword {
     depth: usize,
@@ -189,19 +185,19 @@ struct SoftKeyword {
 
 #[derive(Default, PartialEq, Eq)]
 enum Line {
-    /// Nothing of the line was seen.
+    /// Nothing of the line was read.
     #[default]
     Start,
-    /// `match` or `case` was seen and nothing else.
+    /// Only `match` or `case` was read.
     Word,
-    /// Something that can follow it.
+    /// A possible subject follows it.
     Subject,
     /// The line does not begin with such a keyword.
     Other,
 }
 
 impl SoftKeyword {
-    /// Takes the next token; whether it shows that the line began with a keyword.
+    /// Takes the next token; returns whether it proves that the line began with a keyword.
     fn confirmed_by(&mut self, token: &Token<'_>) -> bool {
         let &Token::Symbol(symbol) = token else {
             self.word_or_line(token);
@@ -247,17 +243,15 @@ impl SoftKeyword {
 }
 
 enum Token<'t> {
-    /// An identifier or a keyword.
     Word(&'t [u8]),
-    /// An operator, a delimiter, or a character with no meaning.
+    /// An operator, a delimiter, or an unknown character.
     Symbol(&'t [u8]),
-    /// A string or a number.
     Literal,
     /// The end of a line, in brackets also.
     Newline,
 }
 
-/// Yields the tokens of Python, up to white space and comments; keeps going after errors.
+/// Yields the tokens of Python without white space and comments; continues after errors.
 struct Scanner<'t> {
     text: &'t str,
     at: usize,
@@ -283,7 +277,7 @@ impl<'t> Iterator for Scanner<'t> {
                     continue;
                 }
                 b'\\' => {
-                    // Joins two lines, or is astray.
+                    // Joins two lines, or is misplaced.
                     let rest = bytes.get(self.at..).unwrap_or_default();
                     self.at += match rest {
                         [b'\r', b'\n', ..] => 2,
@@ -313,7 +307,6 @@ impl<'t> Iterator for Scanner<'t> {
                     }
                     self.word(start)
                 }
-                // White space and control characters.
                 0..=b' ' | 0x7f => continue,
                 _ => {
                     self.at = start + symbol_len(&bytes[start..]);
@@ -325,7 +318,7 @@ impl<'t> Iterator for Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    /// A word, or the string that it is the prefix of.
+    /// A word, or the string whose prefix it is.
     fn word(&mut self, start: usize) -> Token<'t> {
         let bytes = self.text.as_bytes();
         self.at = word_end(self.text, start, bytes.len());
@@ -354,7 +347,7 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
     rest.map_or(bytes.len(), |offset| from + offset)
 }
 
-/// The end of the string whose first quote stands at `start`.
+/// The end of the string whose first quote is at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     if bytes[start..].starts_with(&[quote; 3]) {
@@ -370,7 +363,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
             _ => at += 1,
         }
     }
-    // An escape may reach beyond the text, or into a character.
+    // An escape may extend beyond the text, or into a character.
     bytes.len()
 }
 
@@ -406,7 +399,7 @@ fn number_end(bytes: &[u8], start: usize) -> usize {
     at + usize::from(matches!(bytes.get(at), Some(b'j' | b'J')))
 }
 
-/// The length of the operator or delimiter that `rest` begins with: the longest there is.
+/// The length of the longest operator or delimiter that `rest` begins with.
 fn symbol_len(rest: &[u8]) -> usize {
     match rest {
         [b'*', b'*', b'=', ..]

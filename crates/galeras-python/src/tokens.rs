@@ -1,27 +1,23 @@
-//! Python text -> the token stream of lizard 1.24.3, reduced to what its metrics look at.
+//! The tokenizer behind `lizard`: the token stream of lizard 1.24.3, reduced to what its metrics
+//! need.
 //!
-//! Here: the tokenizer behind `lizard`. Not here: counting, functions, nesting. It is not a
-//! Python tokenizer: it follows lizard's regular expression, which is shared between
-//! languages, on valid and on broken text alike. So `*=` is two tokens and `//=` one, `1.5`
-//! is three, a string prefix is a token of its own, `/* */` is a comment-like token, and a
-//! quote with no partner is a token by itself. f-strings are split into their literal
-//! parts and the tokens of their interpolations. Known difference: the digit separator `'`
-//! of C++ is recognised between ASCII digits only.
+//! It follows lizard's regular expression, which is shared between languages and is not a Python
+//! tokenizer, on valid and broken text alike. So `*=` is two tokens and `//=` one, `1.5` is three,
+//! a string prefix is a separate token, `/* */` is a comment-like token, and an unmatched quote is
+//! a token. f-strings are split into their literal parts and the tokens of their interpolations.
+//! Known difference: the digit separator `'` of C++ is recognised only between ASCII digits.
 //!
-//! White space is a token where it can be indentation, at the start of a line, only: nothing else
-//! of it is looked at.
-//!
-//! Time is linear in the text: a quote whose partner is missing is searched for once.
+//! White space is a token only at the start of a line, where it can be indentation. Time is linear
+//! in the text: a quote without a partner is searched for once.
 
 use super::scan::{
     count_newlines, find_newline, find_pair, generic_end, interpolation_end, separated, triple_end,
     triple_end_last, word_end,
 };
 
-/// What a token means to the metrics.
+/// The meaning of a token to the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A line feed.
     Newline,
     /// White space without line feeds before everything else in a line.
     Space,
@@ -52,11 +48,9 @@ pub(crate) enum Kind {
     Arithmetic,
     /// A triple-quoted string, or a literal part of one.
     Triple,
-    /// Everything else.
     Other,
 }
 
-/// One token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -80,12 +74,12 @@ struct Code {
     at: usize,
     end: usize,
     interpolated: bool,
-    missing: Missing,
+    missing: AbsentMarks,
 }
 
 /// Closing marks known to be absent from the rest of the range.
 #[derive(Default)]
-struct Missing {
+struct AbsentMarks {
     double: bool,
     single: bool,
     triple_double: bool,
@@ -94,7 +88,7 @@ struct Missing {
 }
 
 struct FString {
-    /// The whole string token, used when nothing was split off.
+    /// The whole string token, used if nothing was split off.
     whole: Token,
     at: usize,
     end: usize,
@@ -102,16 +96,15 @@ struct FString {
     before: usize,
 }
 
-/// Where tokens go.
-struct Stream<'a> {
+struct TokenStream<'a> {
     tokens: &'a mut Vec<Token>,
-    /// All there were, with the white space that is left out.
+    /// The number of tokens so far, including omitted white space.
     met: usize,
-    /// Nothing but white space was met in this line.
+    /// Only white space so far in this line.
     fresh: bool,
 }
 
-impl Stream<'_> {
+impl TokenStream<'_> {
     fn push(&mut self, token: Token) {
         self.met += 1;
         match token.kind {
@@ -123,10 +116,10 @@ impl Stream<'_> {
     }
 }
 
-/// Replaces the content of `tokens` by the tokens of `text`.
+/// Replaces `tokens` with the tokens of `text`.
 pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
     tokens.clear();
-    let mut tokens = Stream { tokens, met: 0, fresh: true };
+    let mut tokens = TokenStream { tokens, met: 0, fresh: true };
     let mut frames = vec![Frame::Code(Code::new(0, text.len(), false))];
     while let Some(frame) = frames.last_mut() {
         let inner = match frame {
@@ -147,11 +140,11 @@ pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
 
 impl Code {
     fn new(at: usize, end: usize, interpolated: bool) -> Self {
-        Self { at, end, interpolated, missing: Missing::default() }
+        Self { at, end, interpolated, missing: AbsentMarks::default() }
     }
 
-    /// Pushes tokens until the range ends (`None`) or an f-string has to be split.
-    fn run(&mut self, text: &str, tokens: &mut Stream<'_>) -> Option<Frame> {
+    /// Pushes tokens until the range ends (`None`) or an f-string must be split.
+    fn run(&mut self, text: &str, tokens: &mut TokenStream<'_>) -> Option<Frame> {
         let bytes = &text.as_bytes()[..self.end];
         while let Some(&first) = bytes.get(self.at) {
             let start = self.at;
@@ -202,11 +195,11 @@ impl Code {
         None
     }
 
-    fn push(&self, tokens: &mut Stream<'_>, kind: Kind, size: u32) {
+    fn push(&self, tokens: &mut TokenStream<'_>, kind: Kind, size: u32) {
         tokens.push(Token { kind, interpolated: self.interpolated, size });
     }
 
-    fn space(&mut self, text: &str, start: usize, tokens: &mut Stream<'_>) {
+    fn space(&mut self, text: &str, start: usize, tokens: &mut TokenStream<'_>) {
         let bytes = &text.as_bytes()[..self.end];
         let mut width: u32 = 0;
         let mut at = start;
@@ -225,7 +218,7 @@ impl Code {
         self.push(tokens, Kind::Space, width);
     }
 
-    /// The frame that splits the f-string whose quote stands at `start`.
+    /// The frame that splits the f-string whose quote is at `start`.
     fn fstring(&mut self, bytes: &[u8], start: usize, before: usize) -> Frame {
         let (kind, end) = self.string(bytes, start);
         self.at = end;
@@ -330,8 +323,8 @@ impl Code {
 }
 
 impl FString {
-    /// Pushes literal parts until an interpolation has to be tokenized, or the string ends.
-    fn run(&mut self, text: &str, tokens: &mut Stream<'_>) -> Option<Frame> {
+    /// Pushes literal parts until an interpolation must be tokenized, or the string ends.
+    fn run(&mut self, text: &str, tokens: &mut TokenStream<'_>) -> Option<Frame> {
         let bytes = text.as_bytes().get(..self.end).unwrap_or_default();
         while let Some(&byte) = bytes.get(self.at) {
             let doubled = bytes.get(self.at + 1) == Some(&byte);
@@ -366,7 +359,7 @@ impl FString {
         None
     }
 
-    fn push_literal(&mut self, tokens: &mut Stream<'_>) {
+    fn push_literal(&mut self, tokens: &mut TokenStream<'_>) {
         if let Some(size) = self.literal.take() {
             tokens.push(Token { size, ..self.whole });
         }

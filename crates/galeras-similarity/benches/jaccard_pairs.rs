@@ -1,10 +1,10 @@
-//! The pairs that the similarity join finds, against a comparison of everything with everything.
+//! Compares the similarity join with a comparison of all pairs.
 //!
-//!   cargo bench --bench jaccard_pairs -- METHODS.jsonl [THRESHOLD] [MEMORY_MIB]
+//! cargo bench --bench jaccard_pairs -- METHODS.jsonl [THRESHOLD] [MEMORY_MIB]
 //!
-//! METHODS.jsonl holds one object with a text `code` per line (`galeras show … --format json`).
-//! Prints seconds, numbers of pairs, and whether they and their similarities are equal; ends with
-//! 1 if they are not. 20,000 methods take about a minute, nearly all of it the comparison.
+//! METHODS.jsonl has one object with a text `code` per line (`galeras show … --format json`).
+//! Prints seconds and numbers of pairs; exits with 1 if pairs or similarities differ. 20,000
+//! methods take about a minute, nearly all of it the comparison.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ fn order(a: &Pair, b: &Pair) -> std::cmp::Ordering {
     (a.0, a.1).cmp(&(b.0, b.1))
 }
 
-/// The pairs of rows that the join finds, sorted: rows with equal tokens count one by one.
+/// The sorted pairs of rows that the join finds; rows with equal tokens count separately.
 fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: PairSearch) -> Vec<Pair> {
     let sink = Collect(Mutex::new(Vec::new()));
     corpus.pairs(thresholds, method, &sink, &|| false, &|_, _| {}).unwrap();
@@ -108,7 +108,7 @@ fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: PairSearch) -> Vec<Pa
 /// A row, its number of words, and its words with their counts.
 type Document = (u32, u32, Vec<(u32, u32)>);
 
-/// The similar pairs by their definition; shares no code with the join.
+/// The similar pairs by definition; shares no code with the join.
 fn compare_all(texts: &[String], t: &Thresholds) -> Vec<Pair> {
     let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
     let mut documents: Vec<Document> = Vec::new();

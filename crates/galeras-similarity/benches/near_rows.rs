@@ -1,11 +1,11 @@
-//! The rows that are near to rows of another table, against a comparison of all with all.
+//! Compares the search for near rows of another table with a comparison of all pairs.
 //!
-//!   cargo bench --bench near_rows -- ROWS.jsonl OTHERS.jsonl [no-check] [MEMORY_MIB]
+//! cargo bench --bench near_rows -- ROWS.jsonl OTHERS.jsonl [no-check] [MEMORY_MIB]
 //!
-//! Both files hold one object with a text `code` per line (`galeras show … --format json`).
-//! Prints seconds for each phase, bytes of the index, numbers of near pairs and rows, and whether
-//! the pairs and all their measures are equal; ends with 1 if they are not. 20,000 by 20,000
-//! methods take some minutes, nearly all of it the comparison; `no-check` leaves it out.
+//! Both files have one object with a text `code` per line (`galeras show … --format json`). Prints
+//! seconds of each phase, the size of the index, and numbers of near pairs and rows; exits with 1
+//! if pairs or measures differ. 20,000 by 20,000 methods take some minutes, nearly all of it the
+//! comparison; `no-check` skips it.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +27,7 @@ const THRESHOLDS: NearThresholds = NearThresholds {
     containment: [0.7, 0.0],
 };
 
-/// Rows that are near to others, and how near.
+/// Pairs of near rows, with their nearness.
 type Pairs = Vec<(u32, u32, Nearness)>;
 
 fn main() -> ExitCode {
@@ -98,8 +98,8 @@ fn tokens(texts: &[String]) -> TokenRows {
     rows
 }
 
-/// The near pairs of a part of the rows, which start with row `start`; of one row for each if only
-/// the nearest count.
+/// The near pairs of some rows, the first of which is row `start`; unless `all` is set, only the
+/// nearest pair of each row.
 fn probe(start: usize, index: &Arc<NearIndex>, others: &[String], all: bool) -> Pairs {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Pairs::new());
@@ -157,7 +157,7 @@ fn probe(start: usize, index: &Arc<NearIndex>, others: &[String], all: bool) -> 
     pairs
 }
 
-/// A row: its words with their counts and its n-grams, as numbers, ascending.
+/// The words of a row with their counts, and its n-grams, as ascending numbers.
 struct Document {
     row: u32,
     total: u32,
@@ -165,7 +165,7 @@ struct Document {
     grams: [Vec<u32>; 2],
 }
 
-/// The near pairs by their definition; shares no code with the search.
+/// The near pairs by definition; shares no code with the search.
 fn compare_all(rows: &[String], others: &[String]) -> Pairs {
     let mut words: HashMap<String, u32> = HashMap::new();
     let mut grams: [HashMap<Vec<u32>, u32>; 2] = Default::default();

@@ -1,59 +1,50 @@
-//! The decision about one pair of documents, and the bounds that spare it.
+//! Thresholds, the decision about one pair of documents, and the bounds that avoid it.
 //!
-//! Here: thresholds and comparing two documents. Not here: which pairs are looked at.
-//!
-//! The decision is made by two divisions of 64-bit floats, as Python makes it. The bounds
-//! are computed in floats too and give way by [`SLACK`], so that rounding cannot make
-//! them stricter than the decision.
+//! Two divisions of 64-bit floats decide, as in Python. The bounds are also floats and are relaxed
+//! by [`SLACK`], so that rounding cannot make them stricter than the decision.
 
 use std::collections::BTreeMap;
 
 use super::{SimilarityError, Thresholds};
 
-/// Far more than the rounding error of a product with a number of tokens (below 2^32),
-/// far less than one token.
+/// Far more than the rounding error of a product with a number of tokens (below 2^32), far less
+/// than one token.
 const SLACK: f64 = 1e-6;
 
-/// A document as the join sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
-    /// Distinct tokens.
+pub(super) struct DocumentView<'a> {
     pub(super) size: u32,
     /// Tokens, counted with repetition.
     pub(super) total: u32,
-    /// Ranks of the tokens that occur in another document too, ascending. The others would
-    /// stand in front of them: they have no rank, as they are in no intersection.
+    /// Ranks of the tokens that also occur in another document, ascending. The others would come
+    /// first: they have no rank, as they are in no intersection.
     pub(super) tokens: &'a [u32],
-    /// How often each of `tokens` occurs.
     pub(super) counts: &'a [u32],
 }
 
-/// What two documents have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Common {
-    /// Distinct tokens that both have.
+pub(super) struct Intersection {
     pub(super) tokens: u32,
     /// Sum over these tokens of the smaller count.
     pub(super) minima: u64,
 }
 
-impl Common {
-    /// Set and multiset similarity.
-    pub(super) fn similarities(self, x: &View<'_>, y: &View<'_>) -> (f64, f64) {
+impl Intersection {
+    pub(super) fn similarities(self, x: &DocumentView<'_>, y: &DocumentView<'_>) -> (f64, f64) {
         let union = u64::from(x.size) + u64::from(y.size) - u64::from(self.tokens);
         let maxima = u64::from(x.total) + u64::from(y.total) - self.minima;
         (f64::from(self.tokens) / union as f64, self.minima as f64 / maxima as f64)
     }
 }
 
-/// Adds to `common` what the tokens of `x` from `i` on and of `y` from `j` on share.
-/// `None` as soon as it is certain that fewer than `required` tokens are common.
+/// Adds to `common` the intersection of the tokens of `x` from `i` on and of `y` from `j` on.
+/// `None` as soon as fewer than `required` tokens can be common.
 pub(super) fn common(
-    (x, mut i): (&View<'_>, usize),
-    (y, mut j): (&View<'_>, usize),
-    mut common: Common,
+    (x, mut i): (&DocumentView<'_>, usize),
+    (y, mut j): (&DocumentView<'_>, usize),
+    mut common: Intersection,
     required: u32,
-) -> Option<Common> {
+) -> Option<Intersection> {
     let required = required as usize;
     let (left, right) = (x.tokens, y.tokens);
     let mut shared = common.tokens as usize;
@@ -79,25 +70,24 @@ pub(super) fn common(
     (shared >= required).then_some(common)
 }
 
-/// Thresholds with what follows from them.
+/// Thresholds and values derived from them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     set: f64,
     multiset: f64,
     pub(super) min_tokens: u32,
-    /// Share of both sizes that must be common: t / (1 + t).
+    /// The part of both sizes that must be common: t / (1 + t).
     share: f64,
 }
 
-/// The smallest whole number that is not below `value`, where that is positive. By hand,
-/// since `f64::ceil` is a call into the C library on older processors.
+/// `f64::ceil` for positive values; that is a call into the C library on older processors.
 #[inline]
 fn ceil(value: f64) -> u32 {
     let whole = value as u32;
     whole + u32::from(f64::from(whole) < value)
 }
 
-/// The fewest of `all` that are a share of at least `share`, at least one; rounding gives way.
+/// The least number that is at least `share` of `all`, at least one; rounding errors lower it.
 #[inline]
 pub(super) fn least_share(share: f64, all: u32) -> u32 {
     ceil(share * f64::from(all) - SLACK).clamp(1, all.max(1))
@@ -117,20 +107,20 @@ impl Bounds {
         Ok(Self { set, multiset, min_tokens, share: set / (1.0 + set) })
     }
 
-    /// Common tokens without which documents of these sizes are not similar.
+    /// The least number of common tokens of similar documents of these sizes.
     #[inline]
     pub(super) fn required(&self, x: u32, y: u32) -> u32 {
         ceil(self.share * (f64::from(x) + f64::from(y)) - SLACK).max(1)
     }
 
-    /// Size below which a document is not similar to a document of `size`.
+    /// The least size of documents similar to one of `size`.
     #[inline]
     pub(super) fn least_size(&self, size: u32) -> u32 {
         ceil(self.set * f64::from(size) - SLACK).max(1)
     }
 
-    /// Tokens of a document of `size`, rarest first, among which is one that it shares with
-    /// every similar document.
+    /// A document of `size` shares one of so many tokens, rarest first, with every similar
+    /// document.
     pub(super) fn probe_prefix(&self, size: u32) -> u32 {
         size + 1 - self.least_size(size).min(size)
     }
@@ -140,34 +130,37 @@ impl Bounds {
         size + 1 - self.required(size, size).min(size)
     }
 
-    /// Whether documents of so many tokens, counted with repetition, may be similar.
+    /// True if documents with these numbers of tokens, counted with repetition, may be similar.
     #[inline]
     pub(super) fn totals_allow(&self, x: u32, y: u32) -> bool {
         f64::from(x.min(y)) >= self.multiset * f64::from(x.max(y)) - SLACK
     }
 
-    /// Both similarities, if they reach the thresholds.
-    pub(super) fn decide(&self, overlap: Common, x: &View<'_>, y: &View<'_>) -> Option<(f64, f64)> {
+    pub(super) fn decide(
+        &self,
+        overlap: Intersection,
+        x: &DocumentView<'_>,
+        y: &DocumentView<'_>,
+    ) -> Option<(f64, f64)> {
         let (set, multiset) = overlap.similarities(x, y);
         (set >= self.set && multiset >= self.multiset).then_some((set, multiset))
     }
 
-    /// Both similarities of two documents, if they reach the thresholds.
-    pub(super) fn compare(&self, x: &View<'_>, y: &View<'_>) -> Option<(f64, f64)> {
+    pub(super) fn compare(&self, x: &DocumentView<'_>, y: &DocumentView<'_>) -> Option<(f64, f64)> {
         let required = self.required(x.size, y.size);
         if x.size.min(y.size) < required || !self.totals_allow(x.total, y.total) {
             return None;
         }
-        let overlap = common((x, 0), (y, 0), Common::default(), required)?;
+        let overlap = common((x, 0), (y, 0), Intersection::default(), required)?;
         self.decide(overlap, x, y)
     }
 }
 
 /// Set and multiset Jaccard similarity of two lists of tokens, each in [0, 1]; NaN if both lists
-/// are empty. The set similarity is the common distinct tokens by all distinct tokens, the
-/// multiset similarity the sum of the minima by the sum of the maxima of their numbers.
+/// are empty. The set similarity divides the common distinct tokens by all distinct tokens, the
+/// multiset similarity the sum of the minima of their counts by the sum of the maxima.
 ///
-/// For tests and single pairs: it counts anew in every call.
+/// Meant for tests and single pairs: every call counts the tokens again.
 pub fn jaccard<T: Ord>(a: &[T], b: &[T]) -> (f64, f64) {
     let mut counts: BTreeMap<&T, (u64, u64)> = BTreeMap::new();
     a.iter().for_each(|token| counts.entry(token).or_default().0 += 1);
@@ -198,7 +191,7 @@ mod tests {
                         }
                         assert!(both >= bounds.required(x, y), "{set} {x} {y} {both}");
                         assert!(y >= bounds.least_size(x));
-                        // Fewer than `both` tokens outside of the prefix.
+                        // Fewer than `both` tokens are outside the prefix.
                         assert!(x - bounds.probe_prefix(x) < both);
                         assert!(y - bounds.index_prefix(y) < both);
                     }
@@ -218,7 +211,7 @@ mod tests {
     fn comparing_stops_only_when_the_decision_is_certain() {
         let tokens: Vec<u32> = (0..25).collect();
         let counts = [1; 30];
-        let view = |range: std::ops::Range<usize>| View {
+        let view = |range: std::ops::Range<usize>| DocumentView {
             size: range.len() as u32,
             total: range.len() as u32,
             tokens: &tokens[range.clone()],

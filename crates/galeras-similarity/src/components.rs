@@ -1,11 +1,8 @@
-//! Connected components of similar documents.
-//!
-//! Here: a union-find that several threads write to without locks. Not here: finding the
-//! pairs that it joins.
+//! Connected components of similar documents: a union-find that threads write to without locks.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::join::Sink;
+use super::join::DocumentPairSink;
 
 /// A forest over documents; the root of a tree is its smallest number.
 pub(super) struct Components {
@@ -13,13 +10,12 @@ pub(super) struct Components {
 }
 
 impl Components {
-    /// So many documents, none connected.
     pub(super) fn new(documents: usize) -> Self {
         Self { parents: (0..documents as u32).map(AtomicU32::new).collect() }
     }
 
-    /// The root of the tree of a document. Halves the path on the way; a lost update costs
-    /// only that shortcut, as a parent is always an ancestor, now and later.
+    /// The root of a document's tree. Halves the path on the way; a lost update costs only that
+    /// shortcut, because a parent always remains an ancestor.
     #[inline]
     pub(super) fn root(&self, mut document: u32) -> u32 {
         loop {
@@ -43,7 +39,7 @@ impl Components {
                 return;
             }
             let (below, above) = (a.max(b), a.min(b));
-            // Only a root gets a smaller parent; if it is none any more, look again.
+            // Only roots get a smaller parent; if it is no longer a root, look again.
             let link =
                 self.parents[below as usize].compare_exchange(below, above, Relaxed, Relaxed);
             if link.is_ok() {
@@ -53,7 +49,7 @@ impl Components {
     }
 }
 
-impl Sink for Components {
+impl DocumentPairSink for Components {
     #[inline]
     fn wants(&self, a: u32, b: u32) -> bool {
         self.root(a) != self.root(b)

@@ -1,10 +1,8 @@
-//! All documents of a run, and the questions that they answer.
-//!
-//! Here: the surface over the parts of this module. Not here: any of the work.
+//! All documents of a run, and the queries on them.
 
-use super::bounds::{Bounds, Common, common};
+use super::bounds::{Bounds, Intersection, common};
 use super::components::Components;
-use super::join::{self, Sink};
+use super::join::{self, DocumentPairSink};
 use super::merge::{Documents, Members, merge};
 use super::reader::CorpusReader;
 use super::stoppable::check;
@@ -22,20 +20,19 @@ pub struct Corpus {
     limits: SimilarityLimits,
 }
 
-/// Translates numbers of documents to rows.
-struct Rows<'a> {
+struct DocumentRows<'a> {
     rows: &'a [u32],
     sink: &'a dyn PairSink,
 }
 
-impl Rows<'_> {
+impl DocumentRows<'_> {
     fn of(&self, a: u32, b: u32) -> (u32, u32) {
         let (a, b) = (self.rows[a as usize], self.rows[b as usize]);
         (a.min(b), a.max(b))
     }
 }
 
-impl Sink for Rows<'_> {
+impl DocumentPairSink for DocumentRows<'_> {
     fn wants(&self, a: u32, b: u32) -> bool {
         let (a, b) = self.of(a, b);
         self.sink.wants(a, b)
@@ -52,12 +49,12 @@ impl Sink for Rows<'_> {
 }
 
 impl Corpus {
-    /// Joins what readers collected. The result does not depend on how rows were shared out
-    /// among them.
+    /// Joins the documents of all readers. The result does not depend on the distribution of rows
+    /// over readers.
     ///
     /// # Errors
-    /// - [`SimilarityError::Stopped`] if `stop` said so;
-    /// - [`SimilarityError::Vocabulary`] if the common vocabulary takes more than the limit;
+    /// - [`SimilarityError::Stopped`] if `stop` returned true;
+    /// - [`SimilarityError::Vocabulary`] if the common vocabulary exceeds the memory limit;
     /// - [`SimilarityError::TooMany`] for more readers or distinct tokens than can be numbered;
     /// - [`SimilarityError::Scratch`] if token data cannot be written or read.
     pub fn new(
@@ -69,26 +66,24 @@ impl Corpus {
         Ok(Self { documents, members, counts, limits })
     }
 
-    /// What was read.
+    /// Counts of the input rows.
     pub fn counts(&self) -> CorpusCounts {
         self.counts
     }
 
-    /// Every row that is a document, ascending, with the smallest row whose tokens are the
-    /// same: that row stands for it in [`Self::pairs`].
+    /// Every row that is a document, ascending, with the smallest row of equal tokens, which
+    /// represents it in [`Self::pairs`].
     pub fn groups(&self) -> impl Iterator<Item = (u32, u32)> {
         let first = |document: u32| self.documents.rows[document as usize];
         self.members.iter().map(move |&(row, document)| (row, first(document)))
     }
 
-    /// The rows that are similar to another one, directly or by way of others, ascending,
-    /// each with the smallest row that it is connected to so (or itself).
-    ///
-    /// `progress` is told how much of the search is done.
+    /// The rows that are similar to another one, directly or through others, ascending, each with
+    /// the smallest row of its component.
     ///
     /// # Errors
-    /// - [`SimilarityError::Stopped`] if `stop` said so;
-    /// - [`SimilarityError::Threshold`] if a threshold is not in its range;
+    /// - [`SimilarityError::Stopped`] if `stop` returned true;
+    /// - [`SimilarityError::Threshold`] if a threshold is out of range;
     /// - [`SimilarityError::Scratch`] if token data cannot be written or read;
     /// - [`SimilarityError::Worker`] if a thread panicked.
     pub fn components(
@@ -101,7 +96,7 @@ impl Corpus {
         let components = Components::new(self.documents.len());
         self.search(thresholds, method, &components, (stop, progress))?;
         check(stop)?;
-        // Of each root: the smallest row and the number of rows.
+        // For each root: the smallest row and the number of rows.
         let mut roots = vec![(u32::MAX, 0_u32); self.documents.len()];
         let long =
             |document: u32| self.documents.totals[document as usize] >= thresholds.min_tokens;
@@ -131,7 +126,7 @@ impl Corpus {
         stop: StopFlag<'_>,
         progress: PairProgress<'_>,
     ) -> Result<(), SimilarityError> {
-        let sink = Rows { rows: &self.documents.rows, sink };
+        let sink = DocumentRows { rows: &self.documents.rows, sink };
         self.search(thresholds, method, &sink, (stop, progress))
     }
 
@@ -139,7 +134,7 @@ impl Corpus {
         &self,
         thresholds: &Thresholds,
         method: PairSearch,
-        sink: &impl Sink,
+        sink: &impl DocumentPairSink,
         controls: (StopFlag<'_>, PairProgress<'_>),
     ) -> Result<(), SimilarityError> {
         let bounds = Bounds::new(thresholds)?;
@@ -153,8 +148,8 @@ impl Corpus {
         }
     }
 
-    /// Set and multiset similarity of pairs of rows, in their order, whatever the
-    /// thresholds. (0, 0) if one of the rows is not a document.
+    /// Set and multiset similarity of pairs of rows in their order, regardless of thresholds. (0,
+    /// 0) if one of the rows is not a document.
     ///
     /// # Errors
     /// [`SimilarityError::Scratch`] if token data cannot be read.
@@ -169,7 +164,7 @@ impl Corpus {
             }
             let x = self.documents.view(a, self.documents.load(a..a + 1, &mut left)?, a);
             let y = self.documents.view(b, self.documents.load(b..b + 1, &mut right)?, b);
-            let overlap = common((&x, 0), (&y, 0), Common::default(), 0).unwrap_or_default();
+            let overlap = common((&x, 0), (&y, 0), Intersection::default(), 0).unwrap_or_default();
             Ok(overlap.similarities(&x, &y))
         };
         pairs.iter().map(&mut similarity).collect()

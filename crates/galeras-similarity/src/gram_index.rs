@@ -1,11 +1,8 @@
-//! Which documents have an n-gram among their rarest.
-//!
-//! Here: choosing n-grams of each document, and finding documents by them. Not here: deciding
-//! about a document.
+//! Finds documents by their rarest n-grams.
 //!
 //! A row that has at least a share t of the g n-grams of a document has one of any g - ⌈tg⌉ + 1 of
-//! them. The index holds so many of each document, those that are rare among all documents, so
-//! that few are named by chance.
+//! them. The index contains that many of each document, those that are rare among all documents, so
+//! that few documents are found by chance.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -15,39 +12,36 @@ use super::ngrams::{GramSet, each_gram};
 use super::stoppable::{Ticker, in_threads};
 use super::{SimilarityError, StopFlag};
 
-/// Counters of how often n-grams occur: one for every so many of all, and how many at least and
-/// most (as powers of two).
+/// N-grams per counter of occurrences, and the limits of the number of counters (as powers of two).
 const PER_COUNTER: usize = 2;
 const COUNTERS: Range<u32> = 12..27;
 
-/// More than so many n-grams are as good as so many.
+/// Counts stop here: more frequent n-grams are all equally bad.
 const MANY: u8 = 128;
 
-/// Bits of the filter in front of the index for each entry.
+/// Bits per entry of the filter in front of the index.
 const FILTER: usize = 16;
 
 /// Documents by the hashes of some of their n-grams.
 pub(super) struct GramIndex {
     n: usize,
-    /// Where the entries of each range of hashes start, and the end of the last.
+    /// The start of the entries of each range of hashes, and the end of the last.
     starts: Vec<u32>,
     /// Part of the hash, and the document.
     entries: Vec<(u32, u32)>,
-    /// Hashes have their highest bits shifted down by so much.
+    /// The range of a hash is its highest bits, shifted down by this.
     shift: u32,
-    /// A bit is set for the hash of each entry: small enough to stay in the processor's cache
-    /// where the index does not.
+    /// One bit per hash of an entry: the filter stays in the processor's cache, the index may not.
     filter: Vec<u64>,
 }
 
 impl GramIndex {
-    /// The index of nothing.
     pub(super) fn none(n: usize) -> Self {
         Self { n, starts: Vec::new(), entries: Vec::new(), shift: 0, filter: Vec::new() }
     }
 
-    /// The index of documents, given by their sequences, for containments of `least` and more.
-    /// The second result is the number of distinct n-grams of each document.
+    /// An index of documents by their sequences, for containments of at least `least`. Also returns
+    /// the number of distinct n-grams of each document.
     pub(super) fn new<'a>(
         documents: usize,
         sequence: &(impl Fn(usize) -> &'a [u32] + Sync),
@@ -72,7 +66,7 @@ impl GramIndex {
             for document in part {
                 ticker.work(4 * sequence(document).len())?;
                 each_gram(sequence(document), n, |_, hash| {
-                    // Threads that count at the same time go beyond it by one each.
+                    // Threads that count at the same time exceed it by one each.
                     if counter(hash).load(Relaxed) < MANY {
                         counter(hash).fetch_add(1, Relaxed);
                     }
@@ -124,7 +118,7 @@ impl GramIndex {
         let most = u32::try_from(count).map_err(|_| SimilarityError::TooMany("n-grams"))?;
         let bits = u64::from(most).max(2).next_power_of_two().trailing_zeros();
         let shift = 64 - bits;
-        // One place more, so that filling turns starts into starts.
+        // One more element, so that filling turns starts into starts.
         let mut starts = vec![0_u32; (1 << bits) + 2];
         let mut filter = vec![0_u64; ((FILTER << bits) / 64).max(1)];
         for &(hash, _) in parts.iter().flatten() {
@@ -151,9 +145,9 @@ impl GramIndex {
         Ok(Self { n, starts, entries, shift, filter })
     }
 
-    /// Calls `document` with each document that one of the n-grams of `sequence` names: at least
-    /// with those whose n-grams are among them to the share of the index, and with some several
-    /// times. Returns the steps taken. `hashes` is space to work in.
+    /// Calls `document` with each document found by an n-gram of `sequence`, some several times: at
+    /// least those that share the index's portion of their n-grams. Returns the steps taken.
+    /// `hashes` is a buffer.
     pub(super) fn each(
         &self,
         sequence: &[u32],
@@ -169,7 +163,7 @@ impl GramIndex {
             hashes.push(hash);
             true
         });
-        // Pass after pass over all hashes: loads that nothing waits for reach the memory together.
+        // Pass after pass over all hashes: independent loads reach the memory together.
         let mut kept = 0;
         for at in 0..hashes.len() {
             let hash = hashes[at];
@@ -194,7 +188,7 @@ impl GramIndex {
     }
 }
 
-/// The word and the bit of a hash in a filter of so many words, a power of two.
+/// The word and the bit of a hash in a filter of this many words, a power of two.
 #[inline]
 fn filter_place(hash: u64, words: usize) -> (usize, u64) {
     ((hash >> 6) as usize & (words - 1), 1 << (hash & 63))

@@ -1,36 +1,32 @@
-//! The index of a block of documents, and how documents are cut into blocks.
-//!
-//! Here: which documents have a token in their prefix, and where. Not here: probing it.
+//! The index of a block of documents by the tokens of their prefixes, and the division into blocks.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::SimilarityError;
-use super::bounds::{Bounds, View};
+use super::bounds::{Bounds, DocumentView};
 use super::merge::Documents;
 use super::stoppable::Ticker;
 
-/// That a token stands in the prefix of a document.
+/// A token in the prefix of a document.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Posting {
     pub(super) document: u32,
-    /// Position among the ranked tokens of the document.
     pub(super) position: u32,
 }
 
-/// What refuses most pairs without a look at their tokens.
+/// A summary that rejects most pairs without a look at their tokens.
 #[derive(Clone, Copy)]
-pub(super) struct Brief {
-    /// For each ranked token one of 128 bits is set.
+pub(super) struct DocumentSummary {
+    /// Each ranked token sets one of 128 bits.
     bits: [u64; 2],
     pub(super) size: u32,
-    /// Ranked tokens.
     ranked: u32,
     pub(super) total: u32,
 }
 
-impl Brief {
-    pub(super) fn new(view: &View<'_>) -> Self {
+impl DocumentSummary {
+    pub(super) fn new(view: &DocumentView<'_>) -> Self {
         let mut bits = [0; 2];
         for rank in view.tokens {
             let bit = rank.wrapping_mul(0x9E37_79B1) >> 25;
@@ -40,7 +36,7 @@ impl Brief {
         Self { bits, size: view.size, ranked, total: view.total }
     }
 
-    /// At most so many tokens are common: each bit that differs is a token that is not.
+    /// An upper bound of the common tokens: each bit that differs is a token that is not common.
     #[inline]
     pub(super) fn most_common(&self, other: &Self) -> u32 {
         let [a, b] = [self.bits[0] ^ other.bits[0], self.bits[1] ^ other.bits[1]];
@@ -48,32 +44,32 @@ impl Brief {
     }
 }
 
-/// Postings by rank, those of a rank in document order.
+/// Postings by rank; those of a rank are in document order.
 pub(super) struct Index {
-    /// Where the postings of each rank start, and the end of the last.
+    /// The start of the postings of each rank, and the end of the last.
     starts: Vec<u32>,
     pub(super) postings: Vec<Posting>,
-    /// For each posting, if not 0, another one behind it in the list of the same rank: all
-    /// from the first to before the second are of the same class.
+    /// For each posting, if not 0, a later one in the list of the same rank: all postings from the
+    /// first to before the second are of the same class.
     skips: Vec<AtomicU32>,
-    /// The documents of the block.
-    pub(super) briefs: Vec<Brief>,
+    pub(super) summaries: Vec<DocumentSummary>,
 }
 
-/// Bytes of the index for each posting, and for each document.
-const BYTES: (u64, u64) =
-    (size_of::<Posting>() as u64 + size_of::<AtomicU32>() as u64, size_of::<Brief>() as u64);
+/// Bytes of the index per posting and per document.
+const BYTES: (u64, u64) = (
+    size_of::<Posting>() as u64 + size_of::<AtomicU32>() as u64,
+    size_of::<DocumentSummary>() as u64,
+);
 
-/// How many of the ranked tokens of a document stand among the first `prefix` of all: the
-/// unranked ones come first.
+/// The number of ranked tokens of a document among its first `prefix` tokens: the unranked ones
+/// come first.
 #[inline]
-pub(super) fn ranked(view: &View<'_>, prefix: u32) -> usize {
+pub(super) fn ranked(view: &DocumentView<'_>, prefix: u32) -> usize {
     let unranked = view.size as usize - view.tokens.len();
     (prefix as usize).saturating_sub(unranked).min(view.tokens.len())
 }
 
 impl Index {
-    /// The index of a block, whose token data is `data`.
     pub(super) fn new(
         documents: &Documents,
         block: Range<usize>,
@@ -88,7 +84,7 @@ impl Index {
             let length = if view.total < bounds.min_tokens { 0 } else { length };
             &view.tokens[..length]
         };
-        // One place more than ranks, so that filling turns starts into starts.
+        // One more element than ranks, so that filling turns starts into starts.
         let mut starts = vec![0_u32; documents.ranks + 2];
         for document in block.clone() {
             let tokens = prefix(document);
@@ -102,10 +98,10 @@ impl Index {
         }
         ticker.work(starts.len())?;
         let mut postings = vec![Posting::default(); sum as usize];
-        let mut briefs = Vec::with_capacity(block.len());
+        let mut summaries = Vec::with_capacity(block.len());
         for document in block {
             let view = documents.view(document, data, first);
-            briefs.push(Brief::new(&view));
+            summaries.push(DocumentSummary::new(&view));
             ticker.work(view.tokens.len())?;
             let tokens = prefix(document);
             for (&rank, position) in tokens.iter().zip(0..) {
@@ -116,10 +112,9 @@ impl Index {
             ticker.work(4 + 4 * tokens.len())?;
         }
         let skips = postings.iter().map(|_| AtomicU32::new(0)).collect();
-        Ok(Self { starts, postings, skips, briefs })
+        Ok(Self { starts, postings, skips, summaries })
     }
 
-    /// The postings of a rank from document `least` on.
     #[inline]
     pub(super) fn from(&self, rank: u32, least: u32) -> Range<usize> {
         let rank = rank as usize;
@@ -131,9 +126,9 @@ impl Index {
         start + postings.partition_point(|posting| posting.document < least)..end
     }
 
-    /// The first of some postings of a rank whose document is not in a class, and the
-    /// number of steps to it. Remembers the way: whoever walks it next takes one step. That
-    /// holds for good, as documents of a class stay together.
+    /// The first posting from here whose document is in another class, and the number of steps to
+    /// it. The way is remembered, so it takes one step next time. It stays valid, as documents of a
+    /// class stay together.
     pub(super) fn skip(
         &self,
         postings: Range<usize>,
@@ -151,15 +146,15 @@ impl Index {
     }
 }
 
-/// A block and the documents that may be similar to some in it and are not before it.
+/// A block, and the later documents that may be similar to one in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) indexed: Range<usize>,
     pub(super) probing: Range<usize>,
 }
 
-/// Cuts the documents into blocks whose index, and token data if that is in a file, takes
-/// at most `memory` bytes (or which have one document), for so many threads.
+/// Divides the documents into blocks whose index, and token data if that is in a file, take at most
+/// `memory` bytes for this many threads. A block has at least one document.
 pub(super) fn blocks(
     documents: &Documents,
     bounds: &Bounds,

@@ -1,50 +1,45 @@
-//! All similar pairs of documents.
+//! Finds all similar pairs of documents.
 //!
-//! Here: probing the index of each block with the documents that may be similar to it. Not
-//! here: the index (`index`), the decision about a pair (`bounds`).
+//! A set similarity join with prefix, length and positional filters. Documents are ordered by size
+//! and their tokens by rarity. Two similar documents share a token in their prefixes, so only
+//! documents that the index lists for the tokens of a prefix are compared. Sources: Bayardo et al.,
+//! Scaling Up All Pairs Similarity Search (WWW 2007); Xiao et al., Efficient Similarity Joins for
+//! Near Duplicate Detection (WWW 2008).
 //!
-//! Method: a set similarity join with prefix, length and positional filters. Documents are
-//! ordered by size and their tokens by rarity. Two similar documents share a token in their
-//! prefixes, so only the documents that the index names for the tokens of a prefix are
-//! looked at. Sources: Bayardo et al., Scaling Up All Pairs Similarity Search (WWW 2007);
-//! Xiao et al., Efficient Similarity Joins for Near Duplicate Detection (WWW 2008).
+//! A pair is decided at its first common token, so the comparison starts there. Before it, 128 bits
+//! that summarise the tokens reject most pairs (Sandes et al., Bitmap Filter: Speeding up Exact Set
+//! Similarity Joins, ICDE 2020).
 //!
-//! A pair is decided at its first common token: comparing goes on behind it, as no token
-//! before it is common. Most pairs are refused before by 128 bits that sum up the tokens
-//! (Sandes et al., Bitmap Filter: Speeding up Exact Set Similarity Joins, ICDE 2020).
-//!
-//! For components, a document that belongs to one already skips the others of it, whole
-//! runs of postings at a time: that keeps large clusters from quadratic time. Quadratic
-//! remains a look at each pair of documents whose prefixes share a frequent token but which
-//! are in different components or in runs that others interrupt (some nanoseconds each).
+//! For components, a document that already belongs to one skips its other members, whole runs of
+//! postings at a time, so large clusters do not take quadratic time. One quadratic cost remains: a
+//! look of some nanoseconds at each pair of documents whose prefixes share a frequent token but
+//! which are in different components or interrupted runs.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::bounds::{Bounds, Common, View, common};
-use super::index::{Block, Brief, Index, blocks, ranked};
+use super::bounds::{Bounds, DocumentView, Intersection, common};
+use super::index::{Block, DocumentSummary, Index, blocks, ranked};
 use super::merge::Documents;
 use super::stoppable::{Ticker, check, in_threads};
 use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 
 /// As [`super::PairSink`], for numbers of documents, the smaller one first.
-pub(super) trait Sink: Sync {
+pub(super) trait DocumentPairSink: Sync {
     fn wants(&self, a: u32, b: u32) -> bool;
     fn found(&self, a: u32, b: u32, set: f64, multiset: f64);
-    /// The name of a class of documents such that pairs within it are not wanted, now or
-    /// later, or `None`. The name may change, and is the document itself if that is
-    /// alone in its class.
+    /// The class of a document, such that pairs within a class are never wanted, or `None`. It may
+    /// change. A document alone in its class is its own class.
     fn class(&self, document: u32) -> Option<u32>;
 }
 
-/// Documents that a thread takes at a time, at most.
 const BATCH: usize = 64;
 
-/// Passes all pairs of similar documents, each once, to `sink`.
+/// Passes each pair of similar documents to `sink` once.
 pub(super) fn join(
     documents: &Documents,
     bounds: &Bounds,
-    sink: &impl Sink,
+    sink: &impl DocumentPairSink,
     limits: &SimilarityLimits,
     (stop, progress): (StopFlag<'_>, PairProgress<'_>),
 ) -> Result<(), SimilarityError> {
@@ -94,12 +89,11 @@ pub(super) fn join(
     Ok(())
 }
 
-/// Deals out the probing documents of a block.
 struct Batches<'a> {
     documents: &'a Documents,
     next: Mutex<usize>,
     end: usize,
-    /// Bytes of token data that a batch may have, unless it is one document.
+    /// Upper bound of token data in a batch of several documents.
     bytes: u64,
 }
 
@@ -114,7 +108,6 @@ impl Batches<'_> {
     }
 }
 
-/// One thread that probes the index of a block.
 struct Probe<'a, S> {
     documents: &'a Documents,
     bounds: &'a Bounds,
@@ -122,15 +115,13 @@ struct Probe<'a, S> {
     block: &'a Block,
     data: &'a [u32],
     index: &'a Index,
-    /// For each document of the block the last one that met it, plus one.
+    /// For each document of the block, the last document that met it, plus one.
     last: Vec<u32>,
-    /// Steps taken.
     work: usize,
 }
 
-impl<S: Sink> Probe<'_, S> {
-    /// Finds the documents before `x` that are similar to it.
-    fn document(&mut self, x: usize, view: &View<'_>) {
+impl<S: DocumentPairSink> Probe<'_, S> {
+    fn document(&mut self, x: usize, view: &DocumentView<'_>) {
         if view.total < self.bounds.min_tokens {
             return;
         }
@@ -140,11 +131,11 @@ impl<S: Sink> Probe<'_, S> {
         let near = &self.documents.sizes[self.block.indexed.clone()];
         let least = (start + near.partition_point(|&size| size < least)) as u32;
         let x = x as u32;
-        let brief = Brief::new(view);
-        // Unless it is alone, or the first of its class: then there is little to skip.
+        let summary = DocumentSummary::new(view);
+        // A document alone in its class, or the first of it, has little to skip.
         let class_of_x = || self.sink.class(x).filter(|&class| class != x);
         let mut class = class_of_x();
-        // Documents come by size, so the same bound holds for many in turn.
+        // Documents are sorted by size, so the same bound applies to many in a row.
         let (mut size, mut required) = (0, 0);
         let prefix = ranked(view, self.bounds.probe_prefix(view.size));
         for (i, &rank) in view.tokens[..prefix].iter().enumerate() {
@@ -171,12 +162,12 @@ impl<S: Sink> Probe<'_, S> {
                     continue;
                 }
                 *last = x + 1;
-                let other = &self.index.briefs[y as usize - start];
+                let other = &self.index.summaries[y as usize - start];
                 if other.size != size {
                     size = other.size;
                     required = self.bounds.required(view.size, size);
                 }
-                if brief.most_common(other) < required
+                if summary.most_common(other) < required
                     || !self.bounds.totals_allow(view.total, other.total)
                 {
                     continue;
@@ -188,7 +179,12 @@ impl<S: Sink> Probe<'_, S> {
     }
 
     /// Decides about two documents by their first common token.
-    fn pair(&mut self, (x, view, i): (u32, &View<'_>, usize), (y, j): (u32, usize), required: u32) {
+    fn pair(
+        &mut self,
+        (x, view, i): (u32, &DocumentView<'_>, usize),
+        (y, j): (u32, usize),
+        required: u32,
+    ) {
         let other = self.documents.view(y as usize, self.data, self.block.indexed.start);
         let rest = (view.tokens.len() - i).min(other.tokens.len() - j);
         if rest < required as usize || !self.sink.wants(y, x) {
@@ -196,7 +192,7 @@ impl<S: Sink> Probe<'_, S> {
         }
         self.work += rest;
         let minima = u64::from(view.counts[i].min(other.counts[j]));
-        let so_far = Common { tokens: 1, minima };
+        let so_far = Intersection { tokens: 1, minima };
         let overlap = common((view, i + 1), (&other, j + 1), so_far, required);
         if let Some((set, multi)) =
             overlap.and_then(|overlap| self.bounds.decide(overlap, view, &other))

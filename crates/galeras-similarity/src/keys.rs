@@ -1,13 +1,11 @@
-//! 128-bit keys that stand for tokens and for whole documents.
+//! 128-bit keys of tokens and of whole documents.
 //!
-//! Here: making keys. Not here: the table that numbers them (`vocabulary`).
-//!
-//! A key of a token id, and of a word of up to 15 bytes, is the token itself. Only longer
-//! words are hashed, to 127 bits: among ten million different ones the chance of any two
-//! having the same key is below 1e-24. All constants are fixed, so keys are the same in
-//! every run; they are not made to withstand somebody who searches for collisions.
+//! The key of a token id, and of a word of up to 15 bytes, is the token itself. Longer words are
+//! hashed to 127 bits: among ten million different ones the chance of a collision is below 1e-24.
+//! All constants are fixed, so keys are the same in every run. They do not resist a deliberate
+//! search for collisions.
 
-/// Words of at most so many bytes are their own key.
+/// Words of up to this many bytes are their own key.
 const EXACT: usize = 15;
 
 /// Set in keys of hashed words, where an exact key has a zero byte.
@@ -21,7 +19,6 @@ pub(super) fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The halves of a key.
 #[inline]
 pub(super) fn halves(key: u128) -> (u64, u64) {
     (key as u64, (key >> 64) as u64)
@@ -33,14 +30,14 @@ pub(super) fn of_id(id: u32) -> u128 {
     u128::from(id) + 1
 }
 
-/// The key of the word `text[start..end]`; never 0 unless empty. Words hold no zero byte.
+/// The key of the word `text[start..end]`; 0 only if empty. Words contain no zero byte.
 #[inline]
 pub(super) fn of_word(text: &[u8], start: usize, end: usize) -> u128 {
     let length = end - start;
     if length > EXACT {
         return of_long_word(text.get(start..end).unwrap_or_default());
     }
-    // Sixteen bytes in one load and masked: much faster than a copy of a variable length.
+    // One masked load of sixteen bytes is much faster than a copy of variable length.
     let wide = text.get(start..start + 16).and_then(|bytes| bytes.try_into().ok());
     match wide.map(u128::from_le_bytes) {
         Some(bytes) => bytes & ((1 << (8 * length)) - 1),
@@ -70,7 +67,6 @@ fn of_long_word(word: &[u8]) -> u128 {
 pub(super) struct DocumentKey(u64, u64);
 
 impl DocumentKey {
-    /// Adds a token that occurs `count` times.
     #[inline]
     pub(super) fn add(&mut self, key: u128, count: u32) {
         let (low, high) = halves(key);

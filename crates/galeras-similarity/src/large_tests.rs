@@ -1,7 +1,5 @@
-//! Tests of the module on inputs that a careless join takes quadratic time or memory for.
-//!
-//! Here: sizes and extremes; in a debug build with fewer rows. Not here: what is right in
-//! general (`tests`).
+//! Tests on inputs for which a careless join takes quadratic time or memory; fewer rows in debug
+//! builds.
 
 use super::tests::{GO, QUIET, corpus_of, limits};
 use super::*;

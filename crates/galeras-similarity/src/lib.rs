@@ -1,33 +1,32 @@
 //! Exact near-duplicate detection by set and multiset Jaccard similarity.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `search`, `error` | what is asked, and why a search ends without a result |
-//! | `word_splitter`, `reader` | texts and token ids -> counted documents |
-//! | `merge`, `corpus` | all documents of a run, and the questions they answer |
+//! | `search` | thresholds, limits and errors of a search |
+//! | `word_splitter`, `reader` | texts and token ids to counted documents |
+//! | `merge`, `corpus` | all documents of a run, and the queries on them |
 //! | `join`, `index` | the exact search for similar pairs |
 //! | `minhash` | the search by MinHash signatures |
 //! | `bounds` | the decision about one pair |
-//! | `components` | similar pairs -> connected components |
+//! | `components` | similar pairs to connected components |
 //! | `token_rows`, `targets` | rows that are compared with other tables |
-//! | `near_index`, `gram_index`, `near_probe` | the search for those that are near to a row |
-//! | `nearness`, `nearest` | how near, and which row is the nearest |
+//! | `near_index`, `gram_index`, `near_probe` | the search for documents near to a row |
+//! | `nearness` | measures of nearness, and the nearest row |
 //! | `ngrams` | n-grams of sequences of tokens |
 //! | `keys`, `vocabulary` | numbers for tokens |
 //! | `store` | token data in memory or on disk |
 //! | `stoppable` | polling, sorting in pieces, threads |
 //!
-//! Two documents are similar iff the Jaccard similarity of their token sets and that of
-//! their token multisets (sum of the minima by sum of the maxima) reach their thresholds.
-//! Source of this definition: `DuplicateDetector` of dpu_utils 0.6.1.
+//! Two documents are similar iff the Jaccard similarity of their token sets and that of their token
+//! multisets (sum of the minima by sum of the maxima) reach their thresholds. Source of this
+//! definition: `DuplicateDetector` of dpu_utils 0.6.1.
 //!
-//! Results depend on the documents and thresholds only: not on the number of threads, the
-//! memory, the order of reading or the platform.
+//! Results depend only on the documents and thresholds: not on the number of threads, the memory,
+//! the order of reading or the platform.
 
 mod bounds;
 mod components;
 mod corpus;
-mod error;
 mod gram_index;
 mod index;
 mod join;
@@ -40,7 +39,6 @@ mod near_index;
 mod near_probe;
 #[cfg(test)]
 mod near_tests;
-mod nearest;
 mod nearness;
 mod ngrams;
 mod reader;
@@ -56,15 +54,14 @@ mod word_splitter;
 
 pub use bounds::jaccard;
 pub use corpus::Corpus;
-pub use error::SimilarityError;
 pub use minhash::expected_recall;
 pub use near_index::NearIndex;
 pub use near_probe::NearProbe;
-pub use nearest::{NearRow, Nearest};
-pub use nearness::{NGRAMS, NearThresholds, Nearness};
+pub use nearness::{NGRAMS, NearRow, NearThresholds, Nearest, Nearness};
 pub use reader::CorpusReader;
 pub use search::{
-    CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityLimits, StopFlag, Thresholds,
+    CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityError, SimilarityLimits, StopFlag,
+    Thresholds,
 };
 pub use targets::Targets;
 pub use token_rows::TokenRows;

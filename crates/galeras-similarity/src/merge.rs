@@ -1,34 +1,29 @@
-//! From what the readers collected to documents in the order of the join.
-//!
-//! Here: one vocabulary out of many, one document for rows with equal tokens, ranks by
-//! rarity, writing documents in their final order. Not here: finding pairs.
+//! Merges the readers' results: one vocabulary, one document for rows with equal tokens, ranks by
+//! rarity, documents in the order of the join.
 
 use std::ops::Range;
 
-use super::bounds::View;
+use super::bounds::DocumentView;
 use super::reader::{CorpusReader, Document, decode};
 use super::stoppable::{Ticker, check, in_threads, sort};
 use super::store::Store;
 use super::vocabulary::Vocabulary;
 use super::{CorpusCounts, SimilarityError, SimilarityLimits, StopFlag};
 
-/// The rank of tokens that occur in one document only.
+/// The rank of tokens that occur in only one document.
 const RARE: u32 = u32::MAX;
 
-/// Words of documents that a thread writes at a time, at most and at least.
+/// Words of documents that a thread writes at a time.
 const PORTION: Range<usize> = 1 << 14..1 << 18;
 
-/// All documents without repetition, ordered by (size, row).
+/// All distinct documents, ordered by (size, row).
 pub(super) struct Documents {
     pub(super) sizes: Vec<u32>,
     pub(super) totals: Vec<u32>,
-    /// The smallest row of each.
     pub(super) rows: Vec<u32>,
-    /// Where each starts in `store`, and the end of the last: first its tokens, then their
-    /// counts.
+    /// The start of each in `store`, and the end of the last: first its tokens, then their counts.
     pub(super) starts: Vec<u64>,
     pub(super) store: Store,
-    /// Number of ranks.
     pub(super) ranks: usize,
 }
 
@@ -37,12 +32,10 @@ impl Documents {
         self.sizes.len()
     }
 
-    /// Bytes of token data of these documents.
     pub(super) fn bytes(&self, range: Range<usize>) -> u64 {
         (self.starts[range.end] - self.starts[range.start]) * 4
     }
 
-    /// Token data of these documents, see [`Self::view`].
     pub(super) fn load<'a>(
         &'a self,
         range: Range<usize>,
@@ -53,10 +46,15 @@ impl Documents {
 
     /// A document in token data that starts with document `first`.
     #[inline]
-    pub(super) fn view<'a>(&self, document: usize, data: &'a [u32], first: usize) -> View<'a> {
+    pub(super) fn view<'a>(
+        &self,
+        document: usize,
+        data: &'a [u32],
+        first: usize,
+    ) -> DocumentView<'a> {
         let start = (self.starts[document] - self.starts[first]) as usize;
         let length = (self.starts[document + 1] - self.starts[document]) as usize / 2;
-        View {
+        DocumentView {
             size: self.sizes[document],
             total: self.totals[document],
             tokens: &data[start..start + length],
@@ -68,8 +66,8 @@ impl Documents {
 /// Rows, each with a number: of its document, or the smallest row of its document.
 pub(super) type Members = Vec<(u32, u32)>;
 
-/// Joins what the readers collected. The second result are all rows that are documents,
-/// ascending, each with the number of its document.
+/// Merges the readers' results. Also returns all rows that are documents, ascending, each with the
+/// number of its document.
 pub(super) fn merge(
     mut readers: Vec<CorpusReader>,
     limits: &SimilarityLimits,
@@ -108,8 +106,8 @@ pub(super) fn merge(
     Ok((documents, members, counts))
 }
 
-/// Leaves one document, that of the smallest row, of those with equal tokens. The second
-/// result are all rows with the smallest row of their document.
+/// Keeps one document, that of the smallest row, of those with equal tokens. Also returns all rows
+/// with the smallest row of their document.
 fn distinct(
     mut merged: Vec<Document>,
     stop: StopFlag<'_>,
@@ -127,7 +125,6 @@ fn distinct(
     Ok((merged, members))
 }
 
-/// Replaces smallest rows by numbers of documents, and sorts by row.
 fn by_document(
     mut members: Members,
     merged: &[Document],
@@ -146,7 +143,7 @@ fn by_document(
     Ok(members)
 }
 
-/// One vocabulary, and for each reader the numbers that its own numbers stand for.
+/// Builds one vocabulary, and for each reader a map from its numbers to the common ones.
 fn number(
     readers: &mut [CorpusReader],
     limits: &SimilarityLimits,
@@ -158,7 +155,7 @@ fn number(
     for reader in readers {
         let own = std::mem::replace(&mut reader.vocabulary, Vocabulary::new(0));
         let Some(all) = &mut all else {
-            // The first one is the start of the common one: its numbers stay.
+            // The common vocabulary starts as the first reader's, whose numbers stay.
             maps.push((0..own.len() as u32).collect());
             all = Some(own);
             continue;
@@ -173,7 +170,6 @@ fn number(
     Ok((all.unwrap_or_else(|| Vocabulary::new(limits.memory)), maps))
 }
 
-/// In how many documents each token of the common vocabulary occurs.
 fn frequencies(
     merged: &[Document],
     stores: &[Store],
@@ -206,9 +202,10 @@ fn frequencies(
     Ok(sum)
 }
 
-/// Ranks, rarest first, of the tokens that occur in several documents, and their number.
+/// Ranks the tokens that occur in several documents, rarest first; returns the ranks and their
+/// number.
 ///
-/// Equally rare tokens are ordered by key: some order that all runs agree on.
+/// Equally rare tokens are ordered by key, so that all runs agree.
 fn rank(
     vocabulary: Vocabulary,
     frequencies: Vec<u32>,
@@ -231,7 +228,6 @@ fn rank(
     Ok((ranks, order.len()))
 }
 
-/// Writes the documents in their final order, tokens as ranks.
 fn write(
     merged: &[Document],
     stores: &[Store],
@@ -279,7 +275,6 @@ fn write(
     Ok(documents)
 }
 
-/// Token data of some documents, and how long each is.
 fn encode(
     part: &[Document],
     stores: &[Store],

@@ -1,40 +1,36 @@
-//! Most similar pairs of documents, by MinHash signatures.
+//! Finds most similar pairs of documents by MinHash signatures.
 //!
-//! Here: signatures, their bands, and which pairs share a band. Not here: the decision
-//! about a pair, which is the same as in the exact join (`bounds`).
+//! A signature has for each of up to 256 hash functions the smallest value among the tokens of a
+//! document. Two documents agree in one of them with a probability equal to their set similarity s.
+//! Signatures are cut into b bands of r values, and documents that agree in a whole band are
+//! compared: a share of 1 - (1 - s^r)^b of the pairs. The decision about a pair is that of the
+//! exact join (`bounds`). Source: Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, section
+//! 3.4.
 //!
-//! A signature has for each of up to 256 hash functions the smallest value among the tokens
-//! of a document; two documents agree in one with a probability that is their set
-//! similarity s. Signatures are cut into b bands of r values, and documents that agree in a
-//! whole band are compared: a share of 1 - (1 - s^r)^b of the pairs. Source: Leskovec,
-//! Rajaraman, Ullman, Mining of Massive Datasets, section 3.4.
-//!
-//! Cost that remains: where m documents agree in a band without being similar, m² / 2 pairs
-//! are compared. For components those already connected are passed over, in runs: m
-//! documents that are similar take about m steps.
+//! If m documents agree in a band without being similar, m² / 2 pairs are compared. For components,
+//! runs of connected documents are skipped: m similar documents take about m steps.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::bounds::Bounds;
-use super::join::Sink;
+use super::join::DocumentPairSink;
 use super::keys::mix;
 use super::merge::Documents;
 use super::stoppable::{Ticker, in_threads, sort};
 use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 
-/// Values of a signature, at most.
 const VALUES: usize = 256;
 
 /// The share of pairs exactly at the threshold that must be compared.
 const RECALL: f64 = 0.95;
 
 /// The hash functions x -> a x + b modulo 2^32, on mixed x.
-struct Family {
+struct HashFamily {
     factors: [u32; VALUES],
     terms: [u32; VALUES],
 }
 
-impl Family {
+impl HashFamily {
     fn new() -> Self {
         let number = |i: usize| (mix(0x6A09_E667_F3BC_C908 ^ i as u64) >> 32) as u32;
         Self {
@@ -44,7 +40,7 @@ impl Family {
     }
 }
 
-/// Number of bands and of values in each for a set threshold: the longest bands with which
+/// The number of bands and of values per band for a set threshold: the longest bands with which
 /// pairs at the threshold are compared with a probability of 0.95, if there are any.
 fn bands(threshold: f64) -> (usize, usize) {
     let reaches = |values: &usize| share(threshold, VALUES / values, *values) >= RECALL;
@@ -52,32 +48,31 @@ fn bands(threshold: f64) -> (usize, usize) {
     (VALUES / values, values)
 }
 
-/// 1 - (1 - s^r)^b. Multiplied out, as powers of the standard library may differ between
-/// platforms.
+/// 1 - (1 - s^r)^b, by multiplication: `powi` may differ between platforms.
 fn share(similarity: f64, bands: usize, values: usize) -> f64 {
     let power = |base: f64, exponent| (0..exponent).fold(1.0, |product, _| product * base);
     1.0 - power(1.0 - power(similarity, values), bands)
 }
 
-/// The probability with which [`super::PairSearch::MinHash`] compares two documents whose set
-/// similarity is exactly the threshold, in [0, 1]. More similar ones are more likely.
+/// The probability in [0, 1] that [`super::PairSearch::MinHash`] compares two documents whose set
+/// similarity equals the threshold. It is higher for more similar ones.
 pub fn expected_recall(threshold: f64) -> f64 {
     let (bands, values) = bands(threshold);
     share(threshold, bands, values)
 }
 
-/// Passes pairs of similar documents that share a band to `sink`, some of them repeatedly.
+/// Passes pairs of similar documents that share a band to `sink`, some several times.
 pub(super) fn search(
     documents: &Documents,
     (threshold, bounds): (f64, &Bounds),
-    sink: &impl Sink,
+    sink: &impl DocumentPairSink,
     limits: &SimilarityLimits,
     (stop, progress): (StopFlag<'_>, PairProgress<'_>),
 ) -> Result<(), SimilarityError> {
     let (bands, values) = bands(threshold);
     let free = limits.memory.saturating_sub(documents.store.held()) / 2;
     let at_once = (free / 4 / documents.len().max(1)).clamp(1, bands);
-    let family = Family::new();
+    let family = HashFamily::new();
     let done = AtomicU64::new(0);
     for start in (0..bands).step_by(at_once) {
         let width = at_once.min(bands - start);
@@ -105,7 +100,7 @@ pub(super) fn search(
 /// The keys of `width` bands from `start` on, document by document.
 fn keys(
     documents: &Documents,
-    family: &Family,
+    family: &HashFamily,
     (start, width, values): (usize, usize, usize),
     limits: &SimilarityLimits,
     stop: StopFlag<'_>,
@@ -123,7 +118,7 @@ fn keys(
             let data = documents.load(document..document + 1, &mut buffer)?;
             let view = documents.view(document, data, document);
             signature.fill(u32::MAX);
-            // Tokens of this document only: any numbers that no other document has.
+            // Tokens only in this document: any numbers that no other document has.
             let own = mix(u64::from(documents.rows[document]) | 1 << 63);
             let unranked = (0..u64::from(view.size) - view.tokens.len() as u64).map(|n| own ^ n);
             for token in unranked.chain(view.tokens.iter().map(|&rank| u64::from(rank))) {
@@ -144,12 +139,12 @@ fn keys(
     Ok(keys)
 }
 
-/// Compares the documents that agree in a band: `entries` are sorted keys of the band, each
-/// with its document in the lower half.
+/// Compares the documents that agree in a band: `entries` are sorted keys of the band, each with
+/// its document in the lower half.
 fn compare(
     documents: &Documents,
     bounds: &Bounds,
-    sink: &impl Sink,
+    sink: &impl DocumentPairSink,
     entries: &[u64],
     stop: StopFlag<'_>,
 ) -> Result<(), SimilarityError> {

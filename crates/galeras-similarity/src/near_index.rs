@@ -1,54 +1,48 @@
-//! The index of rows that are compared with the rows of other tables.
+//! The index of rows that are compared with rows of other tables.
 //!
-//! Here: documents in ranks, and which of them have a token or an n-gram that tells them apart.
-//! Not here: collecting the rows (`targets`), looking for them (`near_probe`).
-//!
-//! Tokens that another table has and the rows do not have no number: they only count. So the
-//! index takes the memory of the rows, whatever it is probed with.
+//! Tokens that only the other table has get no number; they only count. So the index takes memory
+//! only for its own rows.
 
 use std::ops::Range;
 
-use super::bounds::{Bounds, View};
+use super::bounds::{Bounds, DocumentView};
 use super::gram_index::GramIndex;
-use super::index::Brief;
+use super::index::DocumentSummary;
 use super::nearness::{NGRAMS, NearThresholds};
 use super::stoppable::{Ticker, check, in_threads, sort};
 use super::targets::{Targets, document};
 use super::vocabulary::Vocabulary;
 use super::{SimilarityError, StopFlag};
 
-/// Rows to be compared, as documents by their tokens and n-grams. Immutable.
+/// Rows to be compared, as documents with their tokens and n-grams. Immutable.
 pub struct NearIndex {
     pub(super) thresholds: NearThresholds,
     pub(super) bounds: Bounds,
-    /// Tokens with their ranks, rarest first.
     pub(super) vocabulary: Vocabulary,
     /// Ranks of the tokens of the documents in the order of their texts.
     sequences: Vec<u32>,
-    /// Where those of each document start, and the end of the last.
+    /// The start of each document's ranks, and the end of the last.
     starts: Vec<usize>,
-    /// Distinct ranks of each document, ascending, and how often each occurs.
+    /// Distinct ranks of each document, ascending, and their counts.
     tokens: Vec<u32>,
     counts: Vec<u32>,
-    /// Where those of each document start, and the end of the last.
+    /// The start of each document's distinct ranks, and the end of the last.
     bags: Vec<usize>,
-    pub(super) briefs: Vec<Brief>,
-    /// Documents with a rank in their prefix, by rank; and where those of each start.
+    pub(super) summaries: Vec<DocumentSummary>,
+    /// Documents with a rank in their prefix, by rank; and the start of each rank's.
     postings: Vec<u32>,
     posting_starts: Vec<u32>,
     pub(super) grams: [GramIndex; 2],
-    /// Distinct n-grams of each document.
     pub(super) gram_counts: [Vec<u32>; 2],
-    /// The document of each row.
     rows: Vec<u32>,
 }
 
 impl NearIndex {
-    /// The index of some rows.
+    /// Builds the index of some rows.
     ///
     /// # Errors
-    /// - [`SimilarityError::Stopped`] if `stop` said so;
-    /// - [`SimilarityError::Threshold`] if a threshold is not in its range;
+    /// - [`SimilarityError::Stopped`] if `stop` returned true;
+    /// - [`SimilarityError::Threshold`] if a threshold is out of range;
     /// - [`SimilarityError::TooMany`] if tokens or n-grams cannot be numbered;
     /// - [`SimilarityError::Worker`] if a thread panicked.
     pub fn new(targets: Targets, stop: StopFlag<'_>) -> Result<Self, SimilarityError> {
@@ -83,14 +77,15 @@ impl NearIndex {
             tokens,
             counts,
             bags,
-            briefs: Vec::new(),
+            summaries: Vec::new(),
             postings: Vec::new(),
             posting_starts: Vec::new(),
             grams: [GramIndex::none(NGRAMS[0]), GramIndex::none(NGRAMS[1])],
             gram_counts: [Vec::new(), Vec::new()],
             rows,
         };
-        index.briefs = (0..index.documents()).map(|at| Brief::new(&index.view(at))).collect();
+        index.summaries =
+            (0..index.documents()).map(|at| DocumentSummary::new(&index.view(at))).collect();
         index.post(ranks.len(), stop)?;
         for (at, n) in NGRAMS.into_iter().enumerate() {
             let least = thresholds.containment[at];
@@ -102,23 +97,22 @@ impl NearIndex {
         Ok(index)
     }
 
-    /// Number of documents: rows with the same tokens in the same order are one.
+    /// The number of documents: rows with the same tokens in the same order are one.
     pub fn documents(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The document of a row, in the order in which the rows came; `None` if it is too short, or
-    /// null.
+    /// The document of a row, by the order of input; `None` if it is too short, or null.
     pub fn document(&self, row: usize) -> Option<u32> {
         document(&self.rows, row)
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether these are enough tokens to be near to anything.
+    /// True if these are enough tokens to be near to anything.
     pub(super) fn is_long(&self, keys: &[u128]) -> bool {
         keys.len() >= self.thresholds.similar.min_tokens.max(1) as usize
     }
@@ -127,9 +121,9 @@ impl NearIndex {
         &self.sequences[self.starts[document]..self.starts[document + 1]]
     }
 
-    pub(super) fn view(&self, document: usize) -> View<'_> {
+    pub(super) fn view(&self, document: usize) -> DocumentView<'_> {
         let bag = self.bags[document]..self.bags[document + 1];
-        View {
+        DocumentView {
             size: bag.len() as u32,
             total: (self.starts[document + 1] - self.starts[document]) as u32,
             tokens: &self.tokens[bag.clone()],
@@ -137,21 +131,19 @@ impl NearIndex {
         }
     }
 
-    /// The documents with a rank in their prefix.
     #[inline]
     pub(super) fn with(&self, rank: u32) -> &[u32] {
         let rank = rank as usize;
         &self.postings[self.posting_starts[rank] as usize..self.posting_starts[rank + 1] as usize]
     }
 
-    /// Fills in the documents with each rank in their prefix.
     fn post(&mut self, ranks: usize, stop: StopFlag<'_>) -> Result<(), SimilarityError> {
         let mut ticker = Ticker::new(stop);
         let prefix = |document: usize| {
             let view = self.view(document);
             &self.tokens[self.bags[document]..][..self.bounds.probe_prefix(view.size) as usize]
         };
-        // One place more, so that filling turns starts into starts.
+        // One more element, so that filling turns starts into starts.
         let mut starts = vec![0_u32; ranks + 2];
         let mut all = 0_u64;
         for document in 0..self.documents() {
@@ -181,13 +173,13 @@ impl NearIndex {
     }
 }
 
-/// Starts, and the end of the last, from ends.
+/// Turns ends into starts, plus the end of the last.
 fn starts_of(ends: &[u64]) -> Vec<usize> {
     std::iter::once(0).chain(ends.iter().map(|&end| end as usize)).collect()
 }
 
-/// Gives the tokens ranks, rarest first, in place of their numbers; returns the rank of each number.
-/// Equally rare tokens are ordered by key.
+/// Replaces the tokens' numbers by ranks, rarest first; returns the rank of each number. Equally
+/// rare tokens are ordered by key.
 fn rank(
     vocabulary: &mut Vocabulary,
     sequences: &[u32],
@@ -195,7 +187,7 @@ fn rank(
     stop: StopFlag<'_>,
 ) -> Result<Vec<u32>, SimilarityError> {
     let mut ticker = Ticker::new(stop);
-    // Of each token: the last document with it, plus one, and the number of documents.
+    // For each token: the last document with it, plus one, and the number of documents.
     let mut seen = vec![(0_usize, 0_u32); vocabulary.len()];
     for (document, ends) in starts.windows(2).enumerate() {
         for &id in &sequences[ends[0]..ends[1]] {
@@ -218,10 +210,9 @@ fn rank(
     Ok(ranks)
 }
 
-/// A run of documents with the places for their tokens and counts.
-type Part<'a> = (Range<usize>, &'a mut [u32], &'a mut [u32]);
+/// A run of documents with the slices for their tokens and counts.
+type CountSlice<'a> = (Range<usize>, &'a mut [u32], &'a mut [u32]);
 
-/// The distinct ranks of each document, ascending, with their counts.
 fn count(
     sequences: &[u32],
     starts: &[usize],
@@ -232,7 +223,7 @@ fn count(
     let documents = starts.len() - 1;
     let (mut tokens, mut counts) = (vec![0; bags[documents]], vec![0; bags[documents]]);
     let share = documents.div_ceil(threads).max(1);
-    let mut parts: Vec<Part<'_>> = Vec::with_capacity(threads);
+    let mut parts: Vec<CountSlice<'_>> = Vec::with_capacity(threads);
     let (mut rest, mut others) = (tokens.as_mut_slice(), counts.as_mut_slice());
     for first in (0..documents).step_by(share) {
         let end = documents.min(first + share);
@@ -261,7 +252,7 @@ fn count(
     Ok((tokens, counts))
 }
 
-/// Sorts numbers, of which some are equal.
+/// Sorts numbers with many equal ones.
 pub(super) fn sort_small(numbers: &mut [u32], stop: StopFlag<'_>) -> Result<(), SimilarityError> {
     if numbers.len() < 1 << 16 {
         numbers.sort_unstable();

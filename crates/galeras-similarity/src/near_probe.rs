@@ -1,15 +1,13 @@
-//! Looking for the documents of an index that are near to a row of another table.
+//! Finds the documents of an index that are near to a row of another table, and measures them
+//! exactly.
 //!
-//! Here: finding and measuring them. Not here: the index (`near_index`), which of several rows is
-//! the nearest (`nearest`).
-//!
-//! Similar ones have a common token in their prefixes, as in `join`. Those whose n-grams the row
-//! has are named by the index of n-grams. Each is then measured exactly.
+//! Similar documents have a common token in their prefixes, as in `join`; the index of n-grams
+//! finds those whose n-grams the row has.
 
 use std::sync::Arc;
 
-use super::bounds::{Common, View, common};
-use super::index::{Brief, ranked};
+use super::bounds::{DocumentView, Intersection, common};
+use super::index::{DocumentSummary, ranked};
 use super::near_index::{NearIndex, sort_small};
 use super::nearness::{NGRAMS, Nearness};
 use super::ngrams::{GramSet, UNKNOWN};
@@ -17,57 +15,54 @@ use super::stoppable::Ticker;
 use super::token_rows::TokenRows;
 use super::{SimilarityError, StopFlag};
 
-/// Tokens that are looked up together.
 const BATCH: usize = 64;
 
-/// What was done with a document for the current row.
+/// States of a document for the current row.
 const BY_TOKEN: u32 = 1;
 const NEAR: u32 = 2;
 const BY_GRAM: u32 = 3;
-/// How many states there are.
 const STATES: u32 = 4;
 
-/// One thread that looks for the near documents of rows, one row after another.
+/// One thread that finds the near documents of one row after another.
 pub struct NearProbe {
     index: Arc<NearIndex>,
-    /// For each document what was done with it last, and for which row.
+    /// For each document, its last state and the row of it.
     last: Vec<u32>,
     /// The number of the row, times [`STATES`].
     current: u32,
-    row: Row,
-    /// Documents that an n-gram named.
+    row: ProbeRow,
+    /// Documents found by an n-gram.
     named: Vec<u32>,
-    /// Hashes of n-grams on their way to them.
+    /// A buffer for hashes of n-grams.
     hashes: Vec<u64>,
 }
 
-/// The row that is looked for.
-struct Row {
-    /// Ranks of its tokens in their order, [`UNKNOWN`] for those without.
+struct ProbeRow {
+    /// Ranks of its tokens in order, [`UNKNOWN`] for those without.
     sequence: Vec<u32>,
-    /// The ranks alone, and the tokens without one; sorted when they are counted.
+    /// The ranks alone, and the tokens without one; sorted by `count`.
     ranks: Vec<u32>,
     unknown: Vec<u128>,
-    /// Distinct ranks, ascending, and how often each occurs.
+    /// Distinct ranks, ascending, and their counts.
     tokens: Vec<u32>,
     counts: Vec<u32>,
-    /// Distinct tokens, those without a rank among them.
+    /// Distinct tokens, including those without a rank.
     size: u32,
-    /// Whether the tokens of this row have been counted.
+    /// The tokens of this row have been counted.
     counted: bool,
     sets: [GramSet; 2],
-    /// Whether the sets are those of this row.
+    /// The sets contain this row's n-grams.
     filled: bool,
 }
 
 impl NearProbe {
-    /// A probe of the index.
+    /// Creates a probe of the index.
     pub fn new(index: &Arc<NearIndex>) -> Self {
         Self {
             last: vec![0; index.documents()],
             index: Arc::clone(index),
             current: 0,
-            row: Row {
+            row: ProbeRow {
                 sequence: Vec::new(),
                 ranks: Vec::new(),
                 unknown: Vec::new(),
@@ -83,17 +78,17 @@ impl NearProbe {
         }
     }
 
-    /// Whether a row has enough tokens to be near to anything; `None` for a null.
+    /// True if a row has enough tokens to be near to anything; `None` for a null.
     pub fn is_long(&self, rows: &TokenRows, row: usize) -> Option<bool> {
         rows.row(row).map(|keys| self.index.is_long(keys))
     }
 
-    /// Calls `found` with every document that is near to a row, once. `wants` may refuse a document
+    /// Calls `found` once with every document that is near to a row. `wants` may reject a document
     /// before it is measured.
     ///
     /// # Errors
-    /// [`SimilarityError::Stopped`] if `stop` said so; [`SimilarityError::TooMany`] if the tokens of
-    /// the row do not fit in 32 bits.
+    /// [`SimilarityError::Stopped`] if `stop` returned true; [`SimilarityError::TooMany`] if the
+    /// tokens of the row do not fit in 32 bits.
     pub fn row(
         &mut self,
         rows: &TokenRows,
@@ -115,7 +110,7 @@ impl NearProbe {
             }
         };
         let mut ticker = Ticker::new(stop);
-        // No more tokens than those with a rank are common to both.
+        // At most the tokens with a rank are common to both.
         let (total, ranked) = (self.row.sequence.len() as u32, self.row.ranks.len() as u32);
         if index.bounds.totals_allow(total, ranked) {
             self.row.count(stop)?;
@@ -124,7 +119,7 @@ impl NearProbe {
         self.by_grams(&index, &wants, &mut found, (&mut ticker, stop))
     }
 
-    /// How near a document is to a row, if it is near.
+    /// The nearness of a document to a row, if it is near.
     ///
     /// # Errors
     /// As [`Self::row`].
@@ -161,7 +156,7 @@ impl NearProbe {
         if prefix == 0 {
             return Ok(());
         }
-        let brief = Brief::new(&view);
+        let summary = DocumentSummary::new(&view);
         let mut near = Vec::new();
         for &rank in &view.tokens[..prefix] {
             let documents = index.with(rank);
@@ -172,9 +167,9 @@ impl NearProbe {
                     continue;
                 }
                 *last = self.current + BY_TOKEN;
-                let other = &index.briefs[document as usize];
+                let other = &index.summaries[document as usize];
                 let required = index.bounds.required(view.size, other.size);
-                if brief.most_common(other) < required
+                if summary.most_common(other) < required
                     || view.size.min(other.size) < required
                     || !index.bounds.totals_allow(view.total, other.total)
                     || !wants(document)
@@ -209,7 +204,7 @@ impl NearProbe {
             named.clear();
             let steps = grams.each(&self.row.sequence, &mut self.hashes, |document| {
                 let last = &mut last[document as usize];
-                // Measured before, or for this n already.
+                // Already measured, or already found for this n.
                 if *last < current + NEAR {
                     *last = current + BY_GRAM;
                     named.push(document);
@@ -218,7 +213,7 @@ impl NearProbe {
             ticker.work(steps)?;
             for position in 0..self.named.len() {
                 let document = self.named[position];
-                // The other n may name it, too.
+                // The other n may also find it.
                 self.last[document as usize] = self.current + BY_TOKEN;
                 if !wants(document) {
                     continue;
@@ -235,8 +230,8 @@ impl NearProbe {
     }
 }
 
-impl Row {
-    /// Becomes the row with these tokens; whether one of them is a token of the index.
+impl ProbeRow {
+    /// Replaces the row by these tokens; returns whether the index has one of them.
     fn read(
         &mut self,
         index: &NearIndex,
@@ -283,8 +278,8 @@ impl Row {
         Ok(())
     }
 
-    fn view(&self) -> View<'_> {
-        View {
+    fn view(&self) -> DocumentView<'_> {
+        DocumentView {
             size: self.size,
             total: self.sequence.len() as u32,
             tokens: &self.tokens,
@@ -292,7 +287,7 @@ impl Row {
         }
     }
 
-    /// The share of the n-grams of a document, of the n with this number, that the row has.
+    /// The share of a document's n-grams that the row has; `at` is the place of n in `NGRAMS`.
     fn containment(&mut self, index: &NearIndex, document: u32, at: usize) -> Option<f64> {
         if !self.filled {
             for set in &mut self.sets {
@@ -306,7 +301,8 @@ impl Row {
         (all > 0).then(common).map(|common| f64::from(common) / f64::from(all))
     }
 
-    /// How near a document is; its similarities, if they are known and reach the thresholds.
+    /// The nearness of a document, given its similarities if they are known and reach the
+    /// thresholds.
     fn measure(
         &mut self,
         index: &NearIndex,
@@ -320,7 +316,8 @@ impl Row {
         {
             Some(similarities) => (true, similarities),
             None => {
-                let overlap = common((&x, 0), (&y, 0), Common::default(), 0).unwrap_or_default();
+                let overlap =
+                    common((&x, 0), (&y, 0), Intersection::default(), 0).unwrap_or_default();
                 (false, overlap.similarities(&x, &y))
             }
         };

@@ -1,5 +1,5 @@
-//! Tests of the search for near rows of other tables: equality with all pairs by definition, and
-//! that nothing but the rows and the thresholds matters.
+//! Tests of the search for near rows: it equals all pairs by definition and depends only on rows
+//! and thresholds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use super::*;
 
 type Tokens = Option<Vec<u32>>;
 
-/// Near pairs of a row and another table's row.
 type Near = BTreeMap<(usize, usize), Nearness>;
 
 fn token_rows(rows: &[Tokens]) -> TokenRows {
@@ -81,7 +80,7 @@ fn by_definition(rows: &[Tokens], others: &[Tokens], t: &NearThresholds) -> Near
     near
 }
 
-/// Rows of a small vocabulary in two tables; many are pieces of another one.
+/// Rows of a small vocabulary in two tables; many are pieces of other rows.
 fn tables() -> impl Strategy<Value = (Vec<Tokens>, Vec<Tokens>)> {
     let row = || prop::collection::vec(0_u32..12, 0..50);
     let piece = (any::<prop::sample::Index>(), 0_usize..30, 0_usize..60, any::<bool>());
@@ -151,7 +150,7 @@ proptest! {
             let containment = [Some(1.0), None];
             let nearness = Nearness { similar: true, jaccard, multiset: 1.0, containment };
             let id = id.to_string();
-            // What is not wanted makes no difference.
+            // Rejected pairs make no difference.
             if nearest.wants(thing, &id) {
                 nearest.note(thing, nearness, &id, Some(&source.to_string()));
             }
@@ -250,7 +249,7 @@ fn every_phase_stops_when_asked() {
 
 #[test]
 fn rows_of_one_boilerplate_take_bounded_time() {
-    // Each row is its own name in a text that all have: every n-gram of the text is everywhere.
+    // Each row is its own name in a text that all share: every n-gram of the text is everywhere.
     const ROWS: u32 = if cfg!(debug_assertions) { 300 } else { 3_000 };
     let row = |name: u32| Some([name].into_iter().chain(0..40).collect::<Vec<u32>>());
     let rows: Vec<Tokens> = (0..ROWS).map(|name| row(1000 + name)).collect();

@@ -1,12 +1,10 @@
-//! The n-grams of a sequence of tokens, and how many of them stand in another one.
+//! Exact sets of n-grams of a sequence of tokens.
 //!
-//! Here: exact sets of n-grams. Not here: which sequences are compared.
-//!
-//! An n-gram is found by a hash and then compared token by token, so that no hash decides.
+//! An n-gram is found by a hash and then compared token by token, so a hash never decides.
 
 use super::keys::mix;
 
-/// A token that no sequence has which is looked for: it parts the n-grams around it.
+/// A token that no searched sequence has: it separates the n-grams around it.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
 /// The multiplier of the rolling hash: odd, otherwise arbitrary.
@@ -17,7 +15,7 @@ fn symbol(token: u32) -> u64 {
     mix(u64::from(token).wrapping_add(0x9E37_79B9_7F4A_7C15))
 }
 
-/// Calls `gram` with start and hash of each run of `n` known tokens, until it says `false`.
+/// Calls `gram` with start and hash of each run of `n` known tokens, until it returns `false`.
 #[inline]
 pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, u64) -> bool) {
     let power = (0..n).fold(1_u64, |power, _| power.wrapping_mul(BASE));
@@ -38,43 +36,40 @@ pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, 
     }
 }
 
-/// A place in the table of a [`GramSet`].
 #[derive(Clone, Copy, Default)]
-struct Slot {
-    /// Part of the hash.
+struct GramSlot {
     hash: u32,
-    /// Where the n-gram starts, plus one; 0 if the slot is free.
+    /// The start of the n-gram, plus one; 0 if the slot is free.
     start: u32,
-    /// The last sequence that was found to have it.
+    /// The last sequence that had it.
     met: u32,
 }
 
-/// The distinct n-grams of one sequence. May be filled again and again.
+/// The distinct n-grams of one sequence. May be refilled.
 pub(super) struct GramSet {
     n: usize,
-    slots: Vec<Slot>,
+    slots: Vec<GramSlot>,
     length: u32,
     round: u32,
 }
 
 impl GramSet {
-    /// The empty set.
     pub(super) fn new(n: usize) -> Self {
         Self { n, slots: Vec::new(), length: 0, round: 0 }
     }
 
-    /// Becomes the set of the n-grams of `sequence`; `new` is told the hash of each.
+    /// Replaces the set by the n-grams of `sequence`; calls `new` with the hash of each.
     pub(super) fn fill(&mut self, sequence: &[u32], mut new: impl FnMut(u64)) {
         self.slots.clear();
-        // A table twice as large as needed; what one giant took is given back.
+        // A table twice as large as needed; the memory of a giant one is returned.
         let size = (2 * (sequence.len() + 1).saturating_sub(self.n).max(1)).next_power_of_two();
         self.slots.shrink_to(size.max(1 << 12));
-        self.slots.resize(size, Slot::default());
+        self.slots.resize(size, GramSlot::default());
         (self.length, self.round) = (0, 0);
         each_gram(sequence, self.n, |start, hash| {
             let at = self.find(sequence, &sequence[start..start + self.n], hash);
             if self.slots[at].start == 0 {
-                self.slots[at] = Slot { hash: hash as u32, start: start as u32 + 1, met: 0 };
+                self.slots[at] = GramSlot { hash: hash as u32, start: start as u32 + 1, met: 0 };
                 self.length += 1;
                 new(hash);
             }
@@ -82,12 +77,11 @@ impl GramSet {
         });
     }
 
-    /// Number of distinct n-grams.
     pub(super) fn len(&self) -> u32 {
         self.length
     }
 
-    /// How many distinct n-grams of `other` are in the set of `sequence`.
+    /// The number of distinct n-grams of `other` in the set of `sequence`.
     pub(super) fn common(&mut self, sequence: &[u32], other: &[u32]) -> u32 {
         if self.length == 0 {
             return 0;
@@ -106,7 +100,7 @@ impl GramSet {
         common
     }
 
-    /// The slot of an n-gram, or the free one where it would be.
+    /// The slot of an n-gram, or the free one for it.
     #[inline]
     fn find(&self, sequence: &[u32], gram: &[u32], hash: u64) -> usize {
         let mask = self.slots.len() - 1;
@@ -148,7 +142,7 @@ mod tests {
         #[test]
         fn sets_are_those_of_the_definition(x in sequence(), y in sequence(), n in 1_usize..6) {
             let mut set = GramSet::new(n);
-            // What was in it before does not matter.
+            // The earlier contents do not matter.
             set.fill(&y, |_| ());
             let mut hashes = BTreeSet::new();
             set.fill(&x, |hash| { hashes.insert(hash); });

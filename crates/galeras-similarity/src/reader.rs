@@ -1,7 +1,4 @@
-//! Reading documents: from texts or token ids to counted tokens.
-//!
-//! Here: counting the tokens of each row and leaving out what cannot be a duplicate. Not
-//! here: splitting text (`word_splitter`), anything about several documents (`corpus`).
+//! Reads documents: counts the tokens of each row and leaves out rows that cannot be duplicates.
 
 use super::keys::{self, DocumentKey};
 use super::stoppable::{Ticker, check};
@@ -16,13 +13,12 @@ const REPEATED: u32 = 1 << 31;
 /// Tokens that are looked up together, see [`Vocabulary::warm`].
 const BATCH: usize = 64;
 
-/// What is known of a document beside its tokens. 40 bytes.
+/// A document's properties apart from its tokens. 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Document {
     pub(super) key: DocumentKey,
-    /// Its reader (highest 16 bits), and where its tokens start in the store of that reader.
+    /// Its reader (highest 16 bits), and the start of its tokens in the store of that reader.
     place: u64,
-    /// Distinct tokens.
     pub(super) size: u32,
     /// Tokens, counted with repetition.
     pub(super) total: u32,
@@ -32,7 +28,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Notes which reader it came from; fewer than 65,536.
+    /// Sets its reader; fewer than 65,536.
     pub(super) fn set_reader(&mut self, reader: usize) {
         self.place |= (reader as u64) << 48;
     }
@@ -63,39 +59,39 @@ pub(super) fn decode(words: &[u32]) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// A token of the document that is being read.
-struct Term {
+/// A token of the current document.
+struct DocumentToken {
     key: u128,
     id: u32,
     count: u32,
 }
 
 /// Collects documents. One per thread, at most `threads` of the
-/// [`SimilarityLimits`](crate::SimilarityLimits); which reader reads which rows, and in what
-/// order, makes no difference to any result.
+/// [`SimilarityLimits`](crate::SimilarityLimits). The distribution of rows over readers and their
+/// order do not affect results.
 pub struct CorpusReader {
     pub(super) vocabulary: Vocabulary,
     pub(super) store: Store,
     pub(super) documents: Vec<Document>,
     pub(super) counts: CorpusCounts,
     min_tokens: u32,
-    /// The number of the row that is being read, from 1.
+    /// The number of the current row, from 1.
     current: u32,
-    terms: Vec<Term>,
+    terms: Vec<DocumentToken>,
     /// Keys of tokens that are not counted yet.
     keys: Vec<u128>,
     encoded: Vec<u32>,
 }
 
 impl CorpusReader {
-    /// A reader of texts. `drop_keywords` leaves out Python's keywords; rows with fewer than
-    /// `min_tokens` remaining words, counted with repetition, or none, are not documents.
+    /// Creates a reader of texts. `drop_keywords` leaves out Python's keywords; rows with fewer
+    /// than `min_tokens` remaining words, counted with repetition, or none, are not documents.
     ///
     /// A word is a run of letters, digits and `_` that starts with `_` or an ASCII letter, as in
     /// `DuplicateDetector` of dpu_utils 0.6.1.
     ///
     /// # Errors
-    /// [`SimilarityError::Vocabulary`] if the limit does not even hold the keywords.
+    /// [`SimilarityError::Vocabulary`] if the limit is too small for the keywords.
     pub fn words(
         limits: &SimilarityLimits,
         drop_keywords: bool,
@@ -111,7 +107,7 @@ impl CorpusReader {
         Ok(reader)
     }
 
-    /// A reader of token ids, with the same rule about short rows.
+    /// Creates a reader of token ids, with the same rule for short rows.
     pub fn ids(limits: &SimilarityLimits, min_tokens: u32) -> Self {
         Self {
             vocabulary: Vocabulary::new(limits.memory),
@@ -129,8 +125,8 @@ impl CorpusReader {
     /// Adds the rows from `first_row` on; `None` is null. No row may be added twice.
     ///
     /// # Errors
-    /// - [`SimilarityError::Stopped`] if `stop` said so;
-    /// - [`SimilarityError::Vocabulary`] if the distinct tokens take more than the limit;
+    /// - [`SimilarityError::Stopped`] if `stop` returned true;
+    /// - [`SimilarityError::Vocabulary`] if the distinct tokens exceed the memory limit;
     /// - [`SimilarityError::TooMany`] if a row's number or its tokens do not fit in 32 bits;
     /// - [`SimilarityError::Scratch`] if token data cannot be written.
     pub fn read_texts<'a>(
@@ -154,7 +150,7 @@ impl CorpusReader {
             let mut seen = 0;
             each_word(text, |start, end| {
                 self.count(keys::of_word(bytes, start, end))?;
-                // Up to the end of the word, so that what lies between words counts too.
+                // Up to the end of the word, so that text between words also counts.
                 let work = end - seen;
                 seen = end;
                 ticker.work(work)
@@ -186,7 +182,7 @@ impl CorpusReader {
             ticker.work(8)?;
         }
         self.finish(row)?;
-        // Rows are short as a rule: asking at each of them would cost more than reading it.
+        // Rows are usually short: a poll at each of them would cost more than reading it.
         if self.current.is_multiple_of(1024) { check(stop) } else { Ok(()) }
     }
 
@@ -217,7 +213,7 @@ impl CorpusReader {
             } else if entry.id != DROPPED {
                 entry.document = self.current;
                 entry.place = self.terms.len() as u32;
-                self.terms.push(Term { key, id: entry.id, count: 1 });
+                self.terms.push(DocumentToken { key, id: entry.id, count: 1 });
             }
         }
         self.keys.clear();

@@ -1,18 +1,15 @@
 //! Work that can be stopped: polling, sorting in pieces, running threads.
-//!
-//! Here: polling, sorting and threads, without knowledge of documents. Not here: what is done
-//! with them.
 
 use super::{SimilarityError, StopFlag};
 
-/// Units of work between two polls; a unit takes some nanoseconds, or some ten where it
-/// waits for memory.
+/// Units of work between two polls; a unit takes some nanoseconds, or tens of them if it waits for
+/// memory.
 const INTERVAL: u64 = 1 << 18;
 
 /// Elements that one uninterrupted sort may have.
 const SORTED_AT_ONCE: usize = 1 << 17;
 
-/// Polls the stop flag when enough work was done.
+/// Polls the stop flag after enough work.
 pub(super) struct Ticker<'a> {
     stop: StopFlag<'a>,
     work: u64,
@@ -23,7 +20,7 @@ impl<'a> Ticker<'a> {
         Self { stop, work: 0 }
     }
 
-    /// Notes `units` of work: tokens or postings touched, plus something per document.
+    /// Adds `units` of work: tokens or postings touched, plus something per document.
     #[inline]
     pub(super) fn work(&mut self, units: usize) -> Result<(), SimilarityError> {
         self.work += units as u64;
@@ -37,15 +34,15 @@ impl<'a> Ticker<'a> {
     }
 }
 
-/// Ends with [`SimilarityError::Stopped`] if asked to.
+/// Returns [`SimilarityError::Stopped`] if the stop flag is set.
 pub(super) fn check(stop: StopFlag<'_>) -> Result<(), SimilarityError> {
     if stop() { Err(SimilarityError::Stopped) } else { Ok(()) }
 }
 
 /// Sorts by a key that is different for every element.
 ///
-/// Pieces are sorted and merged pairwise, with a poll in between. The merging leaves to the
-/// standard sort what it does best: it recognises two sorted runs.
+/// Pieces are sorted and merged pairwise, with a poll in between. The standard sort merges them
+/// well, because it recognises sorted runs.
 pub(super) fn sort<T, K: Ord>(
     items: &mut [T],
     key: impl Fn(&T) -> K,
@@ -66,8 +63,8 @@ pub(super) fn sort<T, K: Ord>(
     Ok(())
 }
 
-/// Runs `work` once for every item, each in a thread of its own (the last one in this).
-/// Results come in the order of the items, or the first error in that order.
+/// Runs `work` for every item, each in its own thread (the last one in this). Results are in the
+/// order of the items; the first error in that order wins.
 pub(super) fn in_threads<I: Send, R: Send>(
     items: Vec<I>,
     work: impl Fn(I) -> Result<R, SimilarityError> + Sync,

@@ -1,6 +1,4 @@
 //! Token data in memory or, beyond a limit, in a file.
-//!
-//! Here: an append-only sequence of 32-bit words. Not here: what the words mean.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::SimilarityError;
 
-/// Bytes converted at a time: bounds the buffers beside the words themselves.
+/// Bytes converted at a time: limits the extra buffers.
 const CHUNK: usize = 1 << 16;
 
 /// An append-only sequence of words.
@@ -25,12 +23,11 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// An empty sequence that holds up to `memory` bytes in memory.
+    /// Creates an empty sequence with up to `memory` bytes in memory.
     pub(super) fn new(memory: usize, dir: &Path) -> Self {
         Self { words: Vec::new(), file: None, flushed: 0, memory, dir: dir.to_owned() }
     }
 
-    /// Words so far.
     pub(super) fn len(&self) -> u64 {
         self.flushed + self.words.len() as u64
     }
@@ -40,8 +37,8 @@ impl Store {
         self.words.len() * 4
     }
 
-    /// Adds words at the end. What is added in one call is never split between the file
-    /// and the memory.
+    /// Adds words at the end. The words of one call are never split between the file and the
+    /// memory.
     pub(super) fn append(&mut self, words: &[u32]) -> Result<(), SimilarityError> {
         if !self.words.is_empty() && (self.words.len() + words.len()) * 4 > self.memory {
             self.flush()?;
@@ -50,7 +47,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends the sequence: if a part of it is in the file, all of it goes there.
+    /// Ends the sequence: if a part of it is in the file, writes all of it there.
     pub(super) fn seal(&mut self) -> Result<(), SimilarityError> {
         if self.file.is_some() {
             self.flush()?;
@@ -84,8 +81,8 @@ impl Store {
         Ok(())
     }
 
-    /// The words from `start` to `end`, by way of `buffer` if they are in the file. They
-    /// must not cross the border between the file and the memory.
+    /// The words from `start` to `end`, through `buffer` if they are in the file. They must not
+    /// cross the border between the file and the memory.
     pub(super) fn get<'a>(
         &'a self,
         start: u64,
@@ -105,7 +102,7 @@ impl Store {
     fn read(&self, start: u64, length: usize, buffer: &mut Vec<u32>) -> io::Result<()> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         buffer.clear();
-        // A document that was much longer than the others does not keep its buffer.
+        // An exceptionally long document does not keep its buffer.
         buffer.shrink_to(length.max(CHUNK));
         buffer.reserve(length);
         let mut bytes = [0; 4096];

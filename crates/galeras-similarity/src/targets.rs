@@ -1,6 +1,4 @@
-//! Rows that are to be compared with the rows of other tables.
-//!
-//! Here: collecting them. Not here: the index of them (`near_index`).
+//! Collects rows that are compared with rows of other tables.
 
 use std::collections::HashMap;
 
@@ -11,38 +9,36 @@ use super::token_rows::TokenRows;
 use super::vocabulary::Vocabulary;
 use super::{CorpusCounts, SimilarityError, SimilarityLimits, StopFlag};
 
-/// Says of a row that it is not a document.
+/// Marks a row that is not a document.
 const NONE: u32 = u32::MAX;
 
-/// Bytes that a document takes beside its tokens: sizes, starts, summary, bits of each thread,
-/// its place among those known.
+/// Bytes of a document apart from its tokens: sizes, starts, summary, bits of each thread, its hash
+/// table entry.
 const DOCUMENT: usize = 160;
 
 /// Tokens that are looked up together, see [`Vocabulary::warm`].
 const BATCH: usize = 64;
 
-/// Rows to be compared, as many as the memory holds an index of. Rows with the same tokens in the
-/// same order are one document.
+/// Rows to be compared, as many as memory can index. Rows with the same tokens in the same order
+/// are one document.
 pub struct Targets {
     pub(super) thresholds: NearThresholds,
     pub(super) limits: SimilarityLimits,
     pub(super) vocabulary: Vocabulary,
     /// The tokens of the documents, one after another, in the order of the text.
     pub(super) sequences: Vec<u32>,
-    /// Where the tokens of each document end.
+    /// The end of each document's tokens.
     pub(super) ends: Vec<u64>,
-    /// Distinct tokens of each document.
     pub(super) sizes: Vec<u32>,
     /// The first document with a sequence of this hash.
     known: HashMap<(u64, u64), u32>,
-    /// The document of each row.
     pub(super) rows: Vec<u32>,
     counts: CorpusCounts,
     bytes: usize,
 }
 
 impl Targets {
-    /// No rows yet.
+    /// Creates an empty collection.
     pub fn new(thresholds: NearThresholds, limits: &SimilarityLimits) -> Self {
         Self {
             thresholds,
@@ -61,8 +57,8 @@ impl Targets {
     /// Adds rows, which are numbered in their order.
     ///
     /// # Errors
-    /// - [`SimilarityError::Stopped`] if `stop` said so;
-    /// - [`SimilarityError::Vocabulary`] if the distinct tokens take more than the limit;
+    /// - [`SimilarityError::Stopped`] if `stop` returned true;
+    /// - [`SimilarityError::Vocabulary`] if the distinct tokens exceed the memory limit;
     /// - [`SimilarityError::TooMany`] if the rows or their tokens cannot be numbered.
     pub fn push(&mut self, rows: &TokenRows, stop: StopFlag<'_>) -> Result<(), SimilarityError> {
         let mut ticker = Ticker::new(stop);
@@ -91,7 +87,7 @@ impl Targets {
     /// The document with these tokens.
     fn document(&mut self, keys: &[u128]) -> Result<u32, SimilarityError> {
         let number = self.ends.len();
-        // Documents of the vocabulary are numbered from 1; `NONE` is not one.
+        // The vocabulary numbers documents from 1; `NONE` is not one.
         let current = u32::try_from(number + 1).map_err(|_| SimilarityError::TooMany("rows"))?;
         u32::try_from(keys.len()).map_err(|_| SimilarityError::TooMany("tokens in a document"))?;
         let start = self.sequences.len();
@@ -115,7 +111,7 @@ impl Targets {
             && self.sequence(known as usize) == &self.sequences[start..]
         {
             self.sequences.truncate(start);
-            // Nobody is document `current` so far; the next one starts with a clean slate.
+            // `current` is not a document yet; the next one reuses its number.
             self.forget(keys)?;
             return Ok(known);
         }
@@ -127,7 +123,7 @@ impl Targets {
         Ok(number)
     }
 
-    /// Takes back what was noted of tokens while they were counted.
+    /// Removes the notes of a rejected document's tokens.
     fn forget(&mut self, keys: &[u128]) -> Result<(), SimilarityError> {
         for &key in keys {
             self.vocabulary.entry(key)?.document = 0;
@@ -140,7 +136,7 @@ impl Targets {
         &self.sequences[start..self.ends[document] as usize]
     }
 
-    /// Bytes that the index of a document will take, while it is built.
+    /// Upper bound of the memory that a document takes while the index is built.
     fn document_bytes(&self, total: usize, size: usize) -> usize {
         let set = self.thresholds.similar.set;
         let grams = NGRAMS.iter().zip(self.thresholds.containment).map(|(n, least)| {
@@ -152,14 +148,14 @@ impl Targets {
         DOCUMENT + 16 * threads + 4 * total + 8 * size + 4 * prefix as usize + grams.sum::<usize>()
     }
 
-    /// Rows so far, by what became of them.
+    /// Counts of the rows so far.
     pub fn counts(&self) -> CorpusCounts {
         CorpusCounts { distinct: self.ends.len() as u64, ..self.counts }
     }
 
-    /// Whether an index of more rows would take more than the memory.
+    /// True if an index of more rows would exceed the memory limit.
     pub fn is_full(&self) -> bool {
-        // Vectors grow by doubling, the table too.
+        // Vectors and the table grow by doubling.
         let held = self.bytes + 2 * self.vocabulary.held() + 16 * self.vocabulary.len();
         held > self.limits.memory
     }

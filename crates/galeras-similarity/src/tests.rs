@@ -1,7 +1,5 @@
-//! Tests of the module as a whole on small inputs.
-//!
-//! Here: the definition of dpu_utils, equality with all pairs by definition, and that
-//! nothing but documents and thresholds matters. Not here: inputs of size (`large_tests`).
+//! Tests on small inputs: the definition of dpu_utils, equality with all pairs by definition, and
+//! independence of everything but documents and thresholds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -110,7 +108,7 @@ fn components_of(pairs: &Pairs) -> Vec<(u32, u32)> {
     component.into_iter().collect()
 }
 
-/// Reads rows with several readers: row by row, the reader given by `deal`.
+/// Reads rows with several readers; `deal` chooses the reader of each row.
 fn corpus_of_ids(
     rows: &[Option<Vec<u32>>],
     min: u32,
@@ -277,8 +275,8 @@ fn every_phase_stops_when_asked() {
 
 #[test]
 fn a_small_result_is_pinned() {
-    // Twelve families of rows from a linear congruence, so that nothing but this module can
-    // change the result.
+    // Twelve families of rows from a linear congruence, so that only this module can change the
+    // result.
     let mut state = 1_u64;
     let mut number = |below: u64| {
         state =

@@ -1,23 +1,21 @@
-//! The tokens of some rows as keys, in their order.
-//!
-//! Here: from texts and token ids to keys. Not here: numbers for keys (`vocabulary`).
+//! The tokens of rows as keys, in their order.
 
 use super::keys;
 use super::stoppable::Ticker;
 use super::word_splitter::{KEYWORDS, each_word};
 use super::{SimilarityError, StopFlag};
 
-/// The tokens of rows that are handed on together. One may be filled again and again.
+/// A batch of rows as tokens. May be refilled.
 pub struct TokenRows {
     keys: Vec<u128>,
-    /// Where the tokens of each row end; `None` for a null.
+    /// The end of each row's tokens; `None` for a null.
     ends: Vec<Option<usize>>,
     /// Keys that are left out, ascending.
     dropped: Vec<u128>,
 }
 
 impl TokenRows {
-    /// No rows. `drop_keywords` leaves out Python's keywords of the texts to come.
+    /// Creates an empty batch. `drop_keywords` leaves out Python's keywords of the texts to come.
     pub fn new(drop_keywords: bool) -> Self {
         let keywords: &[&str] = if drop_keywords { &KEYWORDS } else { &[] };
         let key = |word: &&str| keys::of_word(word.as_bytes(), 0, word.len());
@@ -36,7 +34,7 @@ impl TokenRows {
     /// [`CorpusReader::words`](super::CorpusReader::words).
     ///
     /// # Errors
-    /// [`SimilarityError::Stopped`] if `stop` said so.
+    /// [`SimilarityError::Stopped`] if `stop` returned true.
     pub fn push_text(
         &mut self,
         text: Option<&str>,
@@ -68,17 +66,16 @@ impl TokenRows {
         self.ends.push(ids.map(|_| self.keys.len()));
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no row.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The tokens of each row; `None` for a null.
     pub(super) fn iter(&self) -> impl Iterator<Item = Option<&[u128]>> {
         let mut start = 0;
         self.ends.iter().map(move |end| {

@@ -1,6 +1,4 @@
-//! The table that numbers distinct tokens.
-//!
-//! Here: an open-addressing table from keys to numbers. Not here: how keys are made (`keys`).
+//! Numbers distinct tokens by an open-addressing table.
 
 use super::SimilarityError;
 use super::keys::halves;
@@ -11,11 +9,11 @@ pub(super) const DROPPED: u32 = u32::MAX;
 /// Numbers stay below this: documents use the highest bit as a flag.
 const MOST: usize = 1 << 31;
 
-/// A place of the table. The last two fields serve counting: they tell, without a second
-/// look-up, where the token stands in the document that is being read.
+/// An entry of the table. The last two fields are for counting: they give the token's place in the
+/// current document without a second look-up.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// 0 if the place is free.
+    /// 0 if the entry is free.
     key: u128,
     /// In order of arrival, or [`DROPPED`].
     pub(super) id: u32,
@@ -27,27 +25,27 @@ pub(super) struct Entry {
 
 /// A map from keys to numbers 0.. in order of arrival.
 pub(super) struct Vocabulary {
-    /// Length is a power of two; at most 5/8 are taken.
+    /// The length is a power of two; at most 5/8 are taken.
     entries: Vec<Entry>,
     taken: usize,
     ids: u32,
-    /// Bytes that the table may take.
+    /// Upper bound of the table's bytes.
     memory: usize,
 }
 
 impl Vocabulary {
-    /// An empty table that may grow to `memory` bytes, not counting the old table while it
-    /// is replaced by a bigger one.
+    /// Creates an empty table that may grow to `memory` bytes, not counting the old table while a
+    /// larger one replaces it.
     pub(super) fn new(memory: usize) -> Self {
         Self { entries: vec![Entry::default(); 64], taken: 0, ids: 0, memory }
     }
 
-    /// How many tokens have a number.
+    /// The number of tokens.
     pub(super) fn len(&self) -> usize {
         self.ids as usize
     }
 
-    /// The place of a token, which gets a number if it is new.
+    /// The entry of a token, which gets a number if it is new.
     #[inline]
     pub(super) fn entry(&mut self, key: u128) -> Result<&mut Entry, SimilarityError> {
         let mut at = self.find(key);
@@ -64,7 +62,7 @@ impl Vocabulary {
         (entry.key != 0).then_some(entry.id)
     }
 
-    /// Gives the tokens other numbers: `numbers` has that of each old one.
+    /// Replaces each number by that in `numbers`.
     pub(super) fn renumber(&mut self, numbers: &[u32]) {
         for entry in self.entries.iter_mut().filter(|entry| entry.key != 0) {
             entry.id = numbers.get(entry.id as usize).copied().unwrap_or(entry.id);
@@ -88,14 +86,13 @@ impl Vocabulary {
         self.entries.iter().filter(kept).map(|entry| (entry.key, entry.id))
     }
 
-    /// Loads the places of some tokens into the cache of the processor. One after another,
-    /// look-ups wait for memory most of their time; loads that nothing depends on do not.
+    /// Loads the entries of some tokens into the processor's cache. Single look-ups mostly wait for
+    /// memory; independent loads do not.
     pub(super) fn warm(&self, keys: &[u128]) {
         let load = |&key: &u128| self.entries[self.start(key)].id;
         std::hint::black_box(keys.iter().map(load).fold(0, |all, id| all | id));
     }
 
-    /// The place where the search for a key starts.
     #[inline]
     fn start(&self, key: u128) -> usize {
         let (low, high) = halves(key);

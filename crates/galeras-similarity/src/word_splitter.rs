@@ -1,14 +1,12 @@
-//! Splitting a text into words.
+//! Splits a text into words.
 //!
-//! Here: which characters belong together and which words are kept. Not here: counting.
-//!
-//! A word is a maximal run of letters, digits (of any script) and `_`. It is kept if it
-//! starts with `_` or an ASCII letter: what `re.match('[_a-zA-Z][_a-zA-Z0-9]*', token)`
-//! accepts, which looks at the start of a token only (dpu_utils 0.6.1).
+//! A word is a maximal run of letters, digits (of any script) and `_`. It is kept if it starts with
+//! `_` or an ASCII letter: `re.match('[_a-zA-Z][_a-zA-Z0-9]*', token)` checks only the start of a
+//! token (dpu_utils 0.6.1).
 
 use super::SimilarityError;
 
-/// The hard keywords of Python 3 but for `True` and `False`: the list of dpu_utils 0.6.1.
+/// The hard keywords of Python 3 except `True` and `False`: the list of dpu_utils 0.6.1.
 pub(super) const KEYWORDS: [&str; 33] = [
     "None", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
     "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
@@ -21,7 +19,7 @@ const OTHER: u8 = 0;
 const DIGIT: u8 = 1;
 /// Bytes that start a kept word.
 const LETTER: u8 = 2;
-/// Bytes of characters that need a closer look.
+/// Bytes of characters that must be decoded.
 const WIDE: u8 = 3;
 
 const CLASSES: [u8; 256] = {
@@ -51,7 +49,7 @@ pub(super) fn each_word(
         let first = loop {
             match class(at) {
                 None => return Ok(()),
-                Some(OTHER) => at = behind_indentation(bytes, at + 1),
+                Some(OTHER) => at = after_indentation(bytes, at + 1),
                 Some(WIDE) => match wide(text, at) {
                     (_, true) => break WIDE,
                     (length, false) => at += length,
@@ -76,17 +74,17 @@ pub(super) fn each_word(
     }
 }
 
-/// `at`, or the place behind as many blocks of eight spaces as stand there: a third of Python code
-/// is indentation.
+/// `at`, or the place after the blocks of eight spaces there: a third of Python code is
+/// indentation.
 #[inline]
-fn behind_indentation(bytes: &[u8], mut at: usize) -> usize {
+fn after_indentation(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at..at + 8).is_some_and(|next| next == b"        ") {
         at += 8;
     }
     at
 }
 
-/// Length in bytes of the character at `at`, and whether it belongs to a word.
+/// Length in bytes of the character at `at`; true if it belongs to a word.
 #[cold]
 fn wide(text: &str, at: usize) -> (usize, bool) {
     let character = text.get(at..).and_then(|rest| rest.chars().next());

@@ -1,10 +1,8 @@
-//! The diagnostic codes: one list of everything that can be wrong with a workflow.
+//! The diagnostic codes: one list of all kinds of mistakes in a workflow.
 //!
-//! The comment of a code is its explanation. `galeras check --explain CODE` prints it, and
-//! docs/diagnostics.md is made of all of them, so each has the same shape: one line that says
-//! what is wrong, why Galeras refuses it and how to mend it, and the mended YAML.
-//!
-//! One file because it is one list.
+//! The comment of a code is its explanation, for `galeras check --explain CODE` and
+//! docs/diagnostics.md. So each has the same form: one line with the problem, the reason and the
+//! fix, and the corrected YAML.
 
 use std::fmt::Write as _;
 use std::str::FromStr as _;
@@ -40,9 +38,9 @@ pub enum Code {
     BadExpression,
     /// A file that a step reads cannot be used.
     ///
-    /// The file exists, but its content is not what the argument needs: a tokenizer file that is
-    /// not a tokenizer, for example. The message says what could not be read. Write the file
-    /// again with the tool that it came from, or name another one.
+    /// The file exists, but its content is not what the argument needs: for example, a tokenizer
+    /// file that is not a tokenizer. The message contains the reason. Write the file again with the
+    /// tool that created it, or name another one.
     ///
     /// ```yaml
     /// with: { column: code, tokens: bpe, tokenizer_file: models/tokenizer.json }
@@ -63,9 +61,9 @@ pub enum Code {
     BadGraph,
     /// The lock file cannot be used.
     ///
-    /// `galeras.lock` pins what the workflow takes from the world: versions, files, snapshots. It
-    /// was damaged or edited by hand, so nothing can be pinned by it. Write it anew with
-    /// `galeras lock FILE`, or take it from version control.
+    /// `galeras.lock` pins the external facts that the workflow uses: versions, files, snapshots.
+    /// It was damaged or edited by hand, so it cannot be used. Write it again with `galeras lock
+    /// FILE`, or take it from version control.
     ///
     /// ```yaml
     /// # galeras lock workflow.yaml
@@ -73,9 +71,9 @@ pub enum Code {
     BadLock,
     /// A name has a form that names cannot have.
     ///
-    /// Names of steps, params, outputs and matrix keys start with a letter or `_` and go on with
-    /// letters, digits, `_` and `-`. They appear in references, on the command line and in SQL,
-    /// where other characters would be ambiguous.
+    /// Names of steps, params, outputs and matrix keys start with a letter or `_`; letters, digits,
+    /// `_` and `-` may follow. They appear in references, on the command line and in SQL, where
+    /// other characters would be ambiguous.
     ///
     /// ```yaml
     /// steps:
@@ -85,10 +83,10 @@ pub enum Code {
     /// The path of a file cannot be used.
     ///
     /// Outputs are written below one folder, so their paths are relative, do not leave the folder
-    /// through `..`, and end in a suffix that says the format. Each is a file of its own: no folder is
-    /// in its place, no file in that of a folder above it, no other output goes there, by whatever
-    /// links, and the folders of the store are not touched. `uses` names a `.yaml` file relative to the
-    /// workflow.
+    /// through `..`, and end in a suffix that gives the format. Each output needs its own file: not
+    /// a folder, not a file where another one needs a folder, not the file of another output, even
+    /// through links, and not inside the folders of the store. `uses` names a `.yaml` file relative
+    /// to the workflow.
     ///
     /// ```yaml
     /// outputs:
@@ -116,7 +114,7 @@ pub enum Code {
     /// A reference in `from` cannot be read.
     ///
     /// Steps are connected by `from`: a step, one of its ports, all cells of a matrix, or one of
-    /// them. Params may stand in it; what they make of it is read like any other reference.
+    /// them. It may contain params; the result is read like any other reference.
     ///
     /// ```yaml
     /// from: valid
@@ -164,9 +162,9 @@ pub enum Code {
     BadTurns,
     /// An address cannot be used.
     ///
-    /// An address starts with `http://` or `https://` and names a host. It holds no user, password or
-    /// token, because it is written to results, logs and `galeras.lock`: keys are in environment
-    /// variables. The message says what is wrong with this one.
+    /// An address starts with `http://` or `https://` and names a host. It has no user, password or
+    /// token, because it is written to results, logs and `galeras.lock`: put keys into environment
+    /// variables. The message contains the problem with this one.
     ///
     /// ```yaml
     /// with: { provider: openai, model: gpt-4o-mini, base_url: "https://api.openai.com/v1" }
@@ -174,9 +172,9 @@ pub enum Code {
     BadUrl,
     /// A table does not keep the contract of its step.
     ///
-    /// `schema` promises columns and their types to whoever reads the workflow. The operator gives
-    /// other ones, or none. Mend the contract, or the arguments that decide about the columns.
-    /// `utf8!` promises that no value is null.
+    /// `schema` promises columns and their types to readers of the workflow. The operator produces
+    /// others, or none. Correct the contract, or the arguments that decide the columns. `utf8!`
+    /// promises that no value is null.
     ///
     /// ```yaml
     /// schema: { id: utf8!, score: float64 }
@@ -203,8 +201,8 @@ pub enum Code {
     ConflictingKeys,
     /// No rule reads a column.
     ///
-    /// Rules that do not depend on the row accept every row or none, which is surely not meant.
-    /// Name a column in at least one rule.
+    /// A rule that does not depend on the row accepts every row or none, which is probably a
+    /// mistake. Name a column in at least one rule.
     ///
     /// ```yaml
     /// with: { rules: [{ name: parses, check: "n_ast_errors = 0" }] }
@@ -222,11 +220,11 @@ pub enum Code {
     ///   b: { op: ast, from: a }
     /// ```
     Cycle,
-    /// A part of the program gave up on a step.
+    /// A part of the program failed in a step.
     ///
-    /// It met something that it was not written for: most often a damaged file, sometimes an
-    /// expression. Nothing was stored. Write the file again, or the expression in another way, and
-    /// please report it.
+    /// It met an input that it cannot handle: usually a damaged file, sometimes an expression.
+    /// Nothing was stored. Write the file again, or the expression in another way, and please
+    /// report it.
     ///
     /// ```yaml
     /// with: { path: data/methods.parquet }
@@ -251,7 +249,7 @@ pub enum Code {
     DuplicateKey,
     /// Two repositories of a list would have the same name.
     ///
-    /// The name of a repository tells its rows apart from those of others. Give one of them
+    /// The name of a repository distinguishes its rows from those of others. Give one of them
     /// another name.
     ///
     /// ```yaml
@@ -263,7 +261,7 @@ pub enum Code {
     DuplicateRepository,
     /// Two rules have the same name.
     ///
-    /// Rejected rows say which rule they broke, by its name. Give each rule its own.
+    /// Rejected rows name the rule that they broke. Give each rule its own name.
     ///
     /// ```yaml
     /// with:
@@ -302,8 +300,7 @@ pub enum Code {
     EmptyWindow,
     /// A required argument is absent.
     ///
-    /// The operator cannot guess it: `galeras ops NAME` shows which arguments there are and what
-    /// they default to.
+    /// The operator cannot guess it: `galeras ops NAME` shows the arguments and their defaults.
     ///
     /// ```yaml
     /// sample: { op: sample, from: methods, with: { n: 500, seed: 42 } }
@@ -338,12 +335,12 @@ pub enum Code {
     /// with: { provider: openai, model: gpt-4o-mini, api_key_env: MY_API_KEY }
     /// ```
     MissingSecret,
-    /// The workflow wants something of the machine that nobody has allowed.
+    /// The workflow wants to do something on this machine that you have not allowed.
     ///
-    /// A workflow is code of whoever wrote it. Before it runs a program, sends the value of an
-    /// environment variable to a server, or reads and writes files outside of its folder, you are
-    /// asked, once; without a terminal, `--allow` says so. The message names what is wanted, the
-    /// help the flag to add. Look at it before you allow it.
+    /// A workflow is someone's code. Before it runs a program, sends the value of an environment
+    /// variable to a server, or reads and writes files outside its folder, Galeras asks you once;
+    /// without a terminal, use `--allow`. The message describes the action, the help has the flag
+    /// to add. Look at it before you allow it.
     ///
     /// ```yaml
     /// with: { command: "python3 score.py", files: [score.py], output: { id: utf8! } }
@@ -377,10 +374,10 @@ pub enum Code {
     /// with: { query: "SELECT * FROM input ORDER BY id LIMIT 10" }
     /// ```
     NotDeterministic,
-    /// The run is frozen, and the lock file does not pin what the step takes from the world.
+    /// The run is frozen, and the lock file does not pin an external fact that the step needs.
     ///
-    /// `--frozen` promises that nothing but what `galeras.lock` names is used. Run
-    /// `galeras lock FILE` and commit the lock file, or run without `--frozen`.
+    /// `--frozen` promises that only facts in `galeras.lock` are used. Run `galeras lock FILE` and
+    /// commit the lock file, or run without `--frozen`.
     ///
     /// ```yaml
     /// # galeras lock workflow.yaml
@@ -388,8 +385,8 @@ pub enum Code {
     NotLocked,
     /// A pattern can only match files of a language that the step cannot read.
     ///
-    /// `methods` and `mine` read Python, and a pattern such as `**/*.java` leaves nothing that they
-    /// could. They would not complain about a single file, and give a table without rows.
+    /// `methods` and `mine` read Python. A pattern such as `**/*.java` leaves no files for them, so
+    /// the result would be an empty table without an error.
     ///
     /// ```yaml
     /// with: { dir: src, include: ["**/*.py"] }
@@ -397,30 +394,31 @@ pub enum Code {
     OtherLanguage,
     /// Another version of the program wrote the lock file.
     ///
-    /// `galeras.lock` says by which version of the program the workflow was locked, because another
-    /// one may have operators that give other results. A run says so, and a run with `--frozen` is
-    /// refused. Use that version, or run `galeras lock FILE` and commit the lock file.
+    /// `galeras.lock` records the version of the program that locked the workflow, because
+    /// operators of another version may give other results. A run warns about it, and a run with
+    /// `--frozen` is refused. Use that version, or run `galeras lock FILE` and commit the lock
+    /// file.
     ///
     /// ```yaml
     /// # galeras lock workflow.yaml
     /// ```
     OtherProgram,
-    /// A number lies outside of the range that makes sense.
+    /// A number is outside its allowed range.
     ///
-    /// The message names the range: a share lies between 0 and 1, a count is at least 1, an amount
+    /// The message contains the range: a share is between 0 and 1, a count is at least 1, an amount
     /// of money is not negative.
     ///
     /// ```yaml
     /// with: { column: code, threshold: 0.8 }
     /// ```
     OutOfRange,
-    /// An output would replace a file that is not this workflow's.
+    /// An output would replace a file that does not come from this workflow.
     ///
-    /// A run replaces what the same workflow (of the same name, in a file of the same name) wrote
-    /// before, and nothing else: not a file of another workflow, not one that was changed since,
-    /// not one of which nobody knows where it comes from. `galeras origin FILE` says what is known.
-    /// A file that would stay as it is is left alone. Move the file away, choose another path or
-    /// folder, or let it be replaced with `--overwrite`.
+    /// A run replaces only files that the same workflow (of the same name, in a file of the same
+    /// name) wrote before: no file of another workflow, no file that has changed since, no file of
+    /// unknown origin. `galeras origin FILE` shows the origin of a file. A file whose content would
+    /// stay the same is left alone. Move the file away, choose another path or folder, or replace
+    /// it with `--overwrite`.
     ///
     /// ```yaml
     /// outputs:
@@ -429,9 +427,9 @@ pub enum Code {
     OverwrittenFile,
     /// An output would overwrite a file that the workflow reads.
     ///
-    /// A run would destroy its own input, and the next one would read what this one has written.
-    /// Links count as the files that they lead to. The workflow file, what it embeds, its contracts
-    /// and its lock file are among what is read. Choose another path.
+    /// A run would destroy its own input, and the next one would read the output of this one. Links
+    /// count as their targets. The files that a workflow reads include the workflow file, the files
+    /// that it embeds, its contracts and its lock file. Choose another path.
     ///
     /// ```yaml
     /// steps:
@@ -440,11 +438,11 @@ pub enum Code {
     ///   data: { from: data, path: out/data.csv }
     /// ```
     OverwrittenInput,
-    /// The workflow makes a larger plan than Galeras makes.
+    /// The plan of the workflow would be too large.
     ///
-    /// Matrices multiply, and so do workflows that embed others: a few files can stand for millions
-    /// of steps. A plan has at most 50,000 steps, embeds at most 10,000 workflows, and at most 64 of
-    /// them one in another. Embed a workflow once and read its outputs where they are needed, or put
+    /// Matrices multiply, and so do workflows that embed others: a few files can lead to millions
+    /// of steps. A plan has at most 50,000 steps, embeds at most 10,000 workflows, and nests at
+    /// most 64 of them. Embed a workflow once and read its outputs where they are needed, or put
     /// the values of a matrix into the rows of a table.
     ///
     /// ```yaml
@@ -456,23 +454,23 @@ pub enum Code {
     PlanLimit,
     /// An SQL expression is not possible.
     ///
-    /// It reads as SQL, but not for these columns: an unknown function, the wrong number of
-    /// arguments, types that do not compare. The message is the SQL planner's. `galeras show FILE
-    /// STEP` shows a table and its columns.
+    /// The SQL is well-formed, but does not fit these columns: an unknown function, the wrong
+    /// number of arguments, types that cannot be compared. The message is the SQL planner's.
+    /// `galeras show FILE STEP` shows a table and its columns.
     ///
     /// ```yaml
     /// with: { rules: [{ name: short, check: "char_length(code) < 2000" }] }
     /// ```
     Sql,
-    /// The SQL is longer than can be planned.
+    /// The SQL is too long to be planned.
     ///
     /// Every operator of a chain (`a OR b OR c`), every join, and every part of a `UNION` makes the
     /// expression one level deeper, and a plan has room for 1,000 levels. Compare with a list, join
     /// with a table that holds the values, or compute a part in a step before.
     ///
-    /// The queries that `WITH` names, and those in brackets, are put where their names stand. What a
-    /// query reads then is limited (2,000 tables), and so is what a column is made of (20,000
-    /// operators, functions, columns and constants): both may double with every query.
+    /// Queries in `WITH` and in brackets are copied to each place that uses them. So the number of
+    /// tables that a query reads is limited (2,000), and so is the size of a column's expression
+    /// (20,000 operators, functions, columns and constants): both may double with every query.
     ///
     /// ```yaml
     /// with: { query: "SELECT * FROM input WHERE repo IN ('a/b', 'c/d', 'e/f')" }
@@ -480,8 +478,8 @@ pub enum Code {
     SqlLimit,
     /// An SQL expression cannot be parsed.
     ///
-    /// Something is missing or misspelt near the place that the message names. Texts stand in
-    /// single quotes, odd column names in double quotes, and the whole in the quotes of YAML.
+    /// Something is missing or misspelt near the place in the message. Texts need single quotes,
+    /// unusual column names double quotes, and the whole YAML quotes.
     ///
     /// ```yaml
     /// with: { rules: [{ name: no_tests, check: "path NOT LIKE '%test%'" }] }
@@ -489,8 +487,8 @@ pub enum Code {
     SqlSyntax,
     /// `with` has a key that the operator does not know.
     ///
-    /// A misspelt argument that is ignored would give a result that nobody asked for.
-    /// `galeras ops NAME` lists the arguments of an operator.
+    /// Ignoring a misspelt argument would give a wrong result. `galeras ops NAME` lists the
+    /// arguments of an operator.
     ///
     /// ```yaml
     /// unique: { op: dedup, from: valid, with: { column: code, threshold: 0.8 } }
@@ -525,18 +523,19 @@ pub enum Code {
     UnknownFormat,
     /// SQL calls a function that does not exist.
     ///
-    /// Queries and conditions may use the functions of docs/functions.md and those of DataFusion. The
-    /// word is marked within the query, and the help names the function that is spelt most alike; other
-    /// dialects may have another name for it (`length` counts characters, as Python's `len` does).
+    /// Queries and conditions may use the functions of docs/functions.md and those of DataFusion.
+    /// The word is marked within the query, and the help suggests the function with the most
+    /// similar name; other dialects may use another name (`length` counts characters, as Python's
+    /// `len` does).
     ///
     /// ```yaml
     /// with: { query: "SELECT repo, count(*) AS methods FROM input GROUP BY repo" }
     /// ```
     UnknownFunction,
-    /// A mapping has a key that means nothing there.
+    /// A mapping has an unknown key.
     ///
-    /// A misspelt key that is ignored would change what the workflow does without a word. The
-    /// message lists the keys that are known at this place.
+    /// Ignoring a misspelt key would silently change the workflow. The message lists the keys that
+    /// are allowed here.
     ///
     /// ```yaml
     /// valid: { op: validate, from: features, description: what a testbed may contain }
@@ -544,7 +543,7 @@ pub enum Code {
     UnknownKey,
     /// `op` names no operator.
     ///
-    /// The name is misspelt, or it is that of a step: operators are named after `op`, steps after
+    /// The name is misspelt, or it is the name of a step: operators come after `op`, steps after
     /// `from`. `galeras ops` lists all operators.
     ///
     /// ```yaml
@@ -611,16 +610,16 @@ pub enum Code {
     UnknownType,
     /// A query groups rows that it has unnested from groups.
     ///
-    /// The engine of queries believes that the columns of a group still determine all others after
-    /// `unnest` has made several rows of it, and would leave columns out of `GROUP BY` and
-    /// `DISTINCT`: the result would be wrong. Unnest in a step of its own, or group by fewer columns.
+    /// DataFusion assumes that the columns of a group still determine all others after `unnest` has
+    /// made several rows of it, and would leave columns out of `GROUP BY` and `DISTINCT`: the
+    /// result would be wrong. Unnest in a separate step, or group by fewer columns.
     ///
     /// ```yaml
     /// long: { op: sql, from: counts, with: { query: "SELECT repo, unnest(years) AS year FROM input", key: [repo, year] } }
     /// each: { op: sql, from: long, with: { query: "SELECT repo, year, count(*) AS n FROM input GROUP BY repo, year" } }
     /// ```
     UnnestedGroups,
-    /// An address does not answer as it should.
+    /// An address cannot be reached.
     ///
     /// The host is unknown, offline, or refuses. Nothing was stored. Try again, or download the
     /// file and name it with `path`.
@@ -629,20 +628,20 @@ pub enum Code {
     /// with: { path: downloads/methods.parquet }
     /// ```
     UnreachableUrl,
-    /// A file exists, but cannot be read as what it should be.
+    /// A file exists, but cannot be read in its format.
     ///
-    /// It is not in the format that its suffix or `format` says, has no columns, or is damaged. The
-    /// message says where reading failed.
+    /// It is not in the format of its suffix or of `format`, has no columns, or is damaged. The
+    /// message contains the position of the error.
     ///
     /// ```yaml
     /// with: { path: data/methods.csv }
     /// ```
     UnreadableFile,
-    /// A param's value cannot be kept from being read as code where it stands.
+    /// A param's value could be read as code where it is used.
     ///
-    /// Values enter SQL as literals and commands as quoted words. In a few places no quotes help: a
-    /// comment, backticks, `${…}`, arithmetic, a here-document, SQL between `$$`; and a text cannot
-    /// be all of a query or of a command. There, only plain words and numbers are accepted.
+    /// Values enter SQL as literals and commands as quoted words. In a few places quotes do not
+    /// help: a comment, backticks, `${…}`, arithmetic, a here-document, SQL between `$$`. A text
+    /// also cannot be a whole query or command. Only plain words and numbers are accepted there.
     ///
     /// ```yaml
     /// with: { query: "SELECT * FROM input WHERE repo = ${{ params.repo }}" }
@@ -650,7 +649,7 @@ pub enum Code {
     UnsafeSubstitution,
     /// An address has a scheme that cannot be read.
     ///
-    /// `url` takes `http` and `https`. A file of this machine is named with `path`.
+    /// `url` takes `http` and `https`. Use `path` for a local file.
     ///
     /// ```yaml
     /// with: { url: "https://example.org/methods.parquet" }
@@ -664,7 +663,7 @@ pub enum Code {
     /// with: { rules: [{ use: no_pass_body, with: { column: code } }] }
     /// ```
     WrongArgument,
-    /// A downloaded file is not the one that was asked for.
+    /// A downloaded file has other content than expected.
     ///
     /// Its SHA-256 differs from `sha256`: the file has changed since the workflow was written, or
     /// the digest was mistyped. If you trust the new content, write its digest.
@@ -675,7 +674,7 @@ pub enum Code {
     ///   sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
     /// ```
     WrongContent,
-    /// The step does not take the inputs that `from` gives.
+    /// The step does not take the inputs in `from`.
     ///
     /// An operator takes a fixed number of tables, some of them by name, and the cells that a `[*]`
     /// unites need the same columns. `galeras ops NAME` shows the inputs of an operator.
@@ -686,7 +685,7 @@ pub enum Code {
     WrongInputs,
     /// The table has another key than the step needs.
     ///
-    /// The key tells rows apart. The operator names rows by `id`, so `id` must be the key of its
+    /// The key identifies rows. The operator names rows by `id`, so `id` must be the key of its
     /// input.
     ///
     /// ```yaml
@@ -747,12 +746,12 @@ impl Code {
         self.into()
     }
 
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub fn title(self) -> &'static str {
         self.text().split_once("\n\n").map_or("", |(title, _)| title)
     }
 
-    /// Why it is refused, how to mend it, and an example, as Markdown.
+    /// The reason, the fix, and an example, as Markdown.
     pub fn explanation(self) -> &'static str {
         self.text().split_once("\n\n").map_or("", |(_, rest)| rest.trim_end())
     }
@@ -765,11 +764,10 @@ impl Code {
 /// The page docs/diagnostics.md.
 pub fn page() -> String {
     let mut page = String::from(
-        "# Diagnostics\n\nWhat `galeras check` can say about a workflow, by its code. \
+        "# Diagnostics\n\nThe diagnostics of `galeras check`, by code. \
          `galeras check --explain CODE` prints the same text.\n",
     );
     for code in Code::all() {
-        // Writing to a String cannot fail.
         let _ = write!(page, "\n## `{code}`\n\n{}\n\n{}\n", code.title(), code.explanation());
     }
     page
@@ -784,7 +782,6 @@ mod tests {
 
     use super::*;
 
-    /// The text of all Rust files below a folder but this one.
     fn sources(folder: &Path, text: &mut String) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -802,7 +799,7 @@ mod tests {
         let names: Vec<&str> = Code::all().map(Code::name).collect();
         let distinct: HashSet<&str> = names.iter().copied().collect();
         assert_eq!(distinct.len(), names.len());
-        // `not-a-…` sorts before `not-d…` whatever stands for the dashes.
+        // `not-a-…` sorts before `not-d…`, with or without dashes.
         assert!(names.iter().all(|n| Code::named(n).map(Code::name) == Some(n)));
         assert_eq!(Code::named("Unknown-Column"), None);
         let mut variants: Vec<String> = Code::all().map(|c| format!("{c:?}")).collect();

@@ -1,15 +1,11 @@
-//! Column types as a schema contract writes them: `utf8!`, `list<float64>`,
-//! `struct<role: utf8, content: utf8>`.
-//!
-//! The plan compares a contract with a real schema; nothing here knows Arrow.
+//! Column types of a schema contract: `utf8!`, `list<float64>`, `struct<role: utf8, content:
+//! utf8>`. Independent of Arrow; the plan compares a contract with a real schema.
 
 use std::fmt;
 
 use strum::VariantNames as _;
 
-/// The deepest nesting of list and struct types.
 const MAX_TYPE_DEPTH: usize = 16;
-/// The most fields of one struct type.
 const MAX_FIELDS: usize = 1_000;
 
 /// The type of a column.
@@ -23,12 +19,12 @@ pub enum ColumnType {
     Struct(Vec<(String, ItemType)>),
 }
 
-/// A type with its promise: `utf8!` holds no null.
+/// A type that may exclude nulls: `utf8!`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ItemType {
     /// The type.
     pub ty: ColumnType,
-    /// Whether nulls are excluded.
+    /// True if nulls are excluded.
     pub non_null: bool,
 }
 
@@ -78,7 +74,7 @@ pub enum ScalarType {
     Timestamp,
 }
 
-/// Names that other systems use, and ours.
+/// Names from other systems, and ours.
 const FOREIGN: &[(&str, &str)] = &[
     ("string", "utf8"),
     ("str", "utf8"),
@@ -98,15 +94,13 @@ const FOREIGN: &[(&str, &str)] = &[
     ("object", "struct<…>"),
 ];
 
-/// Why a type cannot be read, with the bytes of the text at fault.
+/// The reason why a type cannot be read, with the wrong bytes of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeError {
-    /// The message.
-    pub message: String,
-    /// A way out.
-    pub help: Option<String>,
+pub(super) struct TypeError {
+    pub(super) message: String,
+    pub(super) help: Option<String>,
     /// The bytes within the type's text.
-    pub range: (usize, usize),
+    pub(super) range: (usize, usize),
 }
 
 impl ItemType {
@@ -125,7 +119,7 @@ impl ItemType {
 impl std::str::FromStr for ItemType {
     type Err = String;
 
-    /// Reads a type; the error says what is wrong and, where it can, what was meant.
+    /// Reads a type; the error describes the problem and, if possible, a suggestion.
     fn from_str(text: &str) -> Result<Self, String> {
         Self::parse(text).map_err(|error| match error.help {
             Some(help) => format!("{}; {help}", error.message),

@@ -1,7 +1,7 @@
-//! What can be wrong with a workflow: [`Diagnostic`] and the collector [`Diagnostics`]. Every
-//! layer that judges a workflow reports with these.
+//! Mistakes in a workflow: [`Diagnostic`] and the collector [`Diagnostics`], for all layers that
+//! check a workflow.
 //!
-//! The wording of a mistake is with the module that detects it, its explanation in `crate::code`.
+//! The module that detects a mistake words it; `crate::code` explains it.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ use galeras_base::visible::is_hidden;
 
 use super::source::{Source, SourceSpan, Span};
 
-/// Whether a diagnostic stops the run.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Nothing may run.
     Error,
-    /// Worth a look; the run goes on.
+    /// The run continues.
     Warning,
 }
 
@@ -31,13 +31,13 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong, with its place and, where we know one, a way out.
+/// One mistake, with its place and, if known, a fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a diagnostic does nothing until it is pushed"]
 pub struct Diagnostic {
     /// The kind of mistake.
     pub code: Code,
-    /// Whether it stops the run.
+    /// An error stops the run.
     pub severity: Severity,
     /// One sentence, lower case, without the place.
     pub message: String,
@@ -47,7 +47,7 @@ pub struct Diagnostic {
     pub label: Option<String>,
     /// Other places that belong to it ("first defined here").
     pub related: Vec<(SourceSpan, String)>,
-    /// What to do about it.
+    /// Advice for a fix.
     pub help: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds "did you mean" advice if there is a suggestion, else lists what is known.
+    /// Adds "did you mean" advice if there is a suggestion, or else lists the known names.
     pub fn with_suggestion<'a>(
         self,
         given: &str,
@@ -117,8 +117,8 @@ impl Diagnostic {
     }
 }
 
-/// Quotes a user's text for a message: in backticks, control characters escaped, and cut
-/// after 60 characters, so that no input can flood or steer a terminal.
+/// Quotes a user's text for a message: in backticks, control characters escaped, and cut after 60
+/// characters, so that no input can flood or manipulate a terminal.
 pub fn quote(text: &str) -> String {
     let mut out = String::from("`");
     for (i, c) in text.chars().enumerate() {
@@ -127,7 +127,6 @@ pub fn quote(text: &str) -> String {
             break;
         }
         if is_hidden(c) {
-            // Writing to a String cannot fail.
             let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
         } else {
             out.push(c);
@@ -137,10 +136,10 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// The most diagnostics that are kept; the rest are only counted.
+/// Upper bound of kept diagnostics; others are only counted.
 const MAX_KEPT: usize = 1000;
 
-/// Collects everything that is wrong, so that it can be told all at once.
+/// Collects all mistakes, so that they can be reported together.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
@@ -154,7 +153,7 @@ impl Diagnostics {
         Self::default()
     }
 
-    /// Adds one. Past a thousand they are only counted, see [`Diagnostics::dropped`].
+    /// Adds a diagnostic. After a thousand they are only counted, see [`Diagnostics::dropped`].
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if diagnostic.severity == Severity::Error {
             self.errors += 1;
@@ -166,7 +165,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether what comes now is only counted, so that there is no need to word it.
+    /// True if further diagnostics are only counted, so that there is no need to word them.
     pub fn is_full(&self) -> bool {
         self.items.len() >= MAX_KEPT
     }
@@ -177,10 +176,10 @@ impl Diagnostics {
         self.dropped += 1;
     }
 
-    /// Adds all of another collection.
+    /// Adds the diagnostics of another collection.
     pub fn extend(&mut self, other: Diagnostics) {
         self.dropped += other.dropped;
-        // What the other collection dropped was still an error or not; keep its count.
+        // Keeps the other collection's count of dropped errors.
         let kept = other.items.iter();
         let kept_errors = kept.filter(|d| d.severity == Severity::Error).count();
         self.errors += other.errors.saturating_sub(kept_errors);
@@ -189,27 +188,27 @@ impl Diagnostics {
         }
     }
 
-    /// Whether anything stops the run.
+    /// True if there is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// Whether nothing was found.
+    /// True if there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many are kept.
+    /// The number of kept diagnostics.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// How many more were found than are kept.
+    /// The number of dropped diagnostics.
     pub fn dropped(&self) -> usize {
         self.dropped
     }
 
-    /// The diagnostics in the order in which they stand now.
+    /// The diagnostics in their current order.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.items.iter()
     }
@@ -219,7 +218,7 @@ impl Diagnostics {
         &self.items
     }
 
-    /// Orders by file and position and removes repetitions.
+    /// Sorts by file and position and removes duplicates.
     pub fn sort(&mut self) {
         let order = |d: &Diagnostic| (d.span.source.path().to_owned(), d.span.start, d.span.len);
         self.items.sort_by(|a, b| {

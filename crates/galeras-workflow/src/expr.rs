@@ -1,9 +1,9 @@
-//! `${{ params.x }}` and `${{ matrix.y }}`: finding them in strings. `${{ params.x.key }}` is a value
+//! Finds `${{ params.x }}` and `${{ matrix.y }}` in strings. `${{ params.x.key }}` is a value
 //! within a mapping.
 //!
-//! There are no operators, functions, loops or environment, on purpose: what a step computes must be
-//! readable from the workflow and its parameters. `{{ }}` without `$` belongs to prompt
-//! templates and passes through untouched; there is no escape for `${{`.
+//! There are no operators, functions, loops or environment, on purpose: readers must see what a
+//! step computes from the workflow and its parameters. `{{ }}` without `$` belongs to prompt
+//! templates and is unchanged; there is no escape for `${{`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::code::Code;
 
 pub(super) const OPEN: &str = "${{";
 pub(super) const CLOSE: &str = "}}";
-/// The most expressions in one string: finding a place costs time in the string's length.
+/// Upper bound of expressions in one string: finding a place takes time linear in the string.
 const MAX_PER_STRING: usize = 200;
 
-/// Where an expression takes its value from.
+/// The source of an expression's value.
 #[derive(
     Debug,
     Clone,
@@ -56,15 +56,15 @@ pub struct Ref {
     pub namespace: Namespace,
     /// The part after it.
     pub name: String,
-    /// Keys of a mapping, the outermost first, if the value is one within it.
+    /// Keys within a mapping, the outermost first, if the value is inside one.
     pub keys: Vec<String>,
-    /// The bytes from `$` to the last `}`, or of the whole scalar if escapes or folding hide
-    /// the exact place.
+    /// The bytes from `$` to the last `}`, or the whole scalar if escapes or folding hide the exact
+    /// place.
     pub span: Span,
 }
 
 impl Ref {
-    /// The value that the keys lead to in the value of the name.
+    /// The value at these keys within the value of the name.
     pub fn within(&self, value: &serde_json::Value) -> Option<serde_json::Value> {
         self.keys.iter().try_fold(value, |value, key| value.as_object()?.get(key)).cloned()
     }
@@ -80,20 +80,20 @@ impl fmt::Display for Ref {
 /// A part of a string that mixes text and expressions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Text as it stands.
+    /// Text, unchanged.
     Text(String),
-    /// An expression whose value is written here.
+    /// An expression.
     Ref(Ref),
 }
 
-/// A string, looked at for expressions.
+/// A string, parsed for expressions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Template {
     /// No expression.
     Literal(String),
-    /// Nothing but one expression: its value keeps its type.
+    /// A single expression without text: its value keeps its type.
     Whole(Ref),
-    /// Text with expressions in it: always a string.
+    /// Text with expressions: always a string.
     Mixed(Vec<Piece>),
 }
 
@@ -113,21 +113,21 @@ impl Template {
     }
 }
 
-/// Whether a string holds the beginning of an expression.
+/// True if a string contains the beginning of an expression.
 pub fn has_expression(text: &str) -> bool {
     text.contains(OPEN)
 }
 
-/// Whether a name has the form `[A-Za-z_][A-Za-z0-9_-]*` that steps, parameters, outputs,
-/// ports and matrix keys share.
+/// True if a name has the form `[A-Za-z_][A-Za-z0-9_-]*` of steps, parameters, outputs, ports and
+/// matrix keys.
 pub fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Reads the expressions of a string node. Returns `None` if the node is no string or an
-/// expression in it cannot be read (all of them are reported).
+/// Parses the expressions of a string node. Returns `None` if the node is not a string or an
+/// expression in it cannot be parsed (all of these are reported).
 pub fn parse_template(
     node: &Node,
     source: &Arc<Source>,
@@ -189,7 +189,6 @@ pub fn parse_template(
     })
 }
 
-/// What is wrong inside the braces.
 struct Problem {
     message: String,
     help: String,
@@ -202,7 +201,7 @@ impl Problem {
 }
 
 fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
-    let usage = "only `params.name` and `matrix.name` can stand here";
+    let usage = "only `params.name` and `matrix.name` are allowed here";
     let fail = |message: String, help: &str| Err(Problem { message, help: help.to_owned() });
     let body = body.trim();
     if body.is_empty() {
@@ -221,7 +220,7 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
     };
     let namespace = namespace.trim();
     let names: Vec<&str> = name.split('.').map(str::trim).collect();
-    // Anything that is not names is an attempt at something richer; say so first.
+    // Anything except names is an attempt at a richer language; report that first.
     if !is_name(namespace) || !names.iter().all(|name| is_name(name)) {
         let richer = body.contains(|c: char| "()|&+*/<>=!?[]{}'\",%".contains(c) || c == ' ');
         if richer {
@@ -249,15 +248,15 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
     Ok(Ref { namespace, name, keys: names.collect(), span })
 }
 
-/// Reads the expressions of every string in a tree, and reports those in keys, where none
-/// may stand. Returns the references in the order of the file.
+/// Parses the expressions of every string in a tree, and reports those in keys, where they are not
+/// allowed. Returns the references in the order of the file.
 pub fn collect_refs(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Vec<Ref> {
     let mut references = Vec::new();
     collect(node, source, diagnostics, &mut references);
     references
 }
 
-/// Whether a text anywhere in a tree holds the beginning of an expression.
+/// True if a text in a tree contains the beginning of an expression.
 pub fn holds_expression(node: &Node) -> bool {
     match &node.value {
         Value::String(text) => has_expression(text),

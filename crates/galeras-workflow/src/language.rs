@@ -1,5 +1,4 @@
-//! The languages of arguments that are code, and how a value enters such a text: as what it is,
-//! never as code.
+//! The languages of arguments that are code, and the safe insertion of values into such code.
 
 use serde_json::Value as Json;
 
@@ -17,7 +16,6 @@ pub enum Language {
     Shell,
 }
 
-/// A text of a language, as far as it is written.
 #[derive(Debug)]
 pub(super) enum CodeText {
     Sql(SqlText),
@@ -32,7 +30,6 @@ impl CodeText {
         }
     }
 
-    /// Adds what the author wrote.
     pub(super) fn code(&mut self, text: &str) {
         match self {
             Self::Sql(sql) => sql.code(text),
@@ -40,7 +37,6 @@ impl CodeText {
         }
     }
 
-    /// Adds a value.
     pub(super) fn value(&mut self, value: &Json) -> Result<(), Unfit> {
         match self {
             Self::Sql(sql) => sql.value(value),

@@ -1,13 +1,13 @@
-//! YAML text to a raw specification, with the place of everything and nothing resolved.
+//! Reads YAML text to a raw specification, with the place of everything; nothing is resolved.
 //!
-//! [`parse`] is the way in. It returns a [`Workflow`] whenever there is anything to work
-//! with, and all [`Diagnostics`] at once. Later layers add their own findings with the same
-//! types: a [`Node`] leads from an argument to its bytes ([`Node::at_pointer`]),
-//! [`substitute`] gives expressions their values, [`render`] and [`to_json`] show the result.
+//! [`parse`] is the entry point. It returns a [`Workflow`] whenever there is anything to work with,
+//! and all [`Diagnostics`] at once. Later layers add their own with the same types: a [`Node`]
+//! finds an argument's bytes ([`Node::at_pointer`]), [`substitute`] gives expressions their values,
+//! [`render`] and [`to_json`] show the result.
 //!
-//! Text flows one way: `load` (YAML) → `node` → `read*` → `spec`. Nothing in here touches a
-//! file, knows an operator, or prints; unknown operators, columns, ports and steps, and
-//! cycles, are found by the plan.
+//! Data flows one way: `load` (YAML) → `node` → `read*` → `spec`. No module here reads a file,
+//! knows an operator, or prints. The plan finds unknown operators, columns, ports and steps, and
+//! cycles.
 
 pub mod code;
 mod columns;

@@ -1,10 +1,10 @@
-//! YAML text to [`Node`]: the only place that knows the YAML library, its options and its
+//! Reads YAML text to a [`Node`]: the only module that uses the YAML library, its options and its
 //! limits.
 //!
-//! The library checks syntax and budgets (depth, nodes and
-//! alias expansion all count what aliases repeat); duplicate keys and key types are checked
-//! here, because we want all of them, with both places, and merge keys (`<<`) are followed here,
-//! so that every value keeps the place where it is written.
+//! The library checks syntax and limits (depth, nodes and alias expansion all count repetitions by
+//! aliases). Duplicate keys and key types are checked here, so that all are reported, with both
+//! places. Merge keys (`<<`) are expanded here, so that every value keeps the place where it is
+//! written.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,16 +26,15 @@ use crate::code::Code;
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 /// The deepest nesting of lists and mappings.
 pub const MAX_DEPTH: usize = 64;
-/// The most values in a file, those that aliases repeat included.
+/// The maximum number of values in a file, including those that aliases repeat.
 pub const MAX_NODES: usize = 250_000;
-/// The most parser events that aliases may repeat.
+/// The maximum number of parser events that aliases may repeat.
 const MAX_REPEATED: usize = 100_000;
-/// Measured: 64 levels need between 2 and 8 MiB in a debug build, far less in a release.
+/// Measured: 64 levels need between 2 and 8 MiB in a debug build, far less in a release build.
 const PARSER_STACK: usize = 32 * 1024 * 1024;
 
-/// Reads one YAML document. Returns `None`, with a diagnostic, if there is none to read.
-/// Mistakes that leave a document behind (duplicate keys, say) are reported and the
-/// document is returned.
+/// Reads one YAML document. Returns `None`, with a diagnostic, if there is none. With mistakes such
+/// as duplicate keys, both a report and a document are returned.
 pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node> {
     let text = source.text();
     if text.len() > MAX_FILE_BYTES {
@@ -46,7 +45,7 @@ pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node>
                 source,
                 Span::default(),
             )
-            .with_help("keep data in files of its own and name them in the workflow"),
+            .with_help("keep data in separate files and name them in the workflow"),
         );
         return None;
     }
@@ -73,8 +72,8 @@ pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node>
     }
 }
 
-/// Parses on a thread of its own: the library recurses through serde, and 64 levels of that
-/// need more than the 2 MiB that a worker thread has in a build without optimisation.
+/// Parses on a separate thread: the library recurses through serde, and 64 levels of that need more
+/// than the 2 MiB of a worker thread in a debug build.
 fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box<Diagnostic>> {
     let parse = || {
         let raw = serde_yaml::from_str_with_options::<Spanned<Raw>>(source.text(), options())
@@ -104,7 +103,7 @@ fn options() -> Options {
     budget.max_nodes = MAX_NODES;
     budget.max_total_scalar_bytes = 4 * MAX_FILE_BYTES;
     budget.max_recorded_anchor_bytes = 4 * MAX_FILE_BYTES;
-    // One anchor used many times is fine; what the uses expand to is what counts.
+    // One anchor may have many uses; only their expansion is limited.
     budget.enforce_alias_anchor_ratio = false;
     let mut aliases = AliasLimits::default();
     aliases.max_total_replayed_events = MAX_REPEATED;
@@ -112,7 +111,7 @@ fn options() -> Options {
     let mut options = Options::default();
     options.budget = Some(budget);
     options.alias_limits = aliases;
-    // `LastWins` is what hands both entries to a map visitor.
+    // `LastWins` passes both entries to a map visitor.
     options.duplicate_keys = DuplicateKeyPolicy::LastWins;
     options.merge_keys = MergeKeyPolicy::AsOrdinary;
     options.strict_booleans = true;
@@ -122,7 +121,7 @@ fn options() -> Options {
     options
 }
 
-/// What the visitor sees, before places are worked out.
+/// A value of the visitor, before its place is computed.
 enum Raw {
     Null,
     Bool(bool),
@@ -198,11 +197,11 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 }
 
-/// Turns raw values into nodes and checks what the library leaves to us.
+/// Turns raw values into nodes and checks what the library does not.
 struct Builder<'a> {
     source: &'a Arc<Source>,
     diagnostics: &'a mut Diagnostics,
-    /// Within the value of a merge key: what it takes over has the place where it is written.
+    /// Inside the value of a merge key: entries keep the place where they are written.
     merging: bool,
 }
 
@@ -212,7 +211,7 @@ impl Builder<'_> {
             true => self.place(&raw.defined),
             false => self.place(&raw.referenced),
         };
-        // An alias has the text of its definition, but is shown where it stands.
+        // An alias has the text of its definition, but its own place.
         let written = self.source.slice(self.place(&raw.defined)).to_owned();
         let alias = self.source.slice(span).starts_with('*');
         let quoted = written.starts_with(['"', '\'']);
@@ -263,7 +262,7 @@ impl Builder<'_> {
         Span::new(start, start + usize::try_from(len).unwrap_or(0))
     }
 
-    /// Integers that the library reads as floats (`017`), and numbers that nobody can hold.
+    /// Integers that the library reads as floats (`017`), and numbers outside every type's range.
     fn number(&mut self, span: Span, written: &str, float: f64) -> Value {
         let digits = written.trim_start_matches(['-', '+']);
         let integral = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -284,7 +283,7 @@ impl Builder<'_> {
         Value::Float(float)
     }
 
-    /// The whole extent of a collection: the library gives only its first byte.
+    /// The full extent of a collection: the library returns only its first byte.
     fn close(&self, start: usize, last: Option<&Node>) -> Span {
         let text = self.source.text().as_bytes();
         let flow = matches!(text.get(start), Some(b'[' | b'{'));
@@ -307,8 +306,8 @@ impl Builder<'_> {
         Span::new(start, content.max(start + 1))
     }
 
-    /// Reports keys that are not strings (they are removed) and duplicates, and puts what merge
-    /// keys (`<<`) name in their place.
+    /// Reports keys that are not strings (and removes them) and duplicates, and expands merge keys
+    /// (`<<`).
     fn entries(&mut self, entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
         let mut first: HashMap<String, Span> = HashMap::new();
         let mut kept = Vec::with_capacity(entries.len());
@@ -348,7 +347,7 @@ impl Builder<'_> {
                 first.insert(name.to_owned(), key.span);
             }
             if is_merge(&key) {
-                // What is written out counts, then what was merged first.
+                // Written entries take precedence, then the first merged ones.
                 let new = |key: &Node| {
                     let name = key.as_str().unwrap_or_default();
                     !own.contains(name) && merged.insert(name.to_owned())
@@ -361,7 +360,6 @@ impl Builder<'_> {
         kept
     }
 
-    /// The entries of the mappings that a merge key names, as far as they are `new`.
     fn merged(&mut self, value: Node, mut new: impl FnMut(&Node) -> bool) -> Vec<(Node, Node)> {
         let mappings = match value.value {
             Value::Seq(items) if !items.is_empty() => items,
@@ -388,12 +386,12 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a key is YAML's merge key, which stands for the entries of its value.
+/// True for YAML's merge key, which inserts the entries of its value.
 fn is_merge(key: &Node) -> bool {
     key.as_str() == Some("<<") && !key.quoted
 }
 
-/// The byte offset of a location. Syntax errors carry only a character offset.
+/// The byte offset of a location. Syntax errors have only a character offset.
 fn offset(source: &Arc<Source>, location: &Location) -> usize {
     let bytes = location.span().byte_offset();
     match bytes.and_then(|b| usize::try_from(b).ok()) {
@@ -458,7 +456,7 @@ fn explain(error: &Error) -> (Code, String, Option<&'static str>) {
         Error::MultipleDocuments { .. } => (
             Code::YamlSyntax,
             "the file has more than one YAML document".to_owned(),
-            Some("one file is one workflow: remove the `---` and what follows"),
+            Some("one file is one workflow: remove the `---` and the text after it"),
         ),
         Error::UnsupportedTag { tag, .. } => (
             Code::YamlSyntax,
@@ -470,7 +468,7 @@ fn explain(error: &Error) -> (Code, String, Option<&'static str>) {
             let line = text.lines().next().unwrap_or("invalid YAML");
             let line = line.rsplit_once(" at line ").map_or(line, |(m, _)| m);
             let line = line.strip_prefix("error: ").unwrap_or(line);
-            // The scanner's own words for brackets nested beyond its limit.
+            // The scanner's own message for brackets nested beyond its limit.
             if line.contains("recursion limit") {
                 return limit(depth);
             }

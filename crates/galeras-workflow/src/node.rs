@@ -1,6 +1,6 @@
-//! [`Node`]: a YAML value in which every key and value knows its bytes.
+//! [`Node`]: a YAML value with the bytes of every key and value.
 //!
-//! Depth is bounded by the loader, so recursion over a node is safe.
+//! The loader limits the depth, so recursion over a node is safe.
 
 use std::ops::Range;
 
@@ -12,15 +12,15 @@ use super::source::Span;
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Its bytes, quotes and brackets included. Of a block scalar: the content from its first
-    /// to its last non-blank character. Of a value that came through an alias: the alias. Of
-    /// an absent value (`key:`): the empty place after the colon.
+    /// Its bytes, with quotes and brackets. Of a block scalar: the content from its first to its
+    /// last non-blank character. Of a value from an alias: the alias. Of an absent value (`key:`):
+    /// the empty place after the colon.
     pub span: Span,
-    /// Whether a string was written in quotes.
+    /// The string was written in quotes.
     pub quoted: bool,
 }
 
-/// The kinds of values that a workflow can hold.
+/// The kinds of values in a workflow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `null`, `~` or nothing.
@@ -31,7 +31,7 @@ pub enum Value {
     Int(i64),
     /// A floating-point number.
     Float(f64),
-    /// Everything else that is written as one scalar.
+    /// Any other scalar.
     String(String),
     /// A list.
     Seq(Vec<Node>),
@@ -41,17 +41,17 @@ pub enum Value {
 }
 
 impl Node {
-    /// A node that was written plainly.
+    /// A node without quotes.
     pub fn new(value: Value, span: Span) -> Self {
         Self { value, span, quoted: false }
     }
 
-    /// The same place and style without a value, to be filled.
+    /// The same place and style, with a null to be filled in.
     pub(super) fn clone_shell(&self) -> Self {
         Self { value: Value::Null, span: self.span, quoted: self.quoted }
     }
 
-    /// What the value is, in the words of a message: `string`, `list`, `mapping` …
+    /// The type's name in messages: `string`, `list`, `mapping` …
     pub fn type_name(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -113,12 +113,12 @@ impl Node {
         }
     }
 
-    /// Whether nothing was written.
+    /// True if the value is absent or null.
     pub fn is_null(&self) -> bool {
         self.value == Value::Null
     }
 
-    /// The key and value of an entry of a mapping; of a duplicate key, the first.
+    /// The key and value of an entry of a mapping; the first one for a duplicate key.
     pub fn entry(&self, key: &str) -> Option<(&Node, &Node)> {
         let entries = self.as_map()?;
         let entry = entries.iter().find(|(k, _)| k.as_str() == Some(key))?;
@@ -130,7 +130,7 @@ impl Node {
         self.entry(key).map(|(_, value)| value)
     }
 
-    /// Whether every number in it is finite; the loader has reported those that are not.
+    /// True if every number in it is finite; the loader has reported the others.
     pub fn is_finite(&self) -> bool {
         match &self.value {
             Value::Float(f) => f.is_finite(),
@@ -140,8 +140,8 @@ impl Node {
         }
     }
 
-    /// The value without its places. A number that JSON cannot hold becomes `null` (the
-    /// loader has reported it), and of a duplicate key the first value counts.
+    /// The value without its places. A number that JSON cannot represent becomes `null` (the loader
+    /// has reported it), and the first value of a duplicate key is used.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Builds a node from a value that has no text of its own; all of it gets `span`.
+    /// Builds a node from a value without text; every part of it gets `span`.
     pub fn from_json(json: &serde_json::Value, span: Span) -> Self {
         use serde_json::Value as Json;
         let value = match json {
@@ -189,8 +189,8 @@ impl Node {
         Self::new(value, span)
     }
 
-    /// The node at a path such as `rules[2].check`, as serde's path trackers write it. The
-    /// empty path and `.` are the node itself. A key that itself holds dots is found too.
+    /// The node at a path such as `rules[2].check`, in the form of serde's path trackers. The empty
+    /// path and `.` are the node itself. Keys may contain dots.
     pub fn at_pointer(&self, path: &str) -> Option<&Node> {
         match self.walk(path) {
             (node, _, "") => Some(node),
@@ -198,8 +198,8 @@ impl Node {
         }
     }
 
-    /// The place of the key that leads to the node at `path`; `None` if the path does not
-    /// exist or ends in a list index.
+    /// The place of the key of the node at `path`; `None` if the path does not exist or ends in a
+    /// list index.
     pub fn key_span_at(&self, path: &str) -> Option<Span> {
         match self.walk(path) {
             (_, key, "") => key.map(|k| k.span),
@@ -207,7 +207,7 @@ impl Node {
         }
     }
 
-    /// The deepest node on the way to `path`: for a message about something that is absent.
+    /// The deepest existing node on the way to `path`: for a message about something missing.
     pub fn nearest(&self, path: &str) -> &Node {
         self.walk(path).0
     }
@@ -234,7 +234,7 @@ impl Node {
         }
     }
 
-    /// The position of the entry to which `path` leads first, and the rest of the path.
+    /// The position of the first entry on `path`, and the rest of the path.
     fn entry_at<'p>(&self, path: &'p str) -> Option<(usize, &'p str)> {
         match &self.value {
             Value::Seq(items) => {
@@ -251,7 +251,7 @@ impl Node {
                         continue;
                     };
                     let ends = after.is_empty() || after.starts_with(['.', '[']);
-                    // The longest key wins: it leaves the least of the path.
+                    // The longest key wins: it leaves the shortest rest.
                     if ends && best.is_none_or(|(_, b)| after.len() < b.len()) {
                         best = Some((at, after));
                     }
@@ -262,18 +262,18 @@ impl Node {
         }
     }
 
-    /// The place of `value[start..end]` for a string node, or that of the whole scalar where it
-    /// cannot be told.
+    /// The place of `value[start..end]` for a string node, or of the whole scalar if it is unknown.
     pub fn part_span(&self, text: &str, start: usize, end: usize) -> Span {
         self.part(text, start..end).unwrap_or(self.span)
     }
 
-    /// The place of `value[range]` for a string node; `None` where it cannot be told.
+    /// The place of `value[range]` for a string node; `None` if it is unknown.
     pub(super) fn part(&self, text: &str, range: Range<usize>) -> Option<Span> {
         part_of(text, self.span, self.as_str()?, self.quoted, range)
     }
 
-    /// The same tree with another node at `path`; `None` if there is none, or `change` refuses.
+    /// The same tree with another node at `path`; `None` if there is none, or `change` returns
+    /// none.
     pub fn changed(&self, path: &str, change: &dyn Fn(&Node) -> Option<Node>) -> Option<Node> {
         if path.is_empty() {
             return change(self);

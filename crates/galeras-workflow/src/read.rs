@@ -1,6 +1,6 @@
-//! Node tree to [`Workflow`]: the way in, and the top level of the file.
+//! Turns a node tree into a [`Workflow`]: the entry point, and the top level of the file.
 //!
-//! Reading is total: every mistake is reported and passed over.
+//! Every mistake is reported and skipped; reading never fails.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::code::Code;
 /// The only format version so far.
 const FORMAT: i64 = 1;
 
-/// Reads a workflow file and reports everything that is wrong with it, sorted by place. The
-/// workflow is there whenever the text is a YAML mapping, even if parts of it are wrong, so
-/// that later layers can go on looking for mistakes; nothing may run if there are errors.
+/// Reads a workflow file and reports all mistakes, sorted by place. There is a workflow whenever
+/// the text is a YAML mapping, even if parts of it are wrong, so that later layers can find further
+/// mistakes; nothing may run if there are errors.
 pub fn parse(path_display: &str, text: &str) -> (Option<Workflow>, Diagnostics) {
     parse_source(&Source::new(path_display, text))
 }
 
-/// Like [`parse`], for a text that is already a [`Source`].
+/// As [`parse`], for a text that is already a [`Source`].
 pub fn parse_source(source: &Arc<Source>) -> (Option<Workflow>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let workflow = load(source, &mut diagnostics).and_then(|node| {
@@ -94,7 +94,6 @@ impl WorkflowReader<'_> {
         })
     }
 
-    /// The names of steps under `prereg`: one, or a list.
     fn prereg(&mut self, value: &Node) -> Vec<Text> {
         const WHAT: &str = "a step under `prereg`";
         match value.as_seq() {
@@ -107,7 +106,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// A store elsewhere: its place, or a mapping that says more.
+    /// The remote store: its location, or a mapping with more.
     fn remote(&mut self, node: &Node) -> Option<RemoteSpec> {
         const KEYS: [&str; 2] = ["url", "allowed_signers"];
         if node.as_map().is_none() {

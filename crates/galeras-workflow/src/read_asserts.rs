@@ -1,6 +1,4 @@
-//! Reading `assert`: the data tests of a step.
-//!
-//! Whether the columns exist and the SQL is valid is checked by the plan.
+//! Reads `assert`: the data tests of a step. The plan checks columns and SQL.
 
 use strum::VariantNames as _;
 
@@ -86,7 +84,6 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// A list of at least one column name.
     fn columns(&mut self, node: &Node, what: &str) -> Option<Vec<Text>> {
         let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
             let message = format!("{what} must be a list of columns, not {}", describe(node));

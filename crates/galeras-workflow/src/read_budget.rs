@@ -1,4 +1,4 @@
-//! Reading `budget`: what a workflow may spend.
+//! Reads `budget`: the spending limits of a workflow.
 
 use super::diagnostic::Diagnostic;
 use super::expr::has_expression;
@@ -41,8 +41,7 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// Whether the value of a key of `budget` is not what it has to be. Expressions have to be
-/// substituted.
+/// True if the value of a key of `budget` is wrong. Expressions must be substituted.
 pub fn budget_limit_problem(key: &str, value: &Node) -> bool {
     match (key, &value.value) {
         (_, Value::Int(n)) => *n < 0,

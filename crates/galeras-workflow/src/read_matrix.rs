@@ -1,8 +1,8 @@
-//! Reading `matrix`: the axes whose points, in all combinations, are the cells of a step.
+//! Reads `matrix`: the axes whose points, in all combinations, are the cells of a step.
 //!
-//! An axis is a key with a list of scalars, or of mappings, or the whole matrix is one: a list of
-//! mappings whose values vary together. It is read twice, when the file is read and when its
-//! expressions have their values: what holds one is passed over.
+//! An axis is a key with a list of scalars or of mappings. Or the whole matrix is one axis: a list
+//! of mappings whose values vary together. A matrix is read twice: with the file, when values with
+//! expressions are skipped, and again when the expressions have values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,47 +18,42 @@ use super::spec::Text;
 use super::suggest::did_you_mean;
 use crate::code::Code;
 
-/// The key of a mapping by which it is called, if it has one.
 const NAME: &str = "name";
 
 /// One of the lists that a matrix combines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// The names that its points give values to, `${{ matrix.NAME }}`.
+    /// The names that its points set, `${{ matrix.NAME }}`.
     pub names: Vec<Text>,
     /// Its points in the order of the list.
     pub points: Vec<AxisPoint>,
 }
 
-/// What one cell has of an axis.
+/// A cell's part of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AxisPoint {
     /// The key in the name of the cell.
     pub key: String,
     /// The scalar in the name of the cell.
     pub value: Json,
-    /// Other values that come with it, by name. A value under the name of the key is what an
-    /// expression gets in place of the scalar: the mapping that it names.
+    /// Other values of the point, by name. A value under the name of the key is the mapping that an
+    /// expression gets instead of the scalar that names it.
     pub values: Vec<(String, Json)>,
 }
 
-/// The axes of a `matrix` whose expressions have their values; everything that is wrong with it is
-/// reported.
+/// The axes of a `matrix` whose expressions have values; reports every mistake.
 pub fn matrix_axes(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Vec<Axis> {
     WorkflowReader { source, diagnostics }.axes(node)
 }
 
-/// The mappings of a list.
 struct ReadMappings {
-    /// Their keys.
     names: Vec<Text>,
-    /// The key that names each.
+    /// The key whose values name the mappings.
     label: String,
-    /// The mappings with their places.
     mappings: Vec<(Span, NamedMapping)>,
 }
 
-/// A mapping of an axis: the scalar that names it, and all of its entries.
+/// A mapping of an axis: the scalar that names it, and its entries.
 struct NamedMapping {
     label: Json,
     entries: Vec<(String, Json)>,
@@ -84,7 +79,6 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// The axis of a key and its list.
     fn axis(&mut self, key: &Node, values: &Node) -> Option<Axis> {
         let key = self.name(key)?;
         let what = format!("matrix key {}", quote(&key.value));
@@ -111,7 +105,6 @@ impl WorkflowReader<'_> {
         Some(Axis { names: vec![key], points })
     }
 
-    /// The axis that a list of mappings is.
     fn together(&mut self, items: &[Node]) -> Option<Axis> {
         let ReadMappings { names, label, mappings } =
             self.mappings("an entry of `matrix`", items)?;
@@ -138,7 +131,7 @@ impl WorkflowReader<'_> {
         points
     }
 
-    /// Mappings of the same keys.
+    /// Reads mappings that must have the same keys.
     fn mappings(&mut self, what: &str, items: &[Node]) -> Option<ReadMappings> {
         let mut read = Vec::with_capacity(items.len());
         for item in items.iter().filter(|item| !is_open(item)) {
@@ -174,7 +167,7 @@ impl WorkflowReader<'_> {
         Some(ReadMappings { names, label, mappings })
     }
 
-    /// Reports keys that this mapping has and the first has not, and the other way round.
+    /// Reports keys that this mapping has and the first has not, and vice versa.
     fn same_keys(&mut self, first: &Node, names: &[Text], item: &Node, entries: &[(Node, Node)]) {
         let missing: Vec<&Text> =
             names.iter().filter(|name| item.get(&name.value).is_none()).collect();
@@ -198,7 +191,7 @@ impl WorkflowReader<'_> {
             let place = self.head(item);
             let problem = Diagnostic::error(Code::MissingKey, message, self.source, place);
             self.push(problem.with_related(self.source, name.span, "the first mapping has it").with_help(
-                format!("all mappings of a matrix have the same keys; `{}: null` says that there is no value", name.value),
+                format!("all mappings of a matrix have the same keys; `{}: null` means that there is no value", name.value),
             ));
         }
     }
@@ -208,7 +201,7 @@ impl WorkflowReader<'_> {
         node.as_map().and_then(<[_]>::first).map_or(node.span, |(key, _)| key.span)
     }
 
-    /// The points without those that would have the name of another; each of them is reported.
+    /// Removes points that would have the name of another, and reports each.
     fn distinct(&mut self, points: Vec<(Span, AxisPoint)>) -> Vec<AxisPoint> {
         let mut kept: Vec<(Span, AxisPoint)> = Vec::with_capacity(points.len());
         let mut names = HashMap::new();
@@ -222,7 +215,7 @@ impl WorkflowReader<'_> {
                     .with_related(self.source, *first, "first here");
                 self.push(match point.values.is_empty() {
                     true => problem.with_help("remove one of them"),
-                    false => problem.with_help("give each mapping a `name` of its own"),
+                    false => problem.with_help("give each mapping a different `name`"),
                 });
                 continue;
             }
@@ -233,7 +226,7 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// A value as it is written in the name of a cell; numbers that are equal are one.
+/// A value as written in the name of a cell; equal numbers have one form.
 fn cell_value(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -247,7 +240,6 @@ fn cell_value(value: &Json) -> String {
     }
 }
 
-/// Whether a text has to wait for the values of its expressions.
 fn is_open(node: &Node) -> bool {
     node.as_str().is_some_and(has_expression)
 }

@@ -1,6 +1,5 @@
-//! Reading `params`: types, bounds, choices and defaults.
-//!
-//! [`check_param_value`] also checks the values of the command line.
+//! Reads `params`: types, bounds, choices and defaults. [`check_param_value`] also checks the
+//! values of the command line.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -53,7 +52,7 @@ impl WorkflowReader<'_> {
             out.choices = self.choices(&what, ty, key, choices);
         }
         if let Some(default) = node.get("default") {
-            // Bounds and choices that are wrong themselves are absent here.
+            // Wrong bounds and choices are absent here.
             if check_param_value(&out, default, self.source, self.diagnostics) {
                 out.default = Some(default.clone());
             }
@@ -122,7 +121,7 @@ impl WorkflowReader<'_> {
         Some(value.clone())
     }
 
-    /// The choices of a list are those of each of its entries.
+    /// The choices of a list apply to each of its entries.
     fn choices(&mut self, what: &str, ty: ParamType, key: &Node, node: &Node) -> Vec<Node> {
         if ty == ParamType::Mapping {
             let message = "`choices` does not apply to a mapping";
@@ -150,8 +149,8 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// Checks a value against a parameter's type, bounds and choices; reports what is wrong with
-/// it and returns whether nothing is.
+/// Checks a value against a parameter's type, bounds and choices; reports mistakes and returns
+/// whether there are none.
 pub fn check_param_value(
     param: &Param,
     value: &Node,
@@ -203,7 +202,6 @@ pub fn check_param_value(
     allowed
 }
 
-/// What is wrong with a value that is not among the choices.
 fn no_choice(param: &Param, what: &str, value: &Node, source: &Arc<Source>) -> Diagnostic {
     let message = format!("{} is not one of the choices of {what}", describe(value));
     let names: Vec<String> = param

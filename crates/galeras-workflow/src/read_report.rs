@@ -1,4 +1,4 @@
-//! Reading `report`: the page of a study.
+//! Reads `report`: the page of a study.
 
 use std::str::FromStr as _;
 
@@ -12,7 +12,7 @@ use super::spec::{KnownPart, Reference, ReportPart, ReportSection, ReportSpec, T
 use crate::code::Code;
 
 const KEYS: [&str; 3] = ["path", "title", "sections"];
-/// The keys of which a section has one.
+/// A section has exactly one of these keys.
 const PARTS: [&str; 5] = ["text", "findings", "figure", "table", "rows"];
 const OPTIONS: [&str; 4] = ["heading", "caption", "columns", "limit"];
 
@@ -89,7 +89,6 @@ impl WorkflowReader<'_> {
         })
     }
 
-    /// A section that is one word.
     fn known_section(&mut self, node: &Node) -> Option<ReportSection> {
         let word = self.fixed_text(node, "a section of a report")?;
         let Ok(part) = KnownPart::from_str(&word.value) else {

@@ -1,6 +1,4 @@
-//! Reading `steps` and `outputs`.
-//!
-//! Cycles, unknown steps and unknown ports are found by the plan.
+//! Reads `steps` and `outputs`. The plan finds cycles, unknown steps and unknown ports.
 
 use std::collections::HashMap;
 
@@ -16,20 +14,18 @@ use crate::code::Code;
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
 const OUTPUT_KEYS: [&str; 5] = ["from", "path", "column", "shape", "show"];
-/// The file formats that an output can have.
 const OUTPUT_SUFFIXES: [&str; 9] =
     [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".png", ".pdf", ".html"];
-/// What the path of an output can be.
+/// The form of an output's path.
 pub const OUTPUT_PATH_HELP: &str = "an output is a file below `--out`, as in \
     `folder/name.parquet`: rows are written as .parquet, .jsonl, .json or .csv; the text in a \
     `column` of a table of one row as .txt, .json, .svg or .html; a figure as .svg, .png or .pdf";
 
-/// An entry of `steps` that is not what it looks like.
+/// An entry of `steps` with wrong indentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unindented {
     /// The name of a step without anything below it.
     Step,
-    /// A key of that step.
     Key,
 }
 
@@ -52,8 +48,7 @@ impl WorkflowReader<'_> {
         step
     }
 
-    /// Reports keys that a step does not have. Most of those that look like none of its own are
-    /// arguments.
+    /// Reports keys that a step does not have. Most unknown keys are meant as arguments.
     fn step_keys(&mut self, node: &Node, what: &str) {
         for (key, _) in node.as_map().unwrap_or_default() {
             let Some(name) = key.as_str().filter(|name| !STEP_KEYS.contains(name)) else {
@@ -108,7 +103,7 @@ impl WorkflowReader<'_> {
                     }
                     let above = empty.as_str().unwrap_or("");
                     let message = format!(
-                        "step {} is empty, and {} stands beside it",
+                        "step {} is empty, and {} is next to it",
                         quote(above),
                         quote(name)
                     );
@@ -146,7 +141,7 @@ impl WorkflowReader<'_> {
             }
             (None, Some((_, value))) => self.uses(value).map(StepKind::Uses),
             (None, None) => {
-                // A mistyped `op` has been reported as an unknown key; once is enough.
+                // A mistyped `op` has already been reported as an unknown key.
                 let typo = node.as_map().unwrap_or_default().iter().any(|(k, _)| {
                     let key = k.as_str().unwrap_or("");
                     let guess = super::suggest::did_you_mean(key, STEP_KEYS);
@@ -225,7 +220,7 @@ impl WorkflowReader<'_> {
         };
         let message = format!("{what} cannot be a list");
         let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
-        // `from: a[*]` is a string in YAML, but `from: [*]` and the like end up here.
+        // `from: a[*]` is a string in YAML, but `from: [*]` and the like are lists.
         let help = match items {
             [a, b] if a.as_str().is_some() && b.as_str().is_some() => format!(
                 "name the input ports: `from: {{ left: {}, right: {} }}`",
@@ -239,7 +234,7 @@ impl WorkflowReader<'_> {
 
     fn with(&mut self, node: &Node) -> Option<Node> {
         if node.as_map().is_none() {
-            // `with:` and nothing under it are no arguments.
+            // An empty `with:` has no arguments.
             if !node.is_null() {
                 self.wrong_type(node, "`with`", "a mapping of arguments");
             }
@@ -249,7 +244,7 @@ impl WorkflowReader<'_> {
         Some(node.clone())
     }
 
-    /// What can be said of a matrix before its expressions have their values is said.
+    /// Reports the mistakes that are visible before expressions have values.
     fn matrix(&mut self, node: &Node) -> Node {
         self.check_expressions(node);
         self.axes(node);
@@ -343,9 +338,8 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// What is wrong with the path of an output, if anything: it must be relative, stay inside
-/// its folder and end in a known suffix. Expressions count as file names; check the path
-/// again once they are substituted.
+/// The problem with the path of an output, if any: it must be relative, stay inside its folder and
+/// end in a known suffix. Expressions count as file names; check the path again after substitution.
 pub fn output_path_problem(path: &str) -> Option<String> {
     let quoted = quote(path);
     if path.contains("://") || is_absolute(path) {
@@ -360,7 +354,7 @@ pub fn output_path_problem(path: &str) -> Option<String> {
     // `x.parquet` has a stem; `.parquet` alone is a hidden file without a name.
     let suffix = OUTPUT_SUFFIXES.iter().find_map(|s| path.strip_suffix(s));
     let named = suffix.is_some_and(|stem| !stem.is_empty() && !stem.ends_with(['/', '\\']));
-    // An expression at the end may bring the suffix.
+    // An expression at the end may contain the suffix.
     let open_end = has_expression(path) && path.trim_end().ends_with("}}");
     if !named && !open_end {
         return Some(format!("the suffix of {quoted} names no known format"));

@@ -1,5 +1,5 @@
-//! What the readers of all parts of a workflow share: the text, the diagnostics, and the reading
-//! of names, texts and mappings.
+//! Shared by the readers of all parts of a workflow: the text, the diagnostics, and reading names,
+//! texts and mappings.
 
 use std::sync::Arc;
 
@@ -10,14 +10,12 @@ use super::source::{Source, Span};
 use super::spec::Text;
 use crate::code::Code;
 
-/// The text being read and what is wrong with it so far.
 pub(super) struct WorkflowReader<'a> {
     pub(super) source: &'a Arc<Source>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
 impl WorkflowReader<'_> {
-    /// Reads the named entries of an optional mapping.
     pub(super) fn entries<T>(
         &mut self,
         node: &Node,
@@ -52,14 +50,13 @@ impl WorkflowReader<'_> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Reports that `node`, which is `what`, should have been `wanted`.
+    /// Reports that `node`, described by `what`, should have been `wanted`.
     pub(super) fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
         let message = format!("{what} must be {wanted}, not {}", describe(node));
         let span = self.visible(node.span);
         self.push(Diagnostic::error(Code::WrongType, message, self.source, span));
     }
 
-    /// Reports the absence of a key in a mapping, at the mapping's beginning.
     pub(super) fn missing(&mut self, what: &str, key: &str, node: &Node, help: &str) {
         let span = node
             .as_map()
@@ -68,22 +65,20 @@ impl WorkflowReader<'_> {
         self.missing_at(what, key, span, help);
     }
 
-    /// Reports the absence of a key at a place of the caller's choice.
     pub(super) fn missing_at(&mut self, what: &str, key: &str, span: Span, help: &str) {
         let message = format!("{what} needs the key {}", quote(key));
         let problem = Diagnostic::error(Code::MissingKey, message, self.source, span);
         self.push(problem.with_help(help));
     }
 
-    /// An absent value has an empty place after the colon; keep it, carets can stand there.
+    /// An absent value has an empty place after the colon; a caret can mark it.
     fn visible(&self, span: Span) -> Span {
         let text = self.source.slice(span);
         let first = text.lines().next().unwrap_or("");
-        // A block collection would be underlined whole; its first line says enough.
+        // Underline only the first line of a block collection.
         Span::new(span.start, span.start + first.len())
     }
 
-    /// Reports keys that mean nothing in this mapping.
     pub(super) fn known_keys(&mut self, node: &Node, what: &str, known: &[&str]) {
         for (key, _) in node.as_map().unwrap_or_default() {
             let Some(name) = key.as_str() else { continue };
@@ -92,13 +87,13 @@ impl WorkflowReader<'_> {
             }
             let message = format!("{what} has no key {}", quote(name));
             let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
-            // Keys that are set already are not what was meant.
+            // Keys that are already set were not meant.
             let free = known.iter().copied().filter(|k| node.get(k).is_none());
             self.push(problem.with_suggestion(name, free));
         }
     }
 
-    /// The text of a key that names something. A bad name is reported and kept.
+    /// The text of a key that is a name. A bad name is reported and kept.
     pub(super) fn name(&mut self, key: &Node) -> Option<Text> {
         let value = key.as_str()?.to_owned();
         if has_expression(&value) {
@@ -107,14 +102,14 @@ impl WorkflowReader<'_> {
             let message = format!("{} is not a valid name", quote(&value));
             let problem = Diagnostic::error(Code::BadName, message, self.source, key.span);
             self.push(problem.with_help(
-                "names begin with a letter or `_` and go on with letters, digits, `_` and `-`",
+                "names begin with a letter or `_`, followed by letters, digits, `_` and `-`",
             ));
         }
         let span = key.span;
         Some(Text { value, span })
     }
 
-    /// A string value, reported if it is anything else.
+    /// A string value; any other is reported.
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<Text> {
         match node.as_str() {
             Some(value) => Some(Text { value: value.to_owned(), span: node.span }),
@@ -125,7 +120,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    /// A string value that no parameter may change.
+    /// A string value without expressions.
     pub(super) fn fixed_text(&mut self, node: &Node, what: &str) -> Option<Text> {
         let text = self.text(node, what)?;
         if has_expression(&text.value) {
@@ -140,19 +135,18 @@ impl WorkflowReader<'_> {
         Some(text)
     }
 
-    /// The string under an optional key.
     pub(super) fn optional_text(&mut self, node: &Node, key: &str) -> Option<Text> {
         let value = node.get(key)?;
         self.text(value, &format!("`{key}`"))
     }
 
-    /// Checks the expressions in a tree; the references are the plan's to resolve.
+    /// Parses the expressions in a tree; the plan resolves the references.
     pub(super) fn check_expressions(&mut self, node: &Node) {
         collect_refs(node, self.source, self.diagnostics);
     }
 }
 
-/// A value in the words of a message: short scalars are shown, the rest is named.
+/// A value in the words of a message: short scalars are shown, others only named.
 pub(super) fn describe(node: &Node) -> String {
     match &node.value {
         Value::Null => "nothing".to_owned(),

@@ -1,10 +1,10 @@
-//! References to steps: the grammar of `from`.
+//! Parses references to steps, the grammar of `from`:
 //!
 //! ```text
 //! reference = name [ "[" ( "*" | key "=" value { "," key "=" value } ) "]" ] [ "." name ]
 //! ```
 //!
-//! Whether the step, its cells and its ports exist is checked by the plan.
+//! The plan checks that the step, its cells and its ports exist.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::code::Code;
 const SHAPES: &str = "a reference is `step`, `step.port`, `step[*]` or `step[key=value].port`";
 
 impl WorkflowReader<'_> {
-    /// Reads the reference in a string node, which may have expressions in it.
+    /// Reads the reference in a string node, which may contain expressions.
     pub(super) fn reference_in(&mut self, node: &Node) -> Reference {
         if !node.as_str().is_some_and(has_expression) {
             let parsed = parse_reference(node, self.source);
@@ -34,7 +34,7 @@ impl WorkflowReader<'_> {
         let before = self.diagnostics.len();
         let used = collect_refs(node, self.source, self.diagnostics);
         for cell in used.iter().filter(|used| used.namespace == Namespace::Matrix) {
-            let message = format!("{} cannot stand in a reference", quote(&cell.to_string()));
+            let message = format!("{} is not allowed in a reference", quote(&cell.to_string()));
             let problem = Diagnostic::error(Code::BadExpression, message, self.source, cell.span);
             self.push(problem.with_help(
                 "only params can: which steps a step reads is the same for all of its cells",
@@ -47,20 +47,20 @@ impl WorkflowReader<'_> {
     }
 }
 
-/// Reads a reference that stands alone, as on a command line.
+/// Parses a reference of its own text, as on a command line.
 ///
 /// # Errors
-/// What is wrong with it, at its place in `text`.
+/// The mistake, at its place in `text`.
 pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
     let source = Source::new("the name of a table", text);
     let node = Node::from_json(&serde_json::Value::from(text), Span::new(0, text.len()));
     parse_reference(&node, &source)
 }
 
-/// Reads the reference that a string node holds, whose expressions have their values.
+/// Parses the reference in a string node, whose expressions have values.
 ///
 /// # Errors
-/// What is wrong with the text, at its place.
+/// The mistake, at its place.
 pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box<Diagnostic>> {
     let text = node.as_str().unwrap_or("");
     let fail = |message: String, start: usize, end: usize| {
@@ -100,7 +100,7 @@ pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box
     let (port, port_span) = match rest.strip_prefix('.') {
         None if rest.is_empty() => (None, None),
         None => {
-            let message = format!("{} cannot stand after the cells", quote(rest));
+            let message = format!("{} is not allowed after the cells", quote(rest));
             return Err(fail(message, after, text.len()));
         }
         Some(port) if is_name(port) => {
@@ -109,7 +109,7 @@ pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box
         }
         Some(port) => {
             let message = match port.split_once('[') {
-                Some(_) => "the cells stand before the port: `step[key=value].port`".to_owned(),
+                Some(_) => "the cells come before the port: `step[key=value].port`".to_owned(),
                 None if port.is_empty() => "the name of a port is missing after the dot".to_owned(),
                 None => format!("{} is not the name of a port", quote(port)),
             };
@@ -181,12 +181,12 @@ mod tests {
     #[test]
     fn mistakes_are_located() {
         let of = |t: &str| read(t).unwrap_err();
-        assert_eq!(of("a.b[*]"), "the cells stand before the port: `step[key=value].port` @ .b[*]");
+        assert_eq!(of("a.b[*]"), "the cells come before the port: `step[key=value].port` @ .b[*]");
         assert_eq!(of("a[x"), "`[` is never closed @ [x");
         assert_eq!(of("a[x]"), "`x` is not of the form `key=value` @ [x]");
         assert_eq!(of("a[x=1,x=2]"), "`x` is selected twice @ [x=1,x=2]");
         assert_eq!(of("a b"), "`a b` is not the name of a step @ a b");
-        assert_eq!(of("a[*]x"), "`x` cannot stand after the cells @ x");
+        assert_eq!(of("a[*]x"), "`x` is not allowed after the cells @ x");
         assert_eq!(of(""), "the reference names no step @ ");
         assert_eq!(of("a."), "the name of a port is missing after the dot @ .");
     }

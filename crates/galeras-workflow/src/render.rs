@@ -1,9 +1,7 @@
-//! Diagnostics as people and programs read them: [`render`] for terminals, [`to_json`] for
-//! `--format json`.
+//! Formats diagnostics: [`render`] for terminals, [`to_json`] for `--format json`.
 //!
-//! The result is a string; nothing is printed. Only the lines around a place are handed to the
-//! renderer, cut where they are very long, so that the output stays small whatever the file
-//! contains.
+//! The renderer gets only the lines around a place, shortened if they are very long, so the output
+//! stays small for any file.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,18 +17,17 @@ use super::source::{Source, SourceSpan};
 use galeras_base::visible::{escape, escape_lines, is_hidden};
 use galeras_net::{UrlSecret, secret_in};
 
-/// Lines longer than this many characters are shown in part.
+/// Longer lines, in characters, are shown in part.
 const MAX_LINE_CHARS: usize = 2_000;
-/// How many characters of a long line are shown before and after the place.
+/// Shown characters of a long line before and after the place.
 const CROP: (usize, usize) = (60, 120);
-/// Lines of context around a place.
 const CONTEXT: usize = 1;
-/// Related places at most this many lines apart share the main excerpt; others get one of
-/// their own after it, so that the main place always comes first.
+/// Related places at most this many lines apart share the main excerpt; others get a separate one
+/// after it, so that the main place always comes first.
 const NEAR: usize = 2 * CONTEXT + 1;
 
-/// Renders diagnostics in their order, each with file, line, column, code, the line with a
-/// caret, and help. `width` is that of the terminal in columns.
+/// Renders diagnostics in order, each with file, line, column, code, the line with a caret, and
+/// help. `width` is that of the terminal in columns.
 pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
     let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
@@ -43,7 +40,8 @@ pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
             out.push('\n');
         }
         let report = Report::new(diagnostic);
-        // Writing to a String fails only if the renderer itself refuses; say it plainly then.
+        // Writing to a String fails only if the renderer itself fails; then fall back to plain
+        // text.
         if handler.render_report(&mut out, &report).is_err() {
             out.push_str(&plain(diagnostic));
         }
@@ -66,8 +64,8 @@ pub fn plain(diagnostic: &Diagnostic) -> String {
 }
 
 /// The diagnostic as an object with `code`, `severity`, `message`, `file`, `line`, `column`,
-/// `end_line`, `end_column` (just past the last character), `help` and `related`. Lines and
-/// columns count from 1, columns in characters.
+/// `end_line`, `end_column` (just past the last character), `help` and `related`. Lines and columns
+/// count from 1, columns in characters.
 pub fn to_json(diagnostic: &Diagnostic) -> serde_json::Value {
     let place =
         |span: &SourceSpan| (span.source.position(span.start), span.source.position(span.end()));
@@ -101,8 +99,8 @@ pub fn to_json(diagnostic: &Diagnostic) -> serde_json::Value {
     })
 }
 
-/// A line of a file as it may be shown: what could steer a terminal, and users and passwords of
-/// URLs, are replaced byte for byte, so that offsets stay true.
+/// A line of a file that is safe to show: control characters, and users and passwords of URLs, are
+/// replaced byte for byte, so that offsets stay the same.
 fn shown_line(line: &str) -> String {
     let secrets = credentials(line);
     let mut out = String::with_capacity(line.len());
@@ -118,8 +116,8 @@ fn shown_line(line: &str) -> String {
     out
 }
 
-/// Where a line has secrets of URLs: users and passwords, between `://` and `@` (the user of an ssh
-/// address is none), and queries with a token.
+/// The secrets of URLs in a line: users and passwords, between `://` and `@` (but not the user of
+/// an ssh address), and queries with a token.
 fn credentials(line: &str) -> Vec<Range<usize>> {
     let quoted = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`');
     let ends = |c: char| quoted(c) || matches!(c, '/' | '?' | '#');
@@ -145,7 +143,7 @@ fn credentials(line: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// A diagnostic in the shape that miette renders.
+/// A diagnostic in the form that miette renders.
 #[derive(Debug)]
 struct Report {
     code: Option<&'static str>,
@@ -154,7 +152,7 @@ struct Report {
     help: Option<String>,
     excerpt: Excerpt,
     labels: Vec<LabeledSpan>,
-    /// Places in other files or far away, each with an excerpt of its own.
+    /// Places in other files or far away, each with a separate excerpt.
     related: Vec<Report>,
 }
 
@@ -237,7 +235,7 @@ impl miette::Diagnostic for Report {
     }
 }
 
-/// The lines around some places, and how their bytes relate to those of the source.
+/// The lines around some places, and the mapping of their bytes to the source.
 #[derive(Debug)]
 struct Excerpt {
     source: Arc<Source>,
@@ -274,7 +272,7 @@ impl Excerpt {
     }
 
     fn push_line(&mut self, start: usize, line: &str, focus: usize) {
-        // Byte length first: it is free, and short lines are the rule.
+        // Byte length first: it is free, and most lines are short.
         if line.len() <= MAX_LINE_CHARS || line.chars().count() <= MAX_LINE_CHARS {
             self.pieces.push((start, start + line.len(), self.text.len()));
             self.text.push_str(&shown_line(line));
@@ -289,7 +287,7 @@ impl Excerpt {
             self.text.push('…');
         }
         self.pieces.push((start + from, start + to, self.text.len()));
-        // Masked as a whole line: a part of it may begin within a URL.
+        // Mask the whole line: a part of it may begin within a URL.
         let masked = shown_line(line);
         self.text.push_str(masked.get(from..to).unwrap_or(""));
         if to < line.len() {
@@ -297,7 +295,7 @@ impl Excerpt {
         }
     }
 
-    /// The label of a place, cut to the part of its first line that is shown.
+    /// The label of a place, cut to the visible part of its first line.
     fn label(&self, span: &SourceSpan, note: Option<&str>, primary: bool) -> LabeledSpan {
         let piece = self.pieces.iter().rev().find(|p| p.0 <= span.start);
         let (from, to, at) = piece.copied().unwrap_or((span.start, span.start, 0));
@@ -312,7 +310,6 @@ impl Excerpt {
         }
     }
 
-    /// The source offset of an offset of the excerpt.
     fn original(&self, offset: usize) -> usize {
         let piece = self.pieces.iter().rev().find(|p| p.2 <= offset);
         piece.map_or(0, |(from, to, at)| (from + offset - at).min(*to))

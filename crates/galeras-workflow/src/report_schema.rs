@@ -5,7 +5,6 @@ use strum::VariantNames as _;
 
 use super::spec::KnownPart;
 
-/// The definition of `report`, which names that of a reference.
 pub(super) fn report_schema() -> Value {
     let part = |name: &str, description: &str| {
         let property = match name {
@@ -30,8 +29,8 @@ pub(super) fn report_schema() -> Value {
         "additionalProperties": false,
         "oneOf": alone,
         "properties": {
-            "heading": { "type": "string", "description": "What stands over it." },
-            "caption": { "type": "string", "description": "What stands under a figure or a table." },
+            "heading": { "type": "string", "description": "The text above it." },
+            "caption": { "type": "string", "description": "The text below a figure or a table." },
             "columns": {
                 "type": "array",
                 "items": { "type": "string" },
@@ -56,7 +55,7 @@ pub(super) fn report_schema() -> Value {
             "title": { "type": "string", "description": "The title; the workflow's name without." },
             "sections": {
                 "type": "array",
-                "description": "What it shows, in this order; what suits the results without.",
+                "description": "The sections, in this order; those that suit the results if absent.",
                 "items": { "anyOf": [{ "enum": KnownPart::VARIANTS }, section] },
             },
         },

@@ -1,18 +1,17 @@
-//! A list of repositories as one text, as a param of type `repos` has it: `owner/name`, URLs and
-//! folders with commas, or the path of a CSV file. What in it is a path can be moved to another
-//! folder.
+//! A list of repositories as one text, as in a param of type `repos`: `owner/name`, URLs and
+//! folders with commas, or the path of a CSV file. Its paths can be moved to another folder.
 
-/// The entries of a list that is written with commas, without the spaces around them.
+/// The entries of a list with commas, without spaces around them.
 pub fn repository_entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// Whether the text names a CSV file of repositories, and not the repositories.
+/// True if the text names a CSV file of repositories.
 pub fn is_repository_file(list: &str) -> bool {
     list.trim().ends_with(".csv")
 }
 
-/// Whether this is GitHub's `owner/name`. A path starts with a dot or a slash.
+/// True for GitHub's `owner/name`. A path starts with a dot or a slash.
 pub fn is_owner_and_name(text: &str) -> bool {
     let plain = |part: &str| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
@@ -25,8 +24,8 @@ pub fn is_owner_and_name(text: &str) -> bool {
     }
 }
 
-/// The same list with every path replaced by what `moved` makes of it. `exists` says whether a
-/// path leads to something: a folder may be called like `host:path`.
+/// The same list with `moved` applied to every path. `exists` checks a path: a folder may have a
+/// name like `host:path`.
 pub fn with_moved_paths(
     list: &str,
     exists: impl Fn(&str) -> bool,

@@ -1,14 +1,13 @@
-//! Where a part of a scalar stands in the file, to the byte: through quotes, escapes, folded lines
-//! and the indentation of block scalars.
+//! Finds the bytes of a part of a scalar in the file: through quotes, escapes, folded lines and the
+//! indentation of block scalars.
 //!
-//! The YAML library says where a scalar stands, not where its parts do. So the scalar's text is read
-//! once more beside its value; wherever the two do not agree, there is no place to be told.
+//! The YAML library returns the place of a scalar, but not of its parts. So the scalar's text is
+//! read again along with its value; where they do not agree, the place is unknown.
 
 use std::ops::Range;
 
 use super::source::Span;
 
-/// How a scalar is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     Plain,
@@ -20,8 +19,8 @@ enum Style {
     },
 }
 
-/// The bytes of the file `text` that spell `value[range]` of the scalar at `place`; `None` if that
-/// cannot be told.
+/// The bytes of the file `text` that spell `value[range]` of the scalar at `place`; `None` if
+/// unknown.
 pub(super) fn part_of(
     text: &str,
     place: Span,
@@ -50,7 +49,7 @@ fn style(text: &str, place: Span, quoted: bool, raw: &str) -> Style {
     let line = before.rfind('\n').map_or(0, |at| at + 1);
     let indent = before.len() - line;
     let blank = before[line..].bytes().all(|b| b == b' ');
-    // The header of a block scalar ends the last line above that has anything in it.
+    // The header of a block scalar ends the last non-blank line above.
     let header = before[..line].lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("");
     let header = header.split_once(" #").map_or(header, |(code, _)| code).trim_end();
     let header = header.trim_end_matches(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit());
@@ -60,12 +59,12 @@ fn style(text: &str, place: Span, quoted: bool, raw: &str) -> Style {
     }
 }
 
-/// Reads a scalar's text and its value side by side.
+/// Reads a scalar's text and its value in parallel.
 struct Walk<'a> {
     raw: &'a str,
     value: &'a str,
     style: Style,
-    /// Where it is, in the text and in the value.
+    /// The position in the text and in the value.
     at: (usize, usize),
 }
 
@@ -74,7 +73,7 @@ impl Walk<'_> {
     fn find(mut self, range: Range<usize>) -> Option<(usize, usize)> {
         match self.style {
             Style::Single | Style::Double => self.at.0 = 1,
-            // The scalar's place begins at its first character that is not blank.
+            // The scalar's place begins at its first non-blank character.
             Style::Block { .. } => {
                 self.at.1 = self.value.len() - self.value.trim_start_matches('\n').len();
             }
@@ -92,7 +91,7 @@ impl Walk<'_> {
                 end = Some(self.at.0);
             }
         }
-        // At the very end: just behind the last character.
+        // At the very end: just after the last character.
         let last = self.at.0.min(self.raw.len());
         let start = start.or((range.start == self.value.len()).then_some(last))?;
         match range.is_empty() {
@@ -101,7 +100,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes at least one character of the text.
     fn step(&mut self) -> Option<()> {
         let raw = self.raw.get(self.at.0..)?;
         let c = raw.chars().next()?;
@@ -119,7 +117,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes these bytes of the text, which stand for one character.
+    /// Passes these bytes of the text, which spell one character.
     fn pass(&mut self, bytes: usize, c: char) -> Option<()> {
         self.value.get(self.at.1..)?.strip_prefix(c)?;
         self.at = (self.at.0 + bytes, self.at.1 + c.len_utf8());
@@ -155,7 +153,7 @@ impl Walk<'_> {
     fn escape(&mut self, raw: &str) -> Option<()> {
         let mark = raw.get(1..)?.chars().next()?;
         if matches!(mark, '\n' | '\r') {
-            // A line that goes on: nothing of it is in the value.
+            // A continued line: no part of it is in the value.
             let rest = raw.get(1..)?;
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
             self.at.0 += 1 + blank;

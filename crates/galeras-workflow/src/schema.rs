@@ -1,8 +1,8 @@
 //! The JSON Schema (draft 2020-12) of a workflow file, for editors.
 //!
-//! The frame is written by hand beside the readers; the arguments of operators come from the
-//! caller, so that the registry stays the only list of operators. Workflows are not
-//! validated with it: the readers are stricter (and kinder) than any schema.
+//! The top level is hand-written next to the readers; the caller provides the arguments of
+//! operators, so that the registry stays the only list of operators. Workflows are not validated
+//! with it: the readers are stricter and give better messages.
 
 use serde_json::{Map, Value, json};
 use strum::VariantNames as _;
@@ -15,10 +15,9 @@ const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
 const EXPRESSION: &str = r"^\$\{\{.*\}\}$";
 const REFERENCE: &str = r"^[A-Za-z_][A-Za-z0-9_-]*(\[(\*|[^\[\]=,]+=[^\[\]=,]+(,[^\[\]=,]+=[^\[\]=,]+)*)\])?(\.[A-Za-z_][A-Za-z0-9_-]*)?$";
 
-/// Builds the schema of a workflow file. `operators` are name, one-line doc and the schema of
-/// the arguments (as schemars writes it, its own `$defs` included), in the order in which an
-/// editor should offer them. Wherever an argument is a scalar, a list or a mapping, a `${{ … }}` is
-/// allowed too.
+/// Builds the schema of a workflow file. `operators` are name, one-line doc and the schema of the
+/// arguments (from schemars, with its own `$defs`), in the order for an editor. Every scalar, list
+/// and mapping in an argument may also be a `${{ … }}`.
 pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
     let mut defs = frame_definitions();
     let mut names = Vec::new();
@@ -57,7 +56,7 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
         "properties": {
             "galeras": { "const": 1, "description": "The version of the format." },
             "name": { "type": "string", "description": "The name of the workflow." },
-            "description": { "type": "string", "description": "What the workflow is for." },
+            "description": { "type": "string", "description": "The purpose of the workflow." },
             "remote": {
                 "description": "A store elsewhere whose results are as good as computed: a folder, or a URL.",
                 "anyOf": [
@@ -216,7 +215,7 @@ fn frame_definitions() -> Map<String, Value> {
     let defs = json!({
         "report": report_schema(),
         "budget": {
-            "description": "What all steps may spend together, over all runs until everything is answered.",
+            "description": "The spending limit of all steps together, over all runs until everything is answered.",
             "type": "object",
             "minProperties": 1,
             "additionalProperties": false,
@@ -231,7 +230,7 @@ fn frame_definitions() -> Map<String, Value> {
             "pattern": EXPRESSION,
         },
         "reference": {
-            "description": "`step`, `step.port`, `step[*]` or `step[key=value].port`; params may stand in it.",
+            "description": "`step`, `step.port`, `step[*]` or `step[key=value].port`; it may contain params.",
             "type": "string",
             "anyOf": [{ "pattern": REFERENCE }, { "pattern": r"\$\{\{.*\}\}" }],
         },
@@ -250,7 +249,7 @@ fn frame_definitions() -> Map<String, Value> {
                 "min": { "type": "number", "description": "The least value, inclusive." },
                 "max": { "type": "number", "description": "The greatest value, inclusive." },
                 "choices": { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] }, "description": "The only values allowed; of a list, for each of its entries." },
-                "help": { "type": "string", "description": "What it is for." },
+                "help": { "type": "string", "description": "The purpose of the param." },
             },
         },
         "output": {
@@ -322,8 +321,8 @@ fn with_doc(schema: &Value, doc: &str) -> Value {
     out
 }
 
-/// Points the references of an operator's schema at the place where it will stand. The
-/// schemas are our own, so recursion is as deep as our types.
+/// Adjusts the references of an operator's schema to its new place. The schemas are our own, so
+/// recursion is as deep as our types.
 fn rebase(schema: &mut Value, slot: &str) {
     match schema {
         Value::Object(map) => {
@@ -342,7 +341,7 @@ fn rebase(schema: &mut Value, slot: &str) {
     }
 }
 
-/// Lets every scalar, list and mapping below a schema be an expression instead.
+/// Allows an expression for every scalar, list and mapping below a schema.
 fn relax(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;
@@ -371,7 +370,7 @@ fn relax_child(schema: &mut Value) {
     }
     let original = schema.take();
     let mut out = Map::new();
-    // Editors show these from the outermost schema only.
+    // Editors show these only from the outermost schema.
     for key in ["description", "title", "default"] {
         if let Some(value) = original.get(key) {
             out.insert(key.to_owned(), value.clone());
@@ -410,7 +409,7 @@ fn is_collection(schema: &Value) -> bool {
     }
 }
 
-/// A string without conditions takes an expression as it is.
+/// A string without conditions already accepts an expression.
 fn is_free_string(schema: &Value) -> bool {
     let accepts = |t: &Value| t.as_str() == Some("string");
     let string = match schema.get("type") {

@@ -1,39 +1,32 @@
-//! Commands for `sh` with values in them: each is one word, quoted as its place wants it.
+//! Inserts values into commands for `sh`: each is one word, quoted for its place.
 //!
-//! The state follows the POSIX shell as far as quoting goes: by itself, in `'…'`, in `"…"`, in
-//! `$(…)`. In what has rules of its own (backticks, `${…}`, arithmetic, here-documents, comments)
-//! only plain words and numbers are accepted. What another program makes of its arguments is not
-//! known here.
+//! The state follows the quoting of the POSIX shell: unquoted, in `'…'`, in `"…"`, in `$(…)`. In
+//! constructs with other rules (backticks, `${…}`, arithmetic, here-documents, comments) only plain
+//! words and numbers are accepted. How another program interprets its arguments is not known here.
 
 use serde_json::Value as Json;
 
 use super::unfit::{Unfit, plain_scalar, unfit_type};
 
-/// What a part of a command stands in.
+/// The construct around a part of a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Frame {
     /// Words and operators: the command itself, or `$(…)`.
-    Code {
-        /// Parentheses that are open in it.
-        open: usize,
-        /// Where it begins.
-        start: usize,
-    },
+    Code { open: usize, start: usize },
     /// `"…"`.
     Double,
 }
 
-/// A command, as far as it is written.
 #[derive(Debug)]
 pub(super) struct ShellText {
     out: String,
-    /// The innermost is the last; never empty.
+    /// The innermost is last; never empty.
     frames: Vec<Frame>,
     /// In `'…'`.
     single: bool,
     /// After `#`.
     comment: bool,
-    /// In something else, from which there is no way back.
+    /// In another construct, whose end is not recognised.
     other: Option<&'static str>,
 }
 
@@ -55,7 +48,7 @@ impl ShellText {
         }
     }
 
-    /// Goes on by the character `c`, the first of `rest`, and says how many bytes were read.
+    /// Reads the character `c`, the first of `rest`, and returns the number of bytes read.
     fn step(&mut self, c: char, rest: &str) -> usize {
         let one = c.len_utf8();
         if self.other.is_some() {
@@ -72,7 +65,7 @@ impl ShellText {
         let next = rest[one..].chars().next();
         match c {
             '\\' => {
-                // What a value would begin with is not escaped by what stands before it.
+                // A backslash must not escape the first character of a value.
                 let Some(next) = next else { return self.lost("the text after `\\`") };
                 return one + next.len_utf8();
             }
@@ -112,7 +105,7 @@ impl ShellText {
         one
     }
 
-    /// Goes on after a dollar sign outside of `'…'`.
+    /// Reads on after a dollar sign outside `'…'`.
     fn dollar(&mut self, rest: &str, next: Option<char>) -> usize {
         let in_code = matches!(self.frames.last(), Some(Frame::Code { .. }));
         match next {
@@ -129,7 +122,7 @@ impl ShellText {
         }
     }
 
-    /// Nothing is known of what follows. Returns the length of what was read.
+    /// Gives up on the rest. Returns the length of the text that was read.
     fn lost(&mut self, what: &'static str) -> usize {
         self.other = Some(what);
         1
@@ -174,7 +167,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The text with `value` in the place of each `@`.
+    /// The text with `value` for each `@`.
     fn with(text: &str, value: &Json) -> Result<String, Unfit> {
         let mut shell = ShellText::default();
         for (at, part) in text.split('@').enumerate() {
@@ -207,7 +200,7 @@ mod tests {
         assert_eq!(with("cmd @", &Json::Null), Err(Unfit::Type("null")));
     }
 
-    /// The shell itself says what it reads: the value, whole, and nothing is run.
+    /// The shell itself prints its input: the whole value, and nothing is run.
     #[test]
     fn the_shell_reads_the_value_and_runs_nothing() {
         let folder = tempfile::tempdir().unwrap();

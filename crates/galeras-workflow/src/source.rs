@@ -12,13 +12,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// The range `start..end`; an `end` before `start` makes it empty.
+    /// The range `start..end`; empty if `end` is before `start`.
     pub fn new(start: usize, end: usize) -> Self {
         Self { start, end: end.max(start) }
     }
 }
 
-/// A place in a text as people count it.
+/// A place in a text by line and column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Line, from 1.
@@ -27,7 +27,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// A text with the name under which messages mention it.
+/// A text with its name in messages.
 #[derive(Debug)]
 pub struct Source {
     path: String,
@@ -38,13 +38,13 @@ pub struct Source {
 pub(super) const BOM: char = '\u{feff}';
 
 impl Source {
-    /// Takes a text; `path` is only ever displayed.
+    /// Creates a source; `path` is only displayed.
     pub fn new(path: impl Into<String>, text: impl Into<Arc<str>>) -> Arc<Self> {
         let text = text.into();
         let first = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
         let mut line_starts = vec![first];
         line_starts.extend(text.bytes().enumerate().filter_map(|(i, b)| {
-            // The last empty "line" counts as well: a missing value may be reported there.
+            // The last empty "line" also counts: a missing value may be reported there.
             (b == b'\n').then_some(i + 1)
         }));
         Arc::new(Self { path: path.into(), text, line_starts })
@@ -55,7 +55,7 @@ impl Source {
         &self.path
     }
 
-    /// The whole text, a byte order mark included.
+    /// The whole text, with a byte order mark.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
@@ -65,8 +65,8 @@ impl Source {
         self.line_starts.len()
     }
 
-    /// Line and column of a byte offset. An offset past the end is the end; one inside a
-    /// character is that character.
+    /// Line and column of a byte offset. An offset past the end is the end; one inside a character
+    /// is that character.
     pub fn position(&self, offset: usize) -> Position {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
@@ -97,7 +97,7 @@ impl Source {
     }
 }
 
-/// A range of bytes together with the text that it is in.
+/// A range of bytes together with its text.
 #[derive(Debug, Clone)]
 pub struct SourceSpan {
     /// The text.
@@ -109,8 +109,7 @@ pub struct SourceSpan {
 }
 
 impl SourceSpan {
-    /// Binds a span to its text, cut to what the text holds, and to whole characters: of those that
-    /// it touches all bytes are in it.
+    /// Binds a span to its text, cut to the text and extended to whole characters.
     pub fn new(source: &Arc<Source>, span: Span) -> Self {
         let text = source.text();
         let (start, end) = (text.floor_char_boundary(span.start), span.end.max(span.start));

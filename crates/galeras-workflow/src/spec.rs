@@ -1,7 +1,7 @@
-//! The raw specification: what a workflow file says, with the place of everything.
+//! The raw specification: the content of a workflow file, with the place of everything.
 //!
-//! Nothing here is resolved: operators, ports, columns and steps are names, `with` is a tree,
-//! expressions are unsubstituted. Whether the names exist is checked by the plan.
+//! Nothing is resolved: operators, ports, columns and steps are names, `with` is a tree,
+//! expressions are not substituted. The plan checks that the names exist.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::source::{Source, Span};
 pub struct Text {
     /// The string.
     pub value: String,
-    /// Its bytes, quotes included.
+    /// Its bytes, with quotes.
     pub span: Span,
 }
 
-/// A workflow file. Where the file is wrong, a part may be absent or marked `Invalid`; a
-/// diagnostic then says so, and the rest can still be checked.
+/// A workflow file. Wrong parts are absent or marked `Invalid`, and have a diagnostic; the rest can
+/// still be checked.
 #[derive(Debug, Clone)]
 pub struct Workflow {
     /// The text, for the places of later diagnostics.
@@ -39,9 +39,9 @@ pub struct Workflow {
     pub budget: Option<BudgetSpec>,
     /// `params` in the order of the file; names may repeat after a `duplicate-key` error.
     pub params: Vec<Param>,
-    /// `steps`, likewise.
+    /// `steps`, in the same way.
     pub steps: Vec<StepSpec>,
-    /// `outputs`, likewise.
+    /// `outputs`, in the same way.
     pub outputs: Vec<Output>,
     /// `report`
     pub report: Option<ReportSpec>,
@@ -61,21 +61,21 @@ impl Workflow {
     }
 }
 
-/// `remote`: a store elsewhere.
+/// `remote`: another store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteSpec {
     /// A folder, or a URL.
     pub url: Text,
-    /// The file that says whose signed results are taken from it.
+    /// The file of the signers whose results are accepted.
     pub allowed_signers: Option<Text>,
 }
 
-/// `budget`: what all steps of a workflow may spend together; numbers or expressions.
+/// `budget`: the limits for all steps of a workflow together; numbers or expressions.
 #[derive(Debug, Clone)]
 pub struct BudgetSpec {
-    /// The most US dollars.
+    /// The maximum of US dollars.
     pub max_usd: Option<Node>,
-    /// The most requests.
+    /// The maximum of requests.
     pub max_requests: Option<Node>,
     /// The key.
     pub span: Span,
@@ -103,14 +103,13 @@ pub enum ParamType {
     String,
     /// `true` or `false`.
     Bool,
-    /// A path: relative to the workflow file where it is written in one, to the current folder in
-    /// `--set`.
+    /// A path: relative to the workflow file if written there, to the current folder in `--set`.
     Path,
     /// A list of any values.
     List,
     /// A mapping from names to any values.
     Mapping,
-    /// Repositories as `query` takes them in one text, whose paths are like those of `Path`.
+    /// Repositories in one text, as `query` takes them; its paths are like those of `Path`.
     Repos,
 }
 
@@ -134,8 +133,8 @@ pub struct Param {
     pub min: Option<Node>,
     /// `max`, inclusive, of an `int` or `float`.
     pub max: Option<Node>,
-    /// `choices`, each of the parameter's type, or what the entries of a list may be; empty if
-    /// anything goes.
+    /// `choices`, each of the parameter's type, or allowed entries of a list; empty if there are
+    /// none.
     pub choices: Vec<Node>,
     /// `help`
     pub help: Option<Text>,
@@ -143,7 +142,7 @@ pub struct Param {
     pub span: Span,
 }
 
-/// What a step does.
+/// The kind of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepKind {
     /// `op: name`
@@ -154,18 +153,18 @@ pub enum StepKind {
     Invalid,
 }
 
-/// Which cells of a matrix step are meant.
+/// The selected cells of a matrix step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Cells {
     /// `a`: the step, or the cell that matches the reader's.
     Plain,
-    /// `a[*]`: all, united, with the matrix keys as columns.
+    /// `a[*]`: all cells, united, with the matrix keys as columns.
     All,
     /// `a[model=x,seed=1]`: those whose keys have these values, in the order written.
     Select(Vec<(String, String)>),
 }
 
-/// A reference to what a step produces: `a`, `a.rejects`, `a[*]`, `a[model=x].rejects`.
+/// A reference to a step's output: `a`, `a.rejects`, `a[*]`, `a[model=x].rejects`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRef {
     /// The step.
@@ -200,12 +199,12 @@ impl fmt::Display for StepRef {
     }
 }
 
-/// A reference as it is written.
+/// A reference as written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reference {
     /// It names its step.
     Fixed(StepRef),
-    /// It names one when its expressions have their values: `testbeds.${{ params.testbed }}`.
+    /// It names a step when its expressions have values: `testbeds.${{ params.testbed }}`.
     Open(Node),
     /// It could not be read; reported.
     Invalid(Span),
@@ -230,7 +229,7 @@ impl Reference {
     }
 }
 
-/// Where a step's inputs come from.
+/// The inputs of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum From {
     /// `from: a`: the only input port.
@@ -252,13 +251,13 @@ impl From {
         one.into_iter().chain(ports.iter().map(|(_, r)| r))
     }
 
-    /// Those that name their step.
+    /// The references that name their step.
     pub fn refs(&self) -> impl Iterator<Item = &StepRef> {
         self.references().filter_map(Reference::fixed)
     }
 }
 
-/// A column that a schema contract promises.
+/// A column of a schema contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaField {
     /// The column.
@@ -278,17 +277,17 @@ pub enum Contract {
     File(Text),
 }
 
-/// What a failed assertion does.
+/// The effect of a failed assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum AssertSeverity {
-    /// Stops what is downstream.
+    /// Stops the steps that depend on it.
     #[default]
     Error,
-    /// Is only reported.
+    /// Only reports it.
     Warn,
 }
 
-/// What an assertion checks. `VARIANTS` are the keys that name the kinds in a workflow.
+/// The condition of an assertion. `VARIANTS` are the keys of the kinds in a workflow.
 #[derive(Debug, Clone, PartialEq, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum AssertKind {
@@ -303,13 +302,13 @@ pub enum AssertKind {
         /// The values.
         values: Vec<Node>,
     },
-    /// `expr: SQL` that holds for every row; may hold expressions.
+    /// `expr: SQL` that is true for every row; may contain expressions.
     Expr(Node),
     /// `rows: { min: 1, max: 9 }`: natural numbers or expressions, at least one of the two.
     Rows {
-        /// The fewest rows.
+        /// The least number of rows.
         min: Option<Node>,
-        /// The most rows.
+        /// The greatest number of rows.
         max: Option<Node>,
     },
 }
@@ -317,11 +316,11 @@ pub enum AssertKind {
 /// An entry of `assert`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assert {
-    /// The check.
+    /// The condition.
     pub kind: AssertKind,
-    /// What a failure does.
+    /// The effect of a failure.
     pub severity: AssertSeverity,
-    /// The output port it looks at; the main one if absent.
+    /// The output port that it checks; the main one if absent.
     pub port: Option<Text>,
     /// The whole entry.
     pub span: Span,
@@ -338,8 +337,8 @@ pub struct StepSpec {
     pub from: Option<From>,
     /// `with`, always a mapping.
     pub with: Option<Node>,
-    /// `matrix`, as it is written; [`matrix_axes`](super::matrix_axes) reads it when its
-    /// expressions have their values.
+    /// `matrix`, as written; [`matrix_axes`](super::matrix_axes) reads it when its expressions have
+    /// values.
     pub matrix: Option<Node>,
     /// `schema`
     pub schema: Option<Contract>,
@@ -352,7 +351,7 @@ pub struct StepSpec {
 }
 
 impl StepSpec {
-    /// A step of which nothing but the name can be read.
+    /// A step with only a readable name.
     pub(super) fn empty(name: Text, span: Span) -> Self {
         Self {
             name,
@@ -373,24 +372,24 @@ impl StepSpec {
 pub struct Output {
     /// The key.
     pub name: Text,
-    /// What is written.
+    /// The table to write.
     pub from: Reference,
-    /// Where to, relative to `--out`; may hold expressions.
+    /// The path, relative to `--out`; may contain expressions.
     pub path: Node,
-    /// The text column whose only value is the file.
+    /// The text column whose only value becomes the file.
     pub column: Option<Text>,
-    /// The name of the shape that its rows get.
+    /// The name of the shape of its rows.
     pub shape: Option<Text>,
-    /// Whether the table is also printed at the end of a run.
+    /// The table is also printed at the end of a run.
     pub show: bool,
     /// The value under the key.
     pub span: Span,
 }
 
-/// `report`: what the page of a study shows, and in which order.
+/// `report`: the content of a study's page, in order.
 #[derive(Debug, Clone)]
 pub struct ReportSpec {
-    /// Where `run` writes it, relative to `--out`.
+    /// The path for `run`, relative to `--out`.
     pub path: Option<Text>,
     /// The title; the workflow's name if absent.
     pub title: Option<Text>,
@@ -401,21 +400,21 @@ pub struct ReportSpec {
 /// An entry of `sections`.
 #[derive(Debug, Clone)]
 pub struct ReportSection {
-    /// What it shows.
+    /// The content.
     pub part: ReportPart,
-    /// What stands over it.
+    /// The text above it.
     pub heading: Option<Text>,
-    /// What stands under a figure or a table.
+    /// The text below a figure or a table.
     pub caption: Option<Text>,
     /// The columns of a table or of rows; all if absent.
     pub columns: Vec<Text>,
-    /// The most rows of a table or of rows.
+    /// The maximum number of rows of a table or of rows.
     pub limit: Option<usize>,
     /// The whole entry.
     pub span: Span,
 }
 
-/// What a section of a report shows.
+/// The content of a report's section.
 #[derive(Debug, Clone)]
 pub enum ReportPart {
     /// Markdown.
@@ -426,14 +425,14 @@ pub enum ReportPart {
     Figure(Reference),
     /// A table to read.
     Table(Reference),
-    /// Rows one by one: what was asked, what was answered, what was right.
+    /// Single rows: question, answer, and reference.
     Rows(Reference),
-    /// What the program knows by itself.
+    /// Information that the program has without a table.
     Known(KnownPart),
 }
 
 impl ReportPart {
-    /// The table that the section shows.
+    /// The table of the section.
     pub fn table(&self) -> Option<&Reference> {
         match self {
             Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
@@ -443,7 +442,7 @@ impl ReportPart {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn table_mut(&mut self) -> Option<&mut Reference> {
         match self {
             Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
@@ -454,18 +453,18 @@ impl ReportPart {
     }
 }
 
-/// What a report knows without being told a table.
+/// Sections of a report that need no table.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
 )]
 #[strum(serialize_all = "lowercase")]
 pub enum KnownPart {
-    /// The steps and what they gave.
+    /// The steps and their results.
     Graph,
-    /// Where rows went, and why.
+    /// The steps at which rows were lost, and why.
     Attrition,
-    /// Estimates that were refused, and failed or warning data tests.
+    /// Rejected estimates, and failed or warning data tests.
     Diagnostics,
-    /// How to get the same results.
+    /// Instructions to reproduce the results.
     Reproduce,
 }

@@ -1,17 +1,16 @@
-//! SQL with values in it: each is written as a literal, or in the quotes that are around it.
+//! Inserts values into SQL: each as a literal, or inside the quotes around it.
 //!
-//! The state follows DataFusion's reading of its generic dialect: strings in `'…'` double their
-//! quotes and know no backslash, except `E'…'`; names stand in `"…"` or backticks; comments nest.
-//! Where a text could end what it stands in, in a way that no doubling prevents, it is refused.
+//! The state follows DataFusion's generic dialect: strings in `'…'` double their quotes and have no
+//! backslash escapes, except `E'…'`; names are in `"…"` or backticks; comments nest. Places where
+//! no escaping keeps a text from ending its construct are rejected.
 
 use serde_json::Value as Json;
 
 use super::unfit::{Unfit, plain_scalar, unfit_type};
 
-/// Where the end of a text lies.
+/// The construct around the end of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Among words and operators.
     #[default]
     Code,
     /// In `'…'`.
@@ -22,24 +21,23 @@ enum State {
     Name(char),
     /// After `--`.
     Line,
-    /// After `/*`, so many times.
+    /// After this many `/*`.
     Block(usize),
-    /// In something else, from which there is no way back.
+    /// In another construct, whose end is not recognised.
     Other(&'static str),
 }
 
-/// A query or an expression, as far as it is written.
 #[derive(Debug, Default)]
 pub(super) struct SqlText {
     out: String,
     state: State,
-    /// The last thing written is the literal of a text.
+    /// The last part is the literal of a text.
     after_literal: bool,
 }
 
 impl SqlText {
     pub(super) fn code(&mut self, text: &str) {
-        // Two literals side by side would be one.
+        // Two adjacent literals would be one.
         if std::mem::take(&mut self.after_literal) && text.starts_with('\'') {
             self.out.push(' ');
         }
@@ -52,7 +50,7 @@ impl SqlText {
         }
     }
 
-    /// Goes on by the character `c`, the first of `rest`, and says how many bytes were read.
+    /// Reads the character `c`, the first of `rest`, and returns the number of bytes read.
     fn step(&mut self, c: char, rest: &str) -> usize {
         let doubled = |c: char| rest[c.len_utf8()..].starts_with(c);
         match &mut self.state {
@@ -76,7 +74,7 @@ impl SqlText {
             State::Escaped if c == '\'' => self.state = State::Code,
             State::Escaped if c == '\\' => {
                 let escaped = rest[1..].chars().next().map(char::len_utf8);
-                // What a value would begin with is not escaped by what stands before it.
+                // A backslash must not escape the first character of a value.
                 let Some(escaped) = escaped else {
                     self.state = State::Other("the text after `\\`");
                     return 1;
@@ -107,7 +105,7 @@ impl SqlText {
         c.len_utf8()
     }
 
-    /// The state after an opening quote: what stands before it may change how the text is read.
+    /// The state after an opening quote: the text before it may change how the string is read.
     fn literal(&self) -> State {
         let word = self.word_before();
         match word {
@@ -153,7 +151,7 @@ impl SqlText {
         let harmless = |c: char| c.is_alphanumeric() || " _.,:".contains(c);
         match self.state {
             State::Code => {
-                // `col_'x'`, `E'x'` and `'a''b'` would be something else.
+                // `col_'x'`, `E'x'` and `'a''b'` would have another meaning.
                 let touches = |c: char| c.is_alphanumeric() || "_&$@#'\"`".contains(c);
                 if self.out.ends_with(touches) {
                     self.out.push(' ');
@@ -200,7 +198,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The text with `value` in the place of each `@`.
+    /// The text with `value` for each `@`.
     fn with(text: &str, value: &Json) -> Result<String, Unfit> {
         let mut sql = SqlText::default();
         for (at, part) in text.split('@').enumerate() {

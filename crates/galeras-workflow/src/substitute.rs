@@ -1,4 +1,4 @@
-//! Giving the expressions of a tree their values.
+//! Substitutes the values of expressions in a tree.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::source::Source;
 use super::unfit::Unfit;
 use crate::code::Code;
 
-/// Gives expressions their values. Implemented by every `Fn(&Ref) -> Option<Value>`.
+/// Resolves expressions. Implemented by every `Fn(&Ref) -> Option<Value>`.
 pub trait Resolve {
     /// The value, or `None` if there is no such name.
     fn value(&self, reference: &Ref) -> Option<serde_json::Value>;
 
-    /// The names that exist, for "did you mean".
+    /// The known names, for "did you mean".
     fn names(&self, namespace: Namespace) -> Vec<String> {
         let _ = namespace;
         Vec::new()
@@ -56,8 +56,8 @@ impl Resolve for Scope {
     }
 }
 
-/// Replaces every expression in a tree by its value and keeps the places. What cannot be
-/// replaced is reported and becomes null.
+/// Replaces every expression in a tree by its value and keeps the places. An expression without a
+/// value is reported and becomes null.
 pub fn substitute_node(
     node: &Node,
     source: &Arc<Source>,
@@ -83,7 +83,7 @@ pub fn substitute_node(
     Node { value, ..node.clone_shell() }
 }
 
-/// Like [`substitute_node`], without the places.
+/// As [`substitute_node`], without the places.
 pub fn substitute(
     node: &Node,
     source: &Arc<Source>,
@@ -94,7 +94,7 @@ pub fn substitute(
 }
 
 /// Replaces the expressions in a text that is code: values enter it as literals and quoted words,
-/// never as code. Anything but a text is left as it is.
+/// never as code. Other nodes are unchanged.
 pub fn substitute_code(
     node: &Node,
     language: Language,
@@ -110,7 +110,7 @@ pub fn substitute_code(
         None => return null,
         Some(Template::Literal(_)) => return node.clone(),
         Some(Template::Whole(r)) => {
-            // A text would be nothing but a literal, which is not what was meant.
+            // The code would be a single text literal, which is not what was meant.
             if resolver.value(&r).is_some_and(|value| value.is_string()) {
                 diagnostics.push(whole_code(&r, language, source));
                 return null;
@@ -159,12 +159,12 @@ fn whole_code(r: &Ref, language: Language, source: &Arc<Source>) -> Diagnostic {
 fn not_quotable(r: &Ref, place: &str, language: Language, source: &Arc<Source>) -> Diagnostic {
     let name = r.to_string();
     let message = format!(
-        "the value of {} cannot stand in {place}, where no quotes keep it from being read as code",
+        "the value of {} is not allowed in {place}, where quotes cannot keep it from being read as code",
         quote(&name)
     );
     let help = match language {
-        Language::Sql => "let it stand by itself, or in '…'",
-        Language::Shell => "give it to a variable first: `x=${{ … }}` on a line of its own",
+        Language::Sql => "write it alone, or in '…'",
+        Language::Shell => "give it to a variable first: `x=${{ … }}` on a separate line",
     };
     Diagnostic::error(Code::UnsafeSubstitution, message, source, r.span).with_help(help)
 }
@@ -230,7 +230,7 @@ fn unknown(r: &Ref, source: &Arc<Source>, resolver: &dyn Resolve) -> Diagnostic 
         .with_suggestion(&r.name, known.iter().map(String::as_str))
 }
 
-/// What is wrong with the first of the keys that leads nowhere; `None` if it is the name.
+/// The diagnostic for the first key that leads nowhere; `None` if it is the name.
 fn unknown_key(r: &Ref, source: &Arc<Source>, resolver: &dyn Resolve) -> Option<Diagnostic> {
     let at = |count: usize| Ref { keys: r.keys[..count].to_vec(), ..r.clone() };
     let known = (0..r.keys.len()).rev().map(at).find(|r| resolver.value(r).is_some())?;
@@ -246,7 +246,7 @@ fn unknown_key(r: &Ref, source: &Arc<Source>, resolver: &dyn Resolve) -> Option<
     })
 }
 
-/// What a value is, in a message.
+/// The kind of a value, in a message.
 fn kind(value: &serde_json::Value) -> &'static str {
     use serde_json::Value as Json;
     match value {
@@ -263,7 +263,7 @@ fn not_text(r: &Ref, kind: &str, source: &Arc<Source>) -> Diagnostic {
     let name = r.to_string();
     Diagnostic::error(
         Code::WrongType,
-        format!("{} is {kind} and cannot stand inside a text", quote(&name)),
+        format!("{} is {kind} and cannot be part of a text", quote(&name)),
         source,
         r.span,
     )

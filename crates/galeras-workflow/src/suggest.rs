@@ -1,11 +1,11 @@
-//! "Did you mean": the known name that a mistyped one probably stands for.
+//! "Did you mean": finds the known name that a mistyped one probably means.
 
-/// The longest name worth comparing; longer input is not a slip of the finger.
+/// The longest name worth comparing; longer input is not a typing mistake.
 const MAX_CHARS: usize = 64;
 
-/// Returns the known name closest to `given`, or `None` if none is close: at most a third of
-/// the longer name may differ. A name that differs only in case or in `-` against `_` wins
-/// over all others; equally close names are decided by their order.
+/// Returns the known name closest to `given`, or `None` if none is close: at most a third of the
+/// longer name may differ. A name that differs only in case or in `-` against `_` wins over all
+/// others; among equally close names the first wins.
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = given.chars().count();
     if length == 0 || length > MAX_CHARS {
@@ -23,12 +23,12 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
         if longer > MAX_CHARS {
             continue;
         }
-        // Of two letters, one may be too many, but not another one.
+        // Two letters may differ by an extra letter, but not by another one.
         let allowed = match longer {
             0..3 => usize::from(chars != length),
             _ => longer / 3,
         };
-        // A workflow may have ten thousand names; most are too far off at first sight.
+        // A workflow may have ten thousand names; a cheap lower bound excludes most.
         let least = least_distance(&wanted, &folded);
         if least > allowed || best.is_some_and(|(d, _)| least >= d) {
             continue;
@@ -41,8 +41,8 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
     best.map(|(_, name)| name)
 }
 
-/// No more than the edit distance: every letter that the other text has less often costs an edit,
-/// and an edit can make up for one on each side. Letters beyond ASCII count as one.
+/// A lower bound of the edit distance: every letter that the other text has less often costs an
+/// edit, and an edit can fix one on each side. Non-ASCII letters count as one letter.
 fn least_distance(a: &str, b: &str) -> usize {
     let mut counts = [0i32; 128];
     let at = |c: char| usize::try_from(u32::from(c)).unwrap_or(0).min(127);

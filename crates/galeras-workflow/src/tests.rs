@@ -1,4 +1,4 @@
-//! The layer as a whole: files in, specifications and diagnostics out.
+//! Tests of the whole layer: files in, specifications and diagnostics out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::{Duration, Instant};
@@ -199,7 +199,7 @@ fn syntax_errors_have_their_place() {
         f:3:1: error[yaml-syntax]: a tab cannot indent a line
         YAML is indented with spaces, never with tabs: most editors can be told to write spaces for the Tab key
         f:3:1: error[yaml-syntax]: the file has more than one YAML document
-        one file is one workflow: remove the `---` and what follows
+        one file is one workflow: remove the `---` and the text after it
         f:2:9: error[yaml-syntax]: unknown YAML tag `!foo`
         workflows use no tags; write a value that begins with `!` in quotes
         f:1:4: error[yaml-syntax]: alias references unknown anchor
@@ -209,7 +209,7 @@ fn syntax_errors_have_their_place() {
         f:2:1: error[yaml-syntax]: invalid indentation in multiline quoted scalar
 
         f:1:4: error[yaml-syntax]: a value cannot begin with `%`
-        put the value in quotes: YAML has a meaning of its own for this sign
+        put the value in quotes: this sign has a special meaning in YAML
         "#
     );
 }

@@ -1,5 +1,5 @@
-//! Where a word of a substituted value stands in the file: the values of expressions are longer or
-//! shorter than what is written.
+//! Finds a word of a substituted value in the file, where expressions are longer or shorter than
+//! their values.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub fn word_span(
     node.part(source.text(), range)
 }
 
-/// The range of the value as written that `range` of the substituted one comes from.
+/// The range of the written value from which `range` of the substituted one comes.
 fn before_substitution(
     written: &str,
     substituted: &str,
@@ -28,8 +28,8 @@ fn before_substitution(
     if written == substituted {
         return Some(range);
     }
-    // Texts between expressions stand in both; what is between them is a value here and an
-    // expression there. An empty text at the end stands at the end.
+    // Texts between expressions are in both; between them are values here and expressions there. An
+    // empty text at the end is at the end.
     let mut pairs: Vec<(Range<usize>, Range<usize>)> = Vec::new();
     let (mut at, mut here) = (0, 0);
     loop {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::{Diagnostics, load};
 
-    /// What of the file is marked for `word` in the value under `q`, or behind its expressions.
+    /// The marked text of the file for `word` in the value under `q`, or after its expressions.
     fn marked(yaml: &str, values: &[(&str, &str)], word: &str) -> Option<(usize, String)> {
         let source = Source::new("f", yaml);
         let node = load(&source, &mut Diagnostics::new()).unwrap();

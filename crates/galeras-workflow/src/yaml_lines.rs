@@ -1,12 +1,10 @@
-//! A rough reading of a file that is not YAML: its lines with their columns and keys, the brackets
-//! that are open, and the first expression between brackets without quotes.
+//! A rough reading of a file that is not valid YAML: its lines with columns and keys, the open
+//! brackets, and the first expression between brackets without quotes.
 //!
-//! It knows as much of YAML as it takes to pass over what is none of its business: comments,
-//! quotes and block scalars.
+//! It knows only enough YAML to skip comments, quotes and block scalars.
 
 use super::expr::{CLOSE, OPEN};
 
-/// A bracket that is open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bracket {
     pub(super) at: usize,
@@ -16,30 +14,27 @@ pub(super) struct Bracket {
 /// A line that begins a key or an item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
-    /// Its number, from 1.
     number: usize,
     /// The spaces before it.
     pub(super) indent: usize,
-    /// Its first byte that is not blank.
+    /// Its first non-blank byte.
     pub(super) start: usize,
-    /// From there to its end.
+    /// The text from there to its end.
     pub(super) text: &'a str,
-    /// The first word of it.
     pub(super) key: &'a str,
 }
 
-/// What comes before the place at which a parser gave up.
+/// The lines before the place at which a parser gave up.
 #[derive(Debug, Default)]
 pub(super) struct Lines<'a> {
     lines: Vec<Line<'a>>,
-    /// The brackets that are open there, from the outside to the inside.
     pub(super) brackets: Vec<Bracket>,
-    /// Where an expression without quotes begins between brackets.
+    /// The start of an unquoted expression between brackets.
     pub(super) expression: Option<usize>,
 }
 
 impl<'a> Lines<'a> {
-    /// Reads the text up to byte `limit`, and the line of it to its end.
+    /// Reads the text up to byte `limit`, and to the end of its line.
     pub(super) fn read(text: &'a str, limit: usize) -> Self {
         let mut out = Self::default();
         let mut at = 0;
@@ -81,7 +76,7 @@ impl<'a> Lines<'a> {
         out
     }
 
-    /// Reads a line up to `last`; whether a block scalar begins at its end.
+    /// Reads a line up to `last`; returns whether a block scalar begins at its end.
     fn characters(
         &mut self,
         line: &str,
@@ -89,7 +84,7 @@ impl<'a> Lines<'a> {
         last: usize,
         quote: &mut Option<char>,
     ) -> bool {
-        // Whether a value may begin here; within a plain scalar, brackets and quotes are text.
+        // True where a value may begin; within a plain scalar, brackets and quotes are text.
         let mut fresh = true;
         let mut skip = 0;
         for (i, c) in line.char_indices() {
@@ -155,7 +150,7 @@ impl<'a> Lines<'a> {
         self.lines.iter().rev().find(|line| line.number < number).copied()
     }
 
-    /// The columns in which a line of this number may begin, each with the key that stands there.
+    /// The columns in which a line of this number may begin, each with the key in it.
     pub(super) fn levels(&self, number: usize) -> Vec<(usize, &'a str)> {
         let mut levels: Vec<(usize, &'a str)> = Vec::new();
         for line in self.lines.iter().filter(|line| line.number < number) {

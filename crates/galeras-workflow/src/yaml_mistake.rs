@@ -1,9 +1,9 @@
-//! What a person did when a file is not YAML: the parser says where it gave up and what it wanted
-//! next; this finds the line where the mistake is, and says what to do.
+//! Finds the user's mistake in a file that is not YAML, and how to fix it; the parser reports only
+//! where it gave up and what it expected.
 //!
-//! What is looked for: expressions without quotes between brackets, tabs, colons that are missing or
-//! touch the value, lines in a column where none can begin, quotes and brackets that are not
-//! closed or closed twice, values that begin with a sign of YAML's.
+//! It looks for expressions without quotes between brackets, tabs, colons that are missing or touch
+//! the value, lines in a column where none can begin, quotes and brackets that are not closed or
+//! closed twice, and values that begin with a special character of YAML.
 
 use std::sync::Arc;
 
@@ -12,13 +12,11 @@ use super::expr::{CLOSE, OPEN};
 use super::source::{Source, Span};
 use super::yaml_lines::{Bracket, Lines, key_of};
 
-/// What is wrong, where, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct YamlMistake {
     pub(super) message: String,
     pub(super) span: Span,
     pub(super) help: String,
-    /// Another place that belongs to it.
     pub(super) related: Option<(Span, &'static str)>,
 }
 
@@ -28,8 +26,7 @@ impl YamlMistake {
     }
 }
 
-/// The mistake behind the parser's `complaint` at byte `at`; `None` if it is none of those that are
-/// known.
+/// The mistake behind the parser's `complaint` at byte `at`; `None` if it is not a known one.
 pub(super) fn find(source: &Arc<Source>, at: usize, complaint: &str) -> Option<YamlMistake> {
     let text = source.text();
     let lines = Lines::read(text, at);
@@ -67,7 +64,7 @@ fn bare_expression(text: &str, open: usize) -> YamlMistake {
     )
 }
 
-/// A tab where YAML wants spaces. The parser names what comes before it, or after.
+/// A tab where YAML wants spaces. The parser names the token before or after it.
 fn tab(source: &Source, at: usize, complaint: &str) -> Option<YamlMistake> {
     let line = source.line_span(source.position(at).line)?;
     let written = source.slice(line);
@@ -120,7 +117,7 @@ fn brackets(source: &Source, at: usize, complaint: &str, lines: &Lines<'_>) -> O
             format!("remove it, or write `{}` where it should begin", opening(bracket)),
         ));
     }
-    // The parser may name the place of the bracket that is not closed.
+    // The parser may name the place of the unclosed bracket.
     let opens = text.get(at..)?.chars().next().filter(|c| matches!(c, '[' | '{'));
     if let Some(sign) = opens.filter(|_| complaint.contains("mismatched bracket")) {
         let close = if sign == '{' { '}' } else { ']' };
@@ -156,7 +153,7 @@ fn brackets(source: &Source, at: usize, complaint: &str, lines: &Lines<'_>) -> O
     None
 }
 
-/// A bracket and the one that closes it and should not, with their places.
+/// A bracket and the wrong closing one, with their places.
 fn wrongly_closed((open, sign): (usize, char), (at, other): (usize, char)) -> YamlMistake {
     let close = if sign == '{' { '}' } else { ']' };
     let mut found = YamlMistake::new(
@@ -172,7 +169,7 @@ fn opening(bracket: char) -> char {
     if bracket == '}' { '{' } else { '[' }
 }
 
-/// A value that begins with a character that YAML keeps for itself.
+/// A value that begins with a character that YAML reserves.
 fn sign(text: &str, at: usize, complaint: &str) -> Option<YamlMistake> {
     let c = text.get(at..)?.chars().next()?;
     let reserved = matches!(c, '`' | '@' | '%' | '*' | '&' | '!');
@@ -184,7 +181,7 @@ fn sign(text: &str, at: usize, complaint: &str) -> Option<YamlMistake> {
     Some(YamlMistake::new(
         format!("a value cannot begin with {what}"),
         Span::new(at, at + 1),
-        "put the value in quotes: YAML has a meaning of its own for this sign",
+        "put the value in quotes: this sign has a special meaning in YAML",
     ))
 }
 
@@ -197,7 +194,7 @@ fn block(source: &Source, at: usize, complaint: &str, lines: &Lines<'_>) -> Opti
     let content = written.trim_start();
     let above = lines.above(place.line);
     if complaint.contains("mapping values") {
-        // What has no colon takes the next line for a part of itself.
+        // A line without a colon takes the next line as its continuation.
         if let Some(found) = above.and_then(|above| colon(above.start, above.text)) {
             return Some(found);
         }
@@ -242,7 +239,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// What is wrong with a line that should have a key and a colon, if it has none.
+/// The mistake in a line that should have a key and a colon, if it has none.
 fn colon(start: usize, content: &str) -> Option<YamlMistake> {
     let bare = content.trim_start_matches("- ");
     let start = start + (content.len() - bare.len());
@@ -263,7 +260,7 @@ fn colon(start: usize, content: &str) -> Option<YamlMistake> {
         });
     }
     let value = rest.trim_start();
-    // A colon further on belongs to another mistake, unless it is between brackets.
+    // A later colon belongs to another mistake, unless it is between brackets.
     let flow = value.starts_with(['{', '[']);
     if !flow && (value.contains(": ") || value.ends_with(':')) {
         return None;
@@ -273,7 +270,7 @@ fn colon(start: usize, content: &str) -> Option<YamlMistake> {
     })
 }
 
-/// A line that begins in a column where none of the lines above goes on.
+/// A line that begins in a column where none of the lines above continues.
 fn indentation(
     start: usize,
     indent: usize,
@@ -300,7 +297,7 @@ fn indentation(
     let choices: Vec<String> = levels
         .iter()
         .take(2)
-        .map(|(column, key)| format!("{} to stand below {}", spaces(*column), quote(key)))
+        .map(|(column, key)| format!("{} to put it below {}", spaces(*column), quote(key)))
         .collect();
     let help = match choices.is_empty() {
         true => "keys of one mapping begin in the same column".to_owned(),
@@ -316,7 +313,7 @@ mod tests {
 
     const HEAD: &str = "galeras: 1\nsteps:\n  m:\n    op: methods\n";
 
-    /// The message, what is marked and its line.
+    /// The message, the marked text and its line.
     fn told(rest: &str) -> (String, String, usize) {
         let source = Source::new("f", format!("{HEAD}{rest}"));
         let mut all = Diagnostics::new();

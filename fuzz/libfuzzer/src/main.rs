@@ -1,8 +1,8 @@
 //! libFuzzer over one target, which `GALERAS_FUZZ_TARGET` names (`list` lists all).
 //!
-//! `GALERAS_FUZZ_LAST` names a file that holds the input at hand: whatever ends the process, also
-//! what no handler of a signal sees, such as a stack that ran over on another thread, the input
-//! stays. `benches/fuzz.sh` builds and runs this.
+//! `GALERAS_FUZZ_LAST` names a file with the current input: it remains after any end of the
+//! process, even one without a signal handler, such as a stack overflow on another thread.
+//! `benches/fuzz.sh` builds and runs this.
 
 #![no_main]
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::loopback::{Loopback, Replies, Reply, replies};
 
-/// No text of the client may show it, whatever the server says.
+/// No text of the client may contain it, for any answer of the server.
 const KEY: &str = "sk-fuzz-Zq3vN8wLr5Ty7Kp2";
 
 /// Sleeping moves it, at once.
@@ -90,7 +90,7 @@ fn client(
     ChatClient::with_clock(endpoint, settings, Arc::<FastClock>::clone(clock)).unwrap()
 }
 
-/// Whatever an answer says it took, requests after it wait for one window of the limit at most.
+/// For any usage that an answer claims, requests after it wait for at most one window of the limit.
 fn pace(world: &World) {
     let settings = ChatSettings { tokens_per_minute: Some(100_000), ..ChatSettings::default() };
     let clock = Arc::new(FastClock::new());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct CorpusFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 

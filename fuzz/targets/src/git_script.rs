@@ -1,9 +1,9 @@
 //! Git objects from a script, so that a fuzzer writes broken objects and not broken checksums.
 //!
-//! A script is records, each begun by a line: `%blob`, `%tree`, `%commit`, `%tag`, the content
-//! of an object; `%ofs N`, `%ref N`, a delta against record N as it stands in a pack; `%raw`,
-//! bytes of a pack; `%count N`, what the pack says of its length. In a content, `@N` stands for
-//! the id of record N: 20 bytes in a tree, 40 digits elsewhere. Records are counted from 0.
+//! A script is records, each begun by a line: `%blob`, `%tree`, `%commit`, `%tag`, the content of
+//! an object; `%ofs N`, `%ref N`, a delta against record N as in a pack; `%raw`, bytes of a pack;
+//! `%count N`, the length in the pack's header. In a content, `@N` is the id of record N: 20 bytes
+//! in a tree, 40 digits elsewhere. Records are counted from 0.
 
 use gix::ObjectId;
 use gix::objs::Kind;
@@ -19,7 +19,7 @@ pub(crate) enum Record {
 /// More would make the target slow.
 const MOST_RECORDS: usize = 32;
 
-/// Reads a script. What comes before the first record is left out.
+/// Reads a script. Text before the first record is left out.
 pub(crate) fn read(script: &[u8]) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     let mut rest = script;
@@ -55,7 +55,7 @@ pub(crate) fn read(script: &[u8]) -> Vec<Record> {
     records
 }
 
-/// The first line of the next record, its content, and what follows.
+/// The first line of the next record, its content, and the rest.
 fn next_record(script: &[u8]) -> Option<(&str, &[u8], &[u8])> {
     let start = match script.first()? {
         b'%' => 0,
@@ -147,7 +147,7 @@ pub(crate) fn pack(records: &[Record]) -> Vec<u8> {
     pack
 }
 
-/// The head of an entry: type and size, and what it is a delta against.
+/// The head of an entry: type and size, and the base of a delta.
 fn entry(body: &mut Vec<u8>, kind: u8, size: usize, base: &[u8]) {
     let mut left = size >> 4;
     let mut byte = (kind << 4) | (size & 15) as u8;

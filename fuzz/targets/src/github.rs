@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::chat::FastClock;
 use crate::loopback::{Loopback, Replies, Reply, replies};
 
-/// No text of the client may show it, whatever the server says.
+/// No text of the client may contain it, for any answer of the server.
 const TOKEN: &str = "ghp_FuzzZq3vN8wLr5Ty7Kp2";
 
 struct World {
@@ -23,8 +23,8 @@ static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
     Mutex::new(World { server: Loopback::start(), runtime })
 });
 
-/// The answers of GitHub, parted by lines of `%%`: a status, lines of the head, an empty line, a
-/// body. The last one is given again and again; the search ends by itself, whatever it says.
+/// The answers of GitHub, separated by lines of `%%`: a status, header lines, an empty line, a
+/// body. The last one is repeated; the search must end for any answers.
 pub(crate) fn answers(input: &[u8]) {
     let world = WORLD.lock().unwrap_or_else(PoisonError::into_inner);
     let get: Vec<Reply> = replies(input, 6, TOKEN);

@@ -9,7 +9,7 @@ use std::thread;
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// `name: value`, without those that say how long the body is.
+    /// `name: value`, without those that give the length of the body.
     pub(crate) head: Vec<String>,
     pub(crate) body: Vec<u8>,
 }
@@ -47,7 +47,7 @@ impl Loopback {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    /// What the next requests get.
+    /// Sets the replies to the next requests.
     pub(crate) fn set(&self, replies: Replies) {
         *self.replies.lock().unwrap_or_else(PoisonError::into_inner) = replies;
     }
@@ -102,7 +102,7 @@ fn encoded(reply: &Reply) -> Vec<u8> {
         bytes.extend_from_slice(line.as_bytes());
         bytes.extend_from_slice(b"\r\n");
     }
-    // Answers of these have no body, whatever the head says.
+    // Answers with these have no body, regardless of the header.
     let body = match reply.status {
         204 | 304 => &[][..],
         _ => {
@@ -142,7 +142,7 @@ fn reply(text: &[u8], key: &str) -> Reply {
     Reply { status: status.clamp(200, 599), head, body: body.into_bytes() }
 }
 
-/// Whether a line is a header that does not change where the answer ends.
+/// True for a header line that does not change the end of the answer.
 fn may_be_sent(line: &str) -> bool {
     let Some((name, value)) = line.split_once(':') else { return false };
     let name_ok = !name.is_empty()

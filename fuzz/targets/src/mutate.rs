@@ -1,6 +1,6 @@
 //! Changes of inputs without a fuzzer: the same ones in every run, for `cargo test`.
 
-/// Changes inputs at random, as its seed says.
+/// Changes inputs at random, from its seed.
 #[derive(Clone, Debug)]
 pub struct Mutator(u64);
 

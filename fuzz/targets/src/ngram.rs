@@ -4,11 +4,11 @@ use galeras_ngram::{
     CompletionBuffers, CompletionSettings, Finish, NgramModel, NgramPrompt, count_tokens,
 };
 
-/// Longer completions tell nothing more.
+/// Longer completions find nothing more.
 const TOKENS: u64 = 24;
 
-/// Training texts, parted by lines of `%%`; the last two are a conversation and code to go on
-/// from. The first byte says how.
+/// Training texts, separated by lines of `%%`; the last two are a conversation and code to
+/// continue. The first byte selects the settings.
 pub(crate) fn leaving_out(input: &[u8]) {
     let Some((how, rest)) = input.split_first() else { return };
     let mut texts = crate::texts(rest);

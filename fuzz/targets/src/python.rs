@@ -1,4 +1,4 @@
-//! Python texts: the outline of versions against the whole parse, and all that is measured.
+//! Python texts: the outline of versions against the whole parse, and all measurements.
 
 use galeras_python::{
     DocstringRule, OutlineMethod, Pieces, PythonParser, Recounter, SyntaxPattern, calls,
@@ -6,7 +6,8 @@ use galeras_python::{
     size, taxonomy, taxonomy_published, with_parser,
 };
 
-/// The outline of each version of a file is the list of its methods, whatever was seen before.
+/// The outline of each version of a file is the list of its methods, regardless of earlier
+/// versions.
 pub(crate) fn outline(input: &[u8]) {
     let pieces = Pieces::new(1 << 20);
     with_parser(|parser| {

@@ -1,6 +1,5 @@
-//! Folders below the system's folder for temporary files, for what a step keeps on disk while it
-//! runs: inputs and outputs of programs, sorted parts of tables. And hidden ones elsewhere, for what
-//! is on its way to its place.
+//! Temporary folders for a running step: inputs and outputs of programs, sorted parts of tables.
+//! Also hidden folders elsewhere, for files on their way to their final place.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -10,38 +9,35 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// How the names of the folders begin.
 const PREFIX: &str = "galeras-scratch-";
 
-/// How the names of those begin that are hidden among a user's files.
 const HIDDEN_PREFIX: &str = ".galeras-export-";
 
-/// The file in each that its process has locked.
+/// The file in each folder that its process has locked.
 const LOCK: &str = "lock";
 
-/// A folder for temporary files, readable by its owner only. Dropping it removes it, with all that
-/// is in it.
+/// A temporary folder, readable only by its owner. Dropping it removes it with its content.
 #[derive(Debug)]
 pub struct ScratchFolder {
     folder: TempDir,
-    /// The lock ends with the process, however that ends. It is let go after the folder is removed.
+    /// The lock ends with the process in every case. It is released after the folder is removed.
     _lock: File,
 }
 
 impl ScratchFolder {
-    /// A new, empty folder below the system's folder for temporary files (`TMPDIR`).
+    /// Creates an empty folder below the system's folder for temporary files (`TMPDIR`).
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn create() -> io::Result<Self> {
         Self::create_in(&std::env::temp_dir(), PREFIX)
     }
 
-    /// A new, hidden folder in `parent`, for what is to be moved to a place near it when it is
-    /// whole. What killed processes left of such folders there is removed.
+    /// Creates a hidden folder in `parent`, for content that will be moved to a place near it.
+    /// Removes such folders of killed processes there.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn create_hidden(parent: &Path) -> io::Result<Self> {
         sweep_in(parent, HIDDEN_PREFIX);
         Self::create_in(parent, HIDDEN_PREFIX)
@@ -56,7 +52,7 @@ impl ScratchFolder {
             let path = folder.path().join(LOCK);
             let lock = match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(lock) => lock,
-                // Another process is about to sweep it, which looks like remains without a lock.
+                // Another process is about to sweep it, because it had no lock yet.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -78,21 +74,21 @@ impl ScratchFolder {
         }
     }
 
-    /// Where it is. The name `lock` in it is taken.
+    /// Its path. The name `lock` in it is taken.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// A scratch folder that is made when it is first asked for: most steps keep nothing on disk.
+/// A scratch folder that is created on demand: most steps keep nothing on disk.
 #[derive(Debug, Default)]
 pub struct LazyScratch(OnceLock<ScratchFolder>);
 
 impl LazyScratch {
-    /// Where it is.
+    /// Its path.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn path(&self) -> io::Result<&Path> {
         if let Some(folder) = self.0.get() {
             return Ok(folder.path());
@@ -103,7 +99,7 @@ impl LazyScratch {
 }
 
 /// Removes the folders that processes of this user have left behind, and counts them. Folders of
-/// living processes, this one included, stay.
+/// running processes, including this one, stay.
 pub fn sweep() -> u64 {
     sweep_in(&std::env::temp_dir(), PREFIX)
 }
@@ -116,7 +112,7 @@ fn sweep_in(parent: &Path, prefix: &str) -> u64 {
         if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
             continue;
         }
-        // Links are not followed. What is another user's is for that one to remove.
+        // Links are not followed. Folders of other users are left to them.
         let ours = entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == owner);
         count += u64::from(ours && remove_if_dead(&entry.path()));
     }
@@ -124,7 +120,7 @@ fn sweep_in(parent: &Path, prefix: &str) -> u64 {
 }
 
 fn remove_if_dead(folder: &Path) -> bool {
-    // Without its lock it was killed at its birth, or while it was swept.
+    // Without its lock its process was killed right after creating it, or while sweeping it.
     let lock = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(LOCK));
     lock.is_ok_and(|lock| lock.try_lock().is_ok() && fs::remove_dir_all(folder).is_ok())
 }

@@ -1,8 +1,6 @@
-//! Temporary folders, and files on their way to their names. Both are locked for as long as their
-//! process lives: what a killed one leaves is told apart by that, and removed by the next. And how
-//! much room a disk has for them, and folders that are private.
-//!
-//! Does not live here: the temporary files of a store (`store`), which follow the same rule.
+//! Temporary folders, private folders, files that appear whole, and the room on a disk. Temporary
+//! folders and files are locked while their process runs, so the next process recognises and
+//! removes those of killed ones.
 
 mod folder;
 mod free_space;

@@ -1,4 +1,4 @@
-//! Folders whose content is their owner's business: answers that were paid for, what was spent.
+//! Folders with private content: paid answers and spending.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use super::whole_file::make_folder;
 
-/// Makes a folder that others can neither read nor enter, and the folders above it, which get the
-/// usual rights. One that exists stays as it is: its owner may have opened it to others.
+/// Creates a folder that others can neither read nor enter, and the folders above it, with the
+/// usual rights. An existing folder is unchanged: its owner may have opened it to others.
 ///
-/// A group whose members may write to each other's new folders (umask 002) may do so here, too:
+/// A group whose members may write to each other's new folders (umask 002) keeps that right here:
 /// they share the store.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If it cannot be created.
 pub fn create_private(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         make_folder(parent)?;
@@ -32,7 +32,7 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// What stays of the rights that the umask left.
+/// The private part of the rights that the umask left.
 fn private(rights: u32) -> u32 {
     if rights & 0o020 == 0 { rights & 0o700 } else { rights & 0o770 }
 }

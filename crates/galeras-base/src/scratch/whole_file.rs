@@ -7,22 +7,21 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// The names of unfinished files: hidden, and beside the finished ones.
 const PREFIX: &str = ".galeras-";
 const SUFFIX: &str = ".part";
 
-/// A file that gets its name when all of it is on the disk. Dropping it before removes it; what a
-/// killed process leaves is removed by the next that writes a file to the same folder.
+/// A file that gets its name when all of it is on disk. Dropping it before removes it. Files left
+/// by a killed process are removed when the next file is written to the same folder.
 #[derive(Debug)]
 pub struct WholeFile {
     temp: NamedTempFile,
 }
 
 impl WholeFile {
-    /// A file without content, to become another file in `folder`, which exists.
+    /// Creates an empty file, to become another file in `folder`, which exists.
     ///
     /// # Errors
-    /// If there cannot be a file in the folder.
+    /// If the folder does not accept files.
     pub fn create_in(folder: &Path) -> io::Result<Self> {
         sweep(folder);
         loop {
@@ -31,7 +30,7 @@ impl WholeFile {
                 .suffix(SUFFIX)
                 .permissions(Permissions::from_mode(0o644))
                 .tempfile_in(folder)?;
-            // Between its creation and its lock it looks like remains, and may be swept.
+            // Before it is locked it looks abandoned, and may be swept.
             match temp.as_file().try_lock() {
                 Err(TryLockError::WouldBlock) => continue,
                 Ok(()) | Err(TryLockError::Error(_)) => {}
@@ -42,15 +41,15 @@ impl WholeFile {
         }
     }
 
-    /// A file without content that is to become `to`.
+    /// Creates an empty file that will become `to`.
     ///
     /// # Errors
-    /// If there cannot be a file in its folder.
+    /// If its folder does not accept files.
     pub fn beside(to: &Path) -> io::Result<Self> {
         Self::create_in(folder_of(to))
     }
 
-    /// A file with this content in the place of `to`.
+    /// Writes a file and replaces `to` with it.
     ///
     /// # Errors
     /// If it cannot be written; then nothing has changed.
@@ -60,25 +59,24 @@ impl WholeFile {
         whole.finish(to)
     }
 
-    /// The file, to be written.
+    /// The file, for writing.
     pub fn file(&self) -> &File {
         self.temp.as_file()
     }
 
-    /// Where the file is until it gets its name.
+    /// The temporary path of the file.
     pub fn path(&self) -> &Path {
         self.temp.path()
     }
 
-    /// Makes the content durable and gives the file its name, replacing what had it.
+    /// Makes the content durable and gives the file its name, replacing an existing file.
     ///
     /// # Errors
-    /// If the disk does not take it; then whatever had the name keeps it.
+    /// If the disk fails; then an existing file stays.
     pub fn finish(self, to: &Path) -> io::Result<()> {
         self.temp.as_file().sync_all()?;
-        // Not by `persist`, which calls the kernel past the C library: a disk that fails in its
-        // place (`tests/scripts/faults.py`) would never see it. The file is locked until it has
-        // its name.
+        // Not by `persist`, which bypasses the C library: a simulated disk failure
+        // (`tests/scripts/faults.py`) would not see it. The file is locked until it has its name.
         let (_locked, mut path) = self.temp.into_parts();
         fs::rename(&path, to)?;
         path.disable_cleanup(true);
@@ -92,10 +90,10 @@ impl WholeFile {
     pub fn finish_new(self, to: &Path) -> io::Result<()> {
         self.temp.as_file().sync_all()?;
         match fs::hard_link(self.temp.path(), to) {
-            // The other name goes when this is dropped.
+            // Dropping this removes the other name.
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            // File systems without second names of a file.
+            // File systems without hard links.
             Err(_) => drop(self.temp.persist_noclobber(to).map_err(|error| error.error)?),
         }
         sync_folder(folder_of(to))
@@ -106,7 +104,7 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes the unfinished files in the folder that no living process writes.
+/// Removes the unfinished files in the folder that no running process writes.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -118,15 +116,15 @@ fn sweep(folder: &Path) {
             && let Ok(file) = OpenOptions::new().write(true).open(entry.path())
             && file.try_lock().is_ok()
         {
-            // While the lock is held, so that whoever made it does not begin to use it. If it
-            // stays, it is in nobody's way.
+            // While the lock is held, so that its creator does not begin to use it. If it stays, it
+            // does no harm.
             fs::remove_file(entry.path()).ok();
         }
     }
 }
 
-/// Makes room for a file of ours: a folder in its place is damage, as nobody else makes folders
-/// there, and what was in the file can be had again.
+/// Makes room for one of our files: a folder in its place is damage, as only we write here, and the
+/// file's content can be restored.
 ///
 /// # Errors
 /// If the folder cannot be removed.
@@ -134,19 +132,19 @@ pub fn clear_place(path: &Path) -> io::Result<()> {
     if path.is_dir() { fs::remove_dir_all(path) } else { Ok(()) }
 }
 
-/// Makes a folder, and those above it, where they are missing. What is made durable in it later is
-/// not lost with the name of a folder.
+/// Creates a folder and missing parents, durably: a crash cannot remove the folder's name and with
+/// it later durable content.
 ///
 /// # Errors
-/// If there cannot be such a folder, or if the disk fails.
+/// If the folder cannot be created, or the disk fails.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     let missing = folder.ancestors().take_while(|folder| !folder.exists()).count();
     fs::create_dir_all(folder)?;
     name_durably(folder, missing)
 }
 
-/// Like [`make_folder`], for what was paid for. The names of the nearest folders are made durable
-/// although they are there: somebody may just have made them.
+/// As [`make_folder`], for paid content. The names of the nearest folders are made durable even if
+/// they exist: another process may just have created them.
 ///
 /// # Errors
 /// As for [`make_folder`].
@@ -161,7 +159,7 @@ fn name_durably(folder: &Path, folders: usize) -> io::Result<()> {
     named.take(folders).try_for_each(|folder| sync_folder(folder_of(folder)))
 }
 
-/// Makes the names in a folder durable, where the system knows how.
+/// Makes the names in a folder durable, if the system supports it.
 ///
 /// # Errors
 /// If the disk fails.

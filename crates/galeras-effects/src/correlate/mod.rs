@@ -56,8 +56,8 @@ struct Args {
     #[serde(default = "alpha")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
-    /// What is done about rows without one of the two values: `refuse` the number, or `drop` the
-    /// rows and say how many.
+    /// The treatment of rows without one of the two values: `refuse` the number, or `drop` and
+    /// count the rows.
     #[serde(default)]
     missing: MissingValues,
 }

@@ -19,7 +19,7 @@ pub(super) const RESIDUAL: &str = "(residual)";
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The columns that are modelled, each by a model of its own; numbers or true and false.
+    /// The columns to model, each by a separate model; numbers or true and false.
     #[schemars(length(min = 1))]
     pub(super) outcomes: Vec<String>,
     /// The columns whose effect is estimated: numbers, true and false, or text, whose values are
@@ -30,27 +30,26 @@ pub(super) struct Args {
     /// in alphabetical order if absent.
     #[serde(default)]
     pub(super) base: BTreeMap<String, String>,
-    /// The columns whose groups have an effect of their own: data point, repository, model.
+    /// The columns whose groups have separate effects: data point, repository, model.
     #[serde(default)]
     pub(super) random: Vec<String>,
-    /// Lists of columns whose combinations have an effect of their own.
+    /// Lists of columns whose combinations have separate effects.
     #[serde(default)]
     pub(super) interactions: Vec<Vec<String>>,
     /// For columns in `random`, the columns in `fixed` whose slopes differ between its groups.
     #[serde(default)]
     pub(super) slopes: BTreeMap<String, Vec<String>>,
-    /// Whether the intercept and the slopes of a group may be correlated.
+    /// Allows a correlation of the intercept and the slopes of a group.
     #[serde(default = "yes")]
     pub(super) correlated: bool,
-    /// Whether variances are estimated by REML, or by maximum likelihood.
+    /// Estimates variances by REML instead of maximum likelihood.
     #[serde(default = "yes")]
     pub(super) reml: bool,
     /// Intervals cover with probability `1 - alpha`.
     #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) alpha: f64,
-    /// What is done about rows without a value: `refuse` the model, or `drop` the rows and say how
-    /// many.
+    /// The treatment of rows without a value: `refuse` the model, or `drop` and count the rows.
     #[serde(default)]
     pub(super) missing: MissingValues,
 }

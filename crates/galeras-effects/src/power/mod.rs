@@ -47,7 +47,7 @@ struct Args {
     /// By how many tests `alpha` is divided; if absent arms less one, times outcomes.
     #[serde(default)]
     tests: Option<u64>,
-    /// Whether every data point is answered under every arm.
+    /// Every data point is answered under every arm.
     #[serde(default = "paired")]
     paired: bool,
     /// The data points of a cluster in the study; needed where there is a standard deviation
@@ -65,7 +65,7 @@ struct Args {
     /// How large an effect may be, to either side, and still count as none.
     #[serde(default)]
     margin: Option<f64>,
-    /// Of the pilot: the column that says which arm a row belongs to.
+    /// Of the pilot: the column with the arm of a row.
     #[serde(default)]
     treatment: Option<String>,
     /// Of the pilot: the arm that others are compared with.

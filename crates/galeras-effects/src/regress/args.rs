@@ -15,21 +15,21 @@ use galeras_operator::missing_values::MissingValues;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The column that says which arm a row belongs to.
+    /// The column with the arm of a row.
     pub(super) treatment: String,
     /// The arm that others are compared with: its value in the column, as text.
     pub(super) control: String,
     /// The arms that are compared with it, in this order; all others if absent.
     #[serde(default)]
     pub(super) treatments: Option<Vec<String>>,
-    /// Whether every arm is compared with `control` only, or with every other one too.
+    /// The comparisons of each arm: with `control` only, or with every other one.
     #[serde(default)]
     pub(super) contrasts: Contrasts,
     /// The columns on which an effect is estimated; numbers or true and false.
     #[schemars(length(min = 1))]
     pub(super) outcomes: Vec<String>,
-    /// The column that says which rows belong together: a data point that is answered under
-    /// every treatment. With it the analysis is paired.
+    /// The column that groups rows: a data point that is answered under every treatment. With it
+    /// the analysis is paired.
     #[serde(default)]
     pub(super) unit: Option<String>,
     /// The column of the clusters within which errors may be correlated; the unit if absent.
@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// several such the first by alphabet.
     #[serde(default)]
     pub(super) base: BTreeMap<String, String>,
-    /// Columns whose levels (a repository, a file, an author) each have a constant of their own in
+    /// Columns whose levels (a repository, a file, an author) each have a separate constant in
     /// `ols`: fixed effects, of any number of levels.
     #[serde(default)]
     pub(super) absorb: Vec<String>,
@@ -65,8 +65,8 @@ pub(super) struct Args {
     /// `ols`), else `ols` and `aipw`, or `weighting` for an estimand other than `ate`.
     #[serde(default)]
     pub(super) estimators: Vec<Estimator>,
-    /// For whom the effect is averaged, where an estimator can tell them apart: all units (ate),
-    /// the treated (att), the controls (atc), or those in the overlap (ato).
+    /// The units over which the effect is averaged, if an estimator can distinguish them: all units
+    /// (ate), the treated (att), the controls (atc), or those in the overlap (ato).
     #[serde(default)]
     pub(super) estimand: EstimandName,
     /// The standard errors of regressions; if absent CR2 with clusters or units, else HC3.
@@ -84,9 +84,9 @@ pub(super) struct Args {
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
-    /// What is done where the arms overlap too little for an estimate by propensity scores:
-    /// `refuse` it, or `trim` the rows to those with a score between 0.1 and 0.9 (Crump and others
-    /// 2009), for every estimator; the estimand then says so.
+    /// The treatment of arms that overlap too little for an estimate by propensity scores: `refuse`
+    /// it, or `trim` the rows to those with a score between 0.1 and 0.9 (Crump and others 2009),
+    /// for every estimator; the estimand then has another name.
     #[serde(default)]
     pub(super) overlap: OverlapRule,
     /// The largest share of scores outside of `clip` with which there is an estimate by propensity
@@ -98,7 +98,7 @@ pub(super) struct Args {
     /// The number of parts into which the ranks of the scores are cut, rounded to the nearest: as
     /// in DoWhy, that makes one stratum more, and the two at the ends are half as large. If absent
     /// n / 20, halved until at least half of the strata hold more than ten rows of each arm. The
-    /// other strata are left out, and the note says how many rows are used.
+    /// other strata are left out, and the note has the number of used rows.
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub(super) strata: Option<usize>,
@@ -127,8 +127,8 @@ pub(super) struct Args {
     /// How p-values are adjusted for the number of tests in a family.
     #[serde(default)]
     pub(super) adjust: AdjustmentName,
-    /// What the tests of a family may differ in; there is a family for every combination of what
-    /// is not listed here (and for every estimator).
+    /// The dimensions in which the tests of a family may differ; there is a family for every
+    /// combination of the others (and for every estimator).
     #[serde(default = "FamilyMember::all")]
     pub(super) adjust_over: Vec<FamilyMember>,
     /// Columns whose combinations are analysed separately, each with all estimators, refuters and
@@ -139,8 +139,8 @@ pub(super) struct Args {
     /// margin.
     #[serde(default)]
     pub(super) equivalence: Option<EquivalenceArgs>,
-    /// What is done about rows without a value, and about units without a row under an arm:
-    /// `refuse` the estimate, or `drop` the rows and units for every estimator and say how many.
+    /// The treatment of rows without a value, and of units without a row under an arm: `refuse` the
+    /// estimate, or `drop` and count the rows and units for every estimator.
     #[serde(default)]
     pub(super) missing: MissingValues,
     /// The lowest and the highest value that an outcome can have, by its name: for the worst-case

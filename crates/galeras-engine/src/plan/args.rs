@@ -1,7 +1,7 @@
-//! Arguments against the operator's JSON Schema, with the place of every mistake.
+//! Checks arguments against the operator's JSON Schema and places every mistake.
 //!
-//! Understands what `schemars` writes for spec structs: types, properties, required, enums and
-//! constants, items, bounds, `anyOf` / `oneOf`. A schema it does not understand allows all.
+//! Supports what `schemars` writes for spec structs: types, properties, required, enums and
+//! constants, items, bounds, `anyOf` / `oneOf`. Other schemas allow everything.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use galeras_workflow::{
     Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, did_you_mean, quote,
 };
 
-/// Reports everything in `node` that the schema does not allow, and returns whether that is
-/// nothing. `owner` names the operator, `place` is where a missing argument is reported.
+/// Reports everything in `node` that the schema does not allow, and returns whether it fits.
+/// `owner` names the operator; a missing argument is reported at `place`.
 pub(super) fn check(
     node: Option<&Node>,
     schema: &Value,
@@ -29,7 +29,7 @@ pub(super) fn check(
     let problems = checker.check(node.unwrap_or(&empty), schema, "", place);
     let fits = problems.is_empty();
     for problem in problems {
-        // What the reader of the file has found wrong with a value is not said twice.
+        // Mistakes that the reader of the file found in a value are not repeated.
         if problem.code == Code::MissingArgument
             || !already_reported(
                 diagnostics,
@@ -43,7 +43,6 @@ pub(super) fn check(
     fits
 }
 
-/// Whether a value is what the schema allows.
 pub(super) fn fits(node: &Node, schema: &Value, owner: &str, source: &Arc<Source>) -> bool {
     Checker { source, owner }.check(node, schema, "", node.span).is_empty()
 }
@@ -119,8 +118,8 @@ impl Checker<'_> {
         problems
     }
 
-    /// One of the alternatives must fit; of those that do not, the nearest explains why: the
-    /// one whose outer type fits, without null.
+    /// One of the alternatives must fit. Otherwise the nearest one explains why: the one whose
+    /// outer type fits, without null.
     fn check_choices(
         &self,
         node: &Node,
@@ -206,7 +205,7 @@ impl Checker<'_> {
         let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
             let given = entries.iter().any(|(key, _)| key.as_str() == Some(name));
-            // A misspelt argument is one mistake.
+            // A misspelt argument is only one mistake.
             let misspelt = entries.iter().filter_map(|(key, _)| key.as_str()).any(|key| {
                 !properties.contains_key(key)
                     && did_you_mean(key, properties.keys().map(String::as_str)) == Some(name)

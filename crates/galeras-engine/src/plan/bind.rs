@@ -1,4 +1,4 @@
-//! One step in one cell: its operator found, its arguments checked, its tables typed.
+//! Binds one step in one cell: finds its operator, checks its arguments, determines its columns.
 
 use std::sync::Arc;
 
@@ -25,8 +25,7 @@ use galeras_workflow::{
 };
 
 impl Expander {
-    /// Plans one cell of a step; everything that is wrong with it is reported, a panic of a
-    /// library included.
+    /// Plans one cell of a step; reports every mistake, and also panics of libraries.
     pub(super) async fn step(
         &mut self,
         site: &Site<'_>,
@@ -76,7 +75,7 @@ impl Expander {
             .with
             .as_ref()
             .map(|node| substitute_arguments(node, &schema, source, &scope, &mut self.diagnostics));
-        // Where `with` could not be read, its mistake has been reported.
+        // A mistake in an unreadable `with` has been reported.
         let readable = with.is_some() || !already_reported(&self.diagnostics, source, step.span);
         let place = with.as_ref().map_or(op.span, |_| step.name.span);
         let name = operator.descriptor().name;
@@ -124,7 +123,7 @@ impl Expander {
                         let error = error.into_written();
                         let problem = self.diagnostic(site, step, with.as_ref(), &error);
                         let place = Span::new(problem.span.start, problem.span.end());
-                        // Of one place the first mistake counts: another may come of it.
+                        // Only the first mistake of a place is reported: others may follow from it.
                         if !already_reported(&self.diagnostics, source, place) {
                             self.diagnostics.push(problem);
                         }
@@ -154,7 +153,7 @@ impl Expander {
             operator.fixed_ports().is_none_or(|fixed| same_ports(&fixed, bound.ports())),
             "the ports of {name} are not fixed"
         );
-        // A step whose results break a promise has its columns all the same.
+        // A step whose results break a promise still has its columns.
         let checks = self.promises(site, step, bound.ports(), &scope);
         self.steps.push(PlannedStep {
             name: full_name,
@@ -173,7 +172,7 @@ impl Expander {
         StepTarget::Step(self.steps.len() - 1)
     }
 
-    /// Binds an operator to arguments that fit its schema, and to tables that are known.
+    /// Binds an operator to arguments that fit its schema, and to known tables.
     async fn bind(
         &mut self,
         operator: &dyn Operator,
@@ -201,13 +200,11 @@ impl Expander {
         Ok(bound)
     }
 
-    /// Reports what an operator says of a step's arguments.
     fn mistake(&mut self, site: &Site<'_>, step: &StepSpec, with: Option<&Node>, error: &ArgError) {
         let problem = self.diagnostic(site, step, with, error);
         self.diagnostics.push(problem);
     }
 
-    /// What an operator says of a step's arguments, at its place.
     fn diagnostic(
         &self,
         site: &Site<'_>,
@@ -221,7 +218,7 @@ impl Expander {
         diagnostic_of(error, &site.workflow.source, arguments, place)
     }
 
-    /// A step that could not be bound, of which the tables are known nevertheless, more or less.
+    /// A step that could not be bound, with its tables as far as they are known.
     fn outlined_step(
         &mut self,
         site: &Site<'_>,
@@ -233,7 +230,6 @@ impl Expander {
         StepTarget::Outline(Arc::from(ports))
     }
 
-    /// The data tests of a step: its contract and its assertions.
     fn promises(
         &mut self,
         site: &Site<'_>,
@@ -250,7 +246,7 @@ impl Expander {
         checks
     }
 
-    /// Why a frozen run cannot have this step.
+    /// The reason why a frozen run cannot have this step.
     fn unpinned(&self, operator: &dyn Operator, step: &dyn BoundStep) -> Option<String> {
         if self.settings.lock != Locking::Frozen {
             return None;
@@ -276,7 +272,6 @@ impl Expander {
         }
     }
 
-    /// Whether `from` gives what the operator takes.
     fn check_ports(&mut self, site: &Site<'_>, step: &StepSpec, operator: &dyn Operator) -> bool {
         let name = operator.descriptor().name;
         let first = step.from.iter().flat_map(From::refs).next().map(|r| r.span);
@@ -316,7 +311,6 @@ impl Expander {
     }
 }
 
-/// The place of an input port's name in `from:`, or of the reference if there is only one.
 fn port_span(step: &StepSpec, port: &str) -> Option<Span> {
     match step.from.as_ref()? {
         From::One(reference) => Some(reference.span()),
@@ -327,7 +321,6 @@ fn port_span(step: &StepSpec, port: &str) -> Option<Span> {
     }
 }
 
-/// Whether ports have the same names and columns.
 fn same_ports(one: &[Port], other: &[Port]) -> bool {
     let same = |(a, b): (&Port, &Port)| {
         a.name == b.name && a.table.schema == b.table.schema && a.table.key == b.table.key
@@ -335,7 +328,7 @@ fn same_ports(one: &[Port], other: &[Port]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
-/// What is wrong with the names of the input ports, if anything: message, place and help.
+/// The problem with the names of the input ports, if any: message, place and help.
 fn port_problem(
     operator: &str,
     also: &[&str],
@@ -356,7 +349,7 @@ fn port_problem(
     Some((message, first.span, takes))
 }
 
-/// Whether the step has a key that is unknown, and may be a misspelt `from`.
+/// True if the step has an unknown key, which may be a misspelt `from`.
 fn covers_unknown_key(diagnostics: &Diagnostics, site: &Site<'_>, step: &StepSpec) -> bool {
     diagnostics.iter().any(|d| {
         d.code == Code::UnknownKey

@@ -1,5 +1,4 @@
-//! Cells of matrix steps: what tells them apart, what comes with that, and which of them belong
-//! together.
+//! Cells of matrix steps: their keys and values, and how cells of several steps combine.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,17 +8,18 @@ use serde_json::{Map, Value};
 use super::scalar::plain;
 use galeras_workflow::AxisPoint;
 
-/// The place of a cell in the matrices that it comes from, the outermost first.
+/// The place of a cell in its matrices, the outermost first.
 pub type Cell = Vec<CellKey>;
 
-/// What a cell has of one axis of a matrix.
+/// A cell's part of one axis of a matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellKey {
     /// The key, as in the name of the cell: `gen[KEY=a]`.
     pub key: String,
     /// Its value there, a scalar.
     pub value: Value,
-    /// What comes with it, by name. Under the name of the key: the mapping that the value names.
+    /// The values that belong to it, by name. Under the name of the key: the mapping that the value
+    /// names.
     pub values: Vec<(String, Value)>,
 }
 
@@ -29,7 +29,7 @@ impl CellKey {
         Self { key, value, values }
     }
 
-    /// The scalars under a name: the value of the key, or one that comes with it.
+    /// The scalars under a name: the value of the key, or one that belongs to it.
     fn scalar(&self, name: &str) -> Option<&Value> {
         if self.key == name {
             return Some(&self.value);
@@ -43,7 +43,7 @@ fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// A cell as it is written after a step's name: `[model=a,seed=1]`, or nothing.
+/// A cell as written after a step's name: `[model=a,seed=1]`, or nothing.
 pub fn cell_suffix(cell: &Cell) -> String {
     if cell.is_empty() {
         return String::new();
@@ -52,33 +52,31 @@ pub fn cell_suffix(cell: &Cell) -> String {
     format!("[{}]", keys.collect::<Vec<_>>().join(","))
 }
 
-/// The scalar under a name in a cell: of a key, or of what comes with one.
+/// The scalar under a name in a cell: the value of a key, or one that belongs to it.
 pub(super) fn lookup<'a>(cell: &'a Cell, name: &str) -> Option<&'a Value> {
     cell.iter().find_map(|key| key.scalar(name))
 }
 
-/// The value of a key of a cell.
 pub(super) fn key_value<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
     cell.iter().find(|k| k.key == key).map(|k| &k.value)
 }
 
-/// Whether expressions in a cell know the name.
 pub(super) fn has_name(cell: &Cell, name: &str) -> bool {
     cell.iter().any(|k| k.key == name || k.values.iter().any(|(n, _)| n == name))
 }
 
-/// What `${{ matrix.NAME }}` stands for in a cell.
+/// The values of `${{ matrix.NAME }}` in a cell.
 pub(super) fn matrix_values(cell: &Cell) -> Map<String, Value> {
     let mut values = Map::new();
     for key in cell {
         values.insert(key.key.clone(), key.value.clone());
-        // A mapping takes the place of the scalar that names it.
+        // A mapping replaces the scalar that names it.
         values.extend(key.values.iter().cloned());
     }
     values
 }
 
-/// The columns of a cell in a united table: its keys, and the scalars that come with them.
+/// The columns of a cell in a united table: its keys, and the scalars that belong to them.
 pub fn cell_columns(cell: &Cell) -> impl Iterator<Item = (&str, &Value)> {
     cell.iter().flat_map(|key| {
         let scalars = key.values.iter().filter(|(_, value)| is_scalar(value));
@@ -87,8 +85,8 @@ pub fn cell_columns(cell: &Cell) -> impl Iterator<Item = (&str, &Value)> {
     })
 }
 
-/// The keys of the cells that a selection fixes, with their values as they are written: those that
-/// it names, and those of which what comes with them leaves one value.
+/// The keys of the cells that a selection fixes, with their values as written: those that it names,
+/// and those for which it leaves only one value.
 pub(super) fn fixed_keys(
     chosen: &[&Cell],
     selection: &[(String, String)],
@@ -115,20 +113,20 @@ pub(super) fn fixed_keys(
     fixed
 }
 
-/// Whether a cell has all values of a selection, as far as it knows their names.
+/// True if a cell has all values of a selection whose names it knows.
 pub(super) fn is_selected(cell: &Cell, selection: &[(String, String)]) -> bool {
     selection.iter().all(|(k, v)| lookup(cell, k).is_none_or(|value| plain(value) == *v))
 }
 
-/// Every cell with every other one that agrees with it, without the keys that are fixed in the
-/// others, each combination once; `None` if there are more than `most`.
+/// Joins every cell with every other one that agrees with it, without the keys that are fixed in
+/// the others, each combination once; `None` if there are more than `most`.
 pub(super) fn join(
     cells: &[Cell],
     others: &[&Cell],
     fixed: &HashMap<String, String>,
     most: usize,
 ) -> Option<Vec<Cell>> {
-    // The others by the values of the keys that all of both have: only those can agree.
+    // Group the others by the keys that all cells of both sides have: only these groups can agree.
     let everywhere = |key: &str| {
         cells.iter().all(|c| key_value(c, key).is_some())
             && others.iter().all(|c| key_value(c, key).is_some())
@@ -159,7 +157,7 @@ pub(super) fn join(
     Some(joined)
 }
 
-/// A text that equal values share, and only they.
+/// A text that is the same for equal values only.
 fn identity(value: &Value) -> String {
     match value.as_f64() {
         // -0.0 equals 0.0.
@@ -168,8 +166,8 @@ fn identity(value: &Value) -> String {
     }
 }
 
-/// The two cells together, without the keys that are fixed in the second; `None` if they disagree.
-/// What comes with a key in both is what the first says.
+/// Merges two cells, without the keys that are fixed in the second; `None` if they disagree. The
+/// first decides the values that belong to a shared key.
 fn merge(cell: &Cell, other: &Cell, fixed: &HashMap<String, String>) -> Option<Cell> {
     let mut merged = cell.clone();
     for key in other {

@@ -1,4 +1,4 @@
-//! What the results of a step must fulfil: its contract, and its data tests.
+//! The contract and the data tests of a step's results.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use galeras_workflow::{
 };
 
 impl Expander {
-    /// Checks `schema:` against the main port. What a type cannot promise, that a column has
-    /// no nulls, becomes a data test.
+    /// Checks `schema:` against the main port. A type cannot promise that a column has no nulls;
+    /// that becomes a data test.
     pub(super) fn contract(&mut self, site: &Site<'_>, step: &StepSpec, port: &Port) -> Vec<Check> {
         let source = &site.workflow.source;
         let fields = match &step.schema {
@@ -75,7 +75,6 @@ impl Expander {
         }]
     }
 
-    /// The columns of a contract file, all placed where the file is named.
     fn contract_file(&mut self, site: &Site<'_>, path: &Text) -> Option<Vec<SchemaField>> {
         let source = &site.workflow.source;
         let file = site.base.join(&path.value);
@@ -126,7 +125,6 @@ impl Expander {
         Ok(bound)
     }
 
-    /// Binds one data test.
     pub(super) fn check(
         &mut self,
         site: &Site<'_>,
@@ -195,7 +193,7 @@ impl Expander {
                         return None;
                     }
                     Err(error) => {
-                        // Of columns that are not known, nothing can be said.
+                        // Mistakes in the use of unknown columns cannot be judged.
                         let of_text = matches!(error.code, Code::SqlSyntax | Code::UnknownFunction);
                         if !port.table.is_vague() || of_text {
                             self.diagnostics.push(mistake(&error));

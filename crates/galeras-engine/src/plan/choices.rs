@@ -1,5 +1,4 @@
-//! References that params decide, under the values that the params do not have now but may have:
-//! each of their `choices`.
+//! Checks references that params decide under the other `choices` of those params.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +13,11 @@ use super::scalar::plain;
 use galeras_workflow::code::Code;
 use galeras_workflow::{Cells, Diagnostic, Diagnostics, Node, StepRef, collect_refs};
 
-/// The most combinations of choices that one reference is checked for.
 const MAX_COMBINATIONS: usize = 1_000;
 
 impl Expander {
-    /// Reports references of a planned file that lead nowhere, or in a circle, under another choice.
+    /// Reports references of a planned file that lead nowhere, or in a circle, under another
+    /// choice.
     pub(super) fn check_choices(&mut self, site: &Site<'_>, targets: &StepTargets) {
         let open: Vec<&Node> = open_references(site.written).collect();
         let mut params = BTreeSet::new();
@@ -41,7 +40,7 @@ impl Expander {
         }
     }
 
-    /// What `check` reports, which is not kept.
+    /// The reports of `check`, which are not kept.
     fn found(&mut self, check: impl FnOnce(&mut Self)) -> Vec<Diagnostic> {
         let before = std::mem::take(&mut self.diagnostics);
         check(self);
@@ -73,7 +72,6 @@ impl Expander {
         self.check_target(site, &reference, targets);
     }
 
-    /// Reports a reference to a step, a cell or a port that there is not.
     fn check_target(&mut self, site: &Site<'_>, reference: &StepRef, targets: &StepTargets) {
         let Some(upstream) = targets.get(&reference.step) else {
             self.diagnostics.push(graph::unknown_step(site.workflow, reference));
@@ -93,7 +91,7 @@ impl Expander {
     }
 }
 
-/// The params with choices that decide what a reference names.
+/// The params with choices that a reference depends on.
 fn choosing<'a>(site: &Site<'a>, node: &Node) -> Vec<&'a str> {
     let used = collect_refs(node, &site.written.source, &mut Diagnostics::new());
     let mut names: Vec<&str> = Vec::new();
@@ -105,7 +103,7 @@ fn choosing<'a>(site: &Site<'a>, node: &Node) -> Vec<&'a str> {
     names
 }
 
-/// The values of all params under each combination of choices but the present one.
+/// The values of all params under each combination of choices except the present one.
 fn combinations(site: &Site<'_>, names: &[&str]) -> Vec<Map<String, Value>> {
     let mut all = vec![site.params.clone()];
     for param in names.iter().filter_map(|name| site.written.param(name)) {

@@ -1,7 +1,7 @@
-//! Of an embedded workflow only that runs which leads to what is read of it.
+//! Removes embedded steps that lead to nothing which the top file reads.
 //!
-//! All of it is planned, so that all its mistakes are found; then the steps go that nothing needs.
-//! A step with `uses` that nothing reads runs as a whole, as any other step does.
+//! An embedded workflow is planned completely, so that all its mistakes are found; then unneeded
+//! steps are dropped. A step with `uses` that nothing reads runs completely, like any other step.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::input::Input;
 use super::model::{ExpandedPlan, PlannedStep, StepTarget};
 
-/// The planned steps that the steps with `uses` of the top file have brought.
+/// The planned steps that came from steps with `uses` of the top file.
 #[derive(Debug, Default)]
 pub(super) struct EmbeddedSteps {
     /// Positions in the plan by the name of the step, one range per cell.
@@ -17,7 +17,6 @@ pub(super) struct EmbeddedSteps {
 }
 
 impl EmbeddedSteps {
-    /// The planned steps of this range come from a cell of that step.
     pub(super) fn add(&mut self, step: &str, range: Range<usize>) {
         self.ranges.entry(step.to_string()).or_default().push(range);
     }
@@ -84,7 +83,7 @@ impl EmbeddedSteps {
     }
 }
 
-/// Adds what needed steps read; every step comes after those.
+/// Adds the steps that needed steps read; every step comes after its inputs.
 fn close(steps: &[PlannedStep], needed: &mut [bool]) {
     for at in (0..steps.len()).rev() {
         if needed[at] {

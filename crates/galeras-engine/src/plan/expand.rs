@@ -1,4 +1,4 @@
-//! From the steps of a file to the steps of a plan: matrices become cells, embedded workflows
+//! Expands the steps of a file to the steps of a plan: matrices become cells, embedded workflows
 //! become steps with a path in their name, references become tables.
 
 use std::collections::{BTreeMap, HashSet};
@@ -23,11 +23,10 @@ use galeras_workflow::{
     Workflow, check_param_value, holds_expression, matrix_axes, quote, substitute_node,
 };
 
-/// A matrix has at most this many cells: more is a mistake, and each costs planning time.
+/// Upper bound of a matrix's cells; each costs planning time.
 const MAX_CELLS: usize = 10_000;
 
 impl Expander {
-    /// Plans the workflow of the command line, with its outputs.
     pub(super) async fn top(
         &mut self,
         workflow: &Workflow,
@@ -62,21 +61,20 @@ impl Expander {
         self.keep_scope("", targets);
     }
 
-    /// Walks the whole workflow without binding anything, so that one that is too large is
-    /// refused before it costs time and memory. Its mistakes are found later, when it is planned.
+    /// Walks the whole workflow without binding anything, so that one that is too large is rejected
+    /// before it costs time and memory. Planning reports its mistakes later.
     async fn measure(&mut self, site: &Site<'_>) {
         let diagnostics = std::mem::take(&mut self.diagnostics);
         self.extent.measuring = true;
         self.workflow(site).await;
         self.diagnostics = diagnostics;
-        // Read again when the plan is made, which reports what is wrong with them.
+        // Planning reads them again and reports their mistakes.
         self.files.clear();
         if !self.report_excess(site) {
             self.extent = Extent::default();
         }
     }
 
-    /// Reports a plan that is too large, once.
     fn report_excess(&mut self, site: &Site<'_>) -> bool {
         let (Some(span), Some(excess)) = (self.extent.beyond, self.extent.excess()) else {
             return false;
@@ -89,7 +87,6 @@ impl Expander {
         true
     }
 
-    /// Plans the steps of one file.
     async fn workflow(&mut self, site: &Site<'_>) -> StepTargets {
         if !self.extent.measuring {
             self.budget(site);
@@ -98,8 +95,8 @@ impl Expander {
         let mut targets = StepTargets::new();
         let mut done = vec![false; site.workflow.steps.len()];
         order.iter().for_each(|i| done[*i] = true);
-        // Nothing is known of the results of steps on a cycle, and of steps that share a name it is
-        // not known which one is meant.
+        // The results of steps on a cycle are unknown, and a name that several steps share is
+        // ambiguous.
         let unclear = unclear(site.workflow, &done);
         self.unclear_cells(site, &unclear, &mut targets);
         for i in order {
@@ -142,7 +139,7 @@ impl Expander {
             }
             targets.insert(step.name.value.clone(), StepCells::new(planned));
         }
-        // Steps on a cycle are checked as far as they can be without their inputs.
+        // Steps on a cycle are checked as far as possible without their inputs.
         for (i, step) in site.workflow.steps.iter().enumerate() {
             if !done[i] && matches!(step.kind, StepKind::Op(_)) && !self.extent.measuring {
                 let cells = targets.get(&step.name.value).map(StepCells::all);
@@ -156,8 +153,8 @@ impl Expander {
         targets
     }
 
-    /// The cells of steps of which no table is known. Twice, as steps on a cycle have those of one
-    /// another; what is wrong with a matrix is reported when the step is planned.
+    /// The cells of steps without known tables. Runs twice, as steps on a cycle have each other's
+    /// cells; mistakes in a matrix are reported when the step is planned.
     fn unclear_cells(
         &mut self,
         site: &Site<'_>,
@@ -203,7 +200,7 @@ impl Expander {
                 ));
                 return Vec::new();
             };
-            // A selection that fits no cell is reported where the table is looked up.
+            // A selection that fits no cell is reported when the table is looked up.
             if !joined.is_empty()
                 || targets.get(&reference.step).is_some_and(|t| t.all().is_empty())
             {
@@ -242,13 +239,13 @@ impl Expander {
         cells
     }
 
-    /// The axes of a step's own matrix, or `None` if something is wrong with it.
+    /// The axes of a step's own matrix, or `None` if it has a mistake.
     fn axes(&mut self, site: &Site<'_>, step: &StepSpec) -> Option<Vec<Axis>> {
         let Some(matrix) = &step.matrix else { return Some(Vec::new()) };
         let source = &site.workflow.source;
         let mut found = Diagnostics::new();
         if !holds_expression(matrix) {
-            // What is wrong with it was reported when the file was read.
+            // The reader of the file has reported its mistakes.
             let axes = matrix_axes(matrix, source, &mut found);
             return (!found.has_errors()).then_some(axes);
         }
@@ -262,7 +259,6 @@ impl Expander {
         sound.then_some(axes)
     }
 
-    /// Plans an embedded workflow for one cell.
     async fn embed(
         &mut self,
         site: &Site<'_>,
@@ -323,7 +319,7 @@ impl Expander {
                     let value =
                         match check_param_value(param, &value, source, &mut self.diagnostics) {
                             true => based(value, param.ty, site.base, base),
-                            // What is wrong here is not wrong in the other file.
+                            // A wrong value here is not a mistake in the other file.
                             false => Node::from_json(&stand_in(param), value.span),
                         };
                     given.insert(name.to_string(), value);
@@ -369,7 +365,7 @@ impl Expander {
         StepTarget::Embedded(outputs)
     }
 
-    /// The workflow in an embedded file, which is read once however often it is embedded.
+    /// The workflow in an embedded file, which is read once for all uses.
     fn embedded_file(&mut self, file: &Path, display: String) -> Option<Arc<WorkflowFile>> {
         let key: (PathBuf, String) = (file.to_path_buf(), display);
         if let Some(known) = self.files.get(&key) {
@@ -381,7 +377,7 @@ impl Expander {
     }
 }
 
-/// The names of the steps that were not put in order, and of those that have one together.
+/// The names of the steps without an order, and of those that share a name.
 fn unclear<'a>(workflow: &'a Workflow, ordered: &[bool]) -> HashSet<&'a str> {
     let mut seen = HashSet::new();
     let steps = workflow.steps.iter().zip(ordered);
@@ -391,8 +387,8 @@ fn unclear<'a>(workflow: &'a Workflow, ordered: &[bool]) -> HashSet<&'a str> {
         .collect()
 }
 
-/// Paths given to an embedded workflow in the folder `inner` start at the file that gives them, in
-/// the folder `outer`.
+/// Rewrites paths that a file in the folder `outer` passes to an embedded workflow in the folder
+/// `inner`.
 fn based(node: Node, ty: Option<ParamType>, outer: &Path, inner: &Path) -> Node {
     match node.as_str() {
         Some(text) => {

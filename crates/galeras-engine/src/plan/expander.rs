@@ -1,5 +1,5 @@
-//! The plan under construction, and what all its builders share: the file at hand, what the
-//! names of its steps stand for, everything planned and reported so far.
+//! The plan under construction and the state that its builders share: the current file, the targets
+//! of step names, everything planned and reported so far.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,17 +22,16 @@ use galeras_operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use galeras_sql::session::{RowExpr, planning_session};
 use galeras_workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
 
-/// The cells of the steps of one file.
 pub(super) type StepTargets = HashMap<String, StepCells>;
 
-/// The cells of one step in their order, which are also found by their values: each cell of a
-/// matrix looks for its own among those of every step that it reads.
+/// The cells of one step in order, with an index by their values: each cell of a matrix looks for
+/// its own among those of every step that it reads.
 #[derive(Default)]
 pub(super) struct StepCells {
     cells: Vec<(Cell, StepTarget)>,
     /// The keys that every cell has, in the same order; `None` if they differ.
     keys: Option<Vec<String>>,
-    /// Positions by the values of `keys`, as they are written.
+    /// Positions by the values of `keys`, as written.
     places: HashMap<Vec<String>, Vec<usize>>,
 }
 
@@ -59,8 +58,8 @@ impl StepCells {
         self.cells
     }
 
-    /// The cells that may be the one with these values, in order; `value` gives the value of a
-    /// key as it is written. A key without a value is one that no such cell has.
+    /// The cells that may have these values, in order; `value` returns the value of a key as
+    /// written. If it returns none, no such cell has the key.
     pub(super) fn candidates(
         &self,
         value: impl Fn(&str) -> Option<String>,
@@ -72,47 +71,39 @@ impl StepCells {
     }
 }
 
-/// Builds the plan step by step.
 pub(super) struct Expander {
     pub(super) registry: Registry,
     pub(super) settings: PlanSettings,
-    /// The workflow and its settings, as words of a command.
     pub(super) named: String,
-    /// The facts that the lock file pins.
     pub(super) pins: Arc<Pins>,
-    /// The analyses that `prereg` names.
     pub(super) registered: RegisteredSteps,
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
     pub(super) report: PlannedReport,
-    /// The budgets of the files so far.
     pub(super) budgets: Vec<FileBudget>,
-    /// What the names of steps stand for, by the prefix of the file.
+    /// The targets of step names, by the prefix of the file.
     pub(super) scopes: HashMap<String, StepScope>,
     /// The contract files that steps name, and where.
     pub(super) contracts: Vec<(PathBuf, SourceSpan)>,
-    /// The files that embed the one at hand.
+    /// The files that embed the current one.
     pub(super) embedding: Vec<PathBuf>,
     /// For planning: it has all functions, and the tables of one step at a time.
     pub(super) session: SessionContext,
-    /// The schemas of arguments by operator, each made when it is first needed.
     args_schemas: HashMap<&'static str, Arc<Value>>,
-    /// What has been bound. Cells often differ in nothing but what they read.
+    /// Bound steps. Cells often differ only in their inputs.
     pub(super) bound: HashMap<BindKey, Arc<dyn BoundStep>>,
-    /// The conditions of data tests that have been bound, by columns and text.
+    /// The bound conditions of data tests, by columns and text.
     pub(super) conditions: HashMap<(SchemaRef, String), RowExpr>,
-    /// Embedded files by path and display name, each read once; `None` if it is no workflow.
+    /// Embedded files by path and display name, each read once; `None` if it is not a workflow.
     pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
-    /// How large the plan gets.
     pub(super) extent: Extent,
-    /// The steps that come from embedded workflows.
     pub(super) embedded: EmbeddedSteps,
-    /// How often steps with mistakes have been bound, to see what lies behind the mistakes.
+    /// The number of times that steps with mistakes were bound, to find further mistakes.
     pub(super) outlined: usize,
 }
 
-/// All that a bound step depends on and that differs between the steps of a plan.
+/// Everything that a bound step depends on and that differs between the steps of a plan.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct BindKey {
     operator: &'static str,
@@ -137,10 +128,9 @@ impl BindKey {
     }
 }
 
-/// A parsed workflow and its folder.
 pub(super) type WorkflowFile = (Workflow, PathBuf);
 
-/// A file at hand: its text, its folder, its parameters, the prefix of its steps' names.
+/// The current file: its text, its folder, its parameters, the prefix of its steps' names.
 pub(super) struct Site<'a> {
     /// All its references name their steps.
     pub(super) workflow: &'a Workflow,
@@ -186,20 +176,17 @@ impl Expander {
         }
     }
 
-    /// The JSON Schema of the operator's arguments.
     pub(super) fn args_schema(&mut self, operator: &dyn Operator) -> Arc<Value> {
         let operator = operator.descriptor();
         let make = || Arc::new((operator.args_schema)());
         Arc::clone(self.args_schemas.entry(operator.name).or_insert_with(make))
     }
 
-    /// Keeps what the names of a file's steps stand for.
     pub(super) fn keep_scope(&mut self, prefix: &str, targets: StepTargets) {
         let steps = targets.into_iter().map(|(name, cells)| (name, cells.into_all()));
         self.scopes.insert(prefix.to_string(), steps.collect());
     }
 
-    /// What a run needs, and what was found on the way.
     pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
         let limits = self.limits();
         let contracts = self.contracts.iter().map(|(path, _)| path.clone());
@@ -215,14 +202,12 @@ impl Expander {
         (expanded, diagnostics)
     }
 
-    /// The scope of expressions in a cell of a step.
     pub(super) fn cell_scope(&self, site: &Site<'_>, cell: &Cell) -> Scope {
         let mut scope = scope(site.params);
         scope.matrix = matrix_values(cell);
         scope
     }
 
-    /// Reports mistakes in expressions of a step that has no cell to be bound in.
     pub(super) fn check_expressions(&mut self, site: &Site<'_>, step: &StepSpec) {
         if let Some(with) = &step.with {
             collect_refs(with, &site.workflow.source, &mut self.diagnostics);

@@ -1,43 +1,38 @@
-//! How large a plan may get, and how large it is going to be.
+//! Limits of the size of a plan.
 //!
 //! Files that embed one another twice double with every file: seventeen of them are a hundred
-//! thousand steps. So a workflow that embeds others is walked before anything is bound, which
-//! counts its steps and stops at the limit.
+//! thousand steps. So a workflow that embeds others is walked before anything is bound, and its
+//! steps are counted up to the limit.
 
 use galeras_workflow::Span;
 
-/// The most steps of a plan, every cell of a matrix and all of embedded workflows included.
+/// Upper bound of steps, including every cell of a matrix and embedded workflows.
 pub(super) const MAX_STEPS: usize = 50_000;
 
-/// The most times that a plan embeds a workflow.
+/// Upper bound of embedded workflows, each use counted.
 pub(super) const MAX_EMBEDDED: usize = 10_000;
 
-/// Workflows embed one another at most this deep.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// What has been counted of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Extent {
-    /// Whether steps are only counted, and nothing is bound.
+    /// Steps are only counted, not bound.
     pub(super) measuring: bool,
     steps: usize,
     embedded: usize,
-    /// The step of the top file that went beyond a limit.
+    /// The step of the top file that exceeded a limit.
     pub(super) beyond: Option<Span>,
 }
 
 impl Extent {
-    /// Counts a step.
     pub(super) fn add_step(&mut self) {
         self.steps += 1;
     }
 
-    /// Counts an embedded workflow.
     pub(super) fn add_embedded(&mut self) {
         self.embedded += 1;
     }
 
-    /// What is too much, if anything is.
     pub(super) fn excess(&self) -> Option<String> {
         if self.embedded > MAX_EMBEDDED {
             return Some(format!("the plan would embed more than {MAX_EMBEDDED} workflows"));

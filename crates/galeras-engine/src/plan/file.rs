@@ -1,4 +1,4 @@
-//! Reading a workflow file from the disk.
+//! Reads workflow files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, Source, Span, Workflow, parse_source};
 
-/// Reads and parses the workflow file of the command line; its folder comes with it.
+/// Reads and parses the workflow file of the command line; also returns its folder.
 pub(super) fn read_named(
     file: &Path,
     display: &str,
@@ -15,7 +15,7 @@ pub(super) fn read_named(
     parsed(file, display, read_text(file, true), diagnostics)
 }
 
-/// Reads and parses the file of an embedded workflow; its folder comes with it.
+/// Reads and parses the file of an embedded workflow; also returns its folder.
 pub(super) fn read_embedded(
     file: &Path,
     display: &str,

@@ -10,8 +10,8 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, StepRef, Workflow, quote};
 
-/// The steps (by position in the file) so that each comes after those it reads. Steps on a
-/// cycle are reported and left out.
+/// Orders the steps (by position in the file) so that each comes after its inputs. Steps on a cycle
+/// are reported and left out.
 pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<usize> {
     let mut graph = DiGraph::<usize, ()>::new();
     let mut nodes: HashMap<&str, NodeIndex> = HashMap::new();
@@ -23,8 +23,8 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
     for (i, node) in &steps {
         for reference in workflow.steps[*i].from.iter().flat_map(|f| f.refs()) {
             match nodes.get(reference.step.as_str()) {
-                // An edge for each reference: to look for one that is there already takes a
-                // walk over all edges of a step that everything reads.
+                // References may repeat an edge: a search for an existing one would walk all edges
+                // of a step that everything reads.
                 Some(upstream) => {
                     graph.add_edge(*upstream, *node, ());
                 }
@@ -34,7 +34,7 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
         }
     }
     let mut cyclic = vec![false; steps.len()];
-    // Tarjan's algorithm, as petgraph has it, recurses: a long chain overflows the stack.
+    // Tarjan's algorithm in petgraph recurses: a long chain would overflow the stack.
     for component in kosaraju_scc(&graph) {
         if component.len() > 1 || graph.contains_edge(component[0], component[0]) {
             let members: Vec<usize> = component.iter().map(|n| graph[*n]).collect();
@@ -42,7 +42,7 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
             report(workflow, &members, diagnostics);
         }
     }
-    // Kahn's algorithm; among steps that are ready, the first in the file goes first.
+    // Kahn's algorithm; among ready steps the first in the file comes first.
     let mut waiting: Vec<usize> = steps
         .iter()
         .map(|(_, node)| {
@@ -68,7 +68,6 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
     order
 }
 
-/// Says that a reference names no step.
 pub(super) fn unknown_step(workflow: &Workflow, reference: &StepRef) -> Diagnostic {
     let message = format!("there is no step {}", quote(&reference.step));
     let known = workflow.steps.iter().map(|s| s.name.value.as_str());
@@ -76,7 +75,7 @@ pub(super) fn unknown_step(workflow: &Workflow, reference: &StepRef) -> Diagnost
         .with_suggestion(&reference.step, known)
 }
 
-/// Steps of a cycle that are named; more would hide the message.
+/// Upper bound of named steps of a cycle; more would hide the message.
 const NAMED: usize = 10;
 
 fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostics) {

@@ -1,4 +1,4 @@
-//! The tables that steps read: which artifacts they are made of.
+//! The tables that steps read.
 
 use super::cell::Cell;
 use galeras_operator::{MAIN, TableSchema};
@@ -10,14 +10,13 @@ pub struct Input {
     pub port: String,
     /// The artifacts.
     pub tables: Vec<TableRef>,
-    /// Whether the cells are united, with their keys as columns (`step[*]`).
+    /// The cells are united, with their keys as columns (`step[*]`).
     pub united: bool,
     /// The columns of the input.
     pub schema: TableSchema,
 }
 
 impl Input {
-    /// The table of a step of which nothing is known.
     pub(super) fn unknown(port: &str) -> Self {
         let table = TableRef { step: NOWHERE, port: MAIN, cell: Vec::new() };
         let schema = TableSchema { open: true, ..TableSchema::default() };
@@ -25,7 +24,8 @@ impl Input {
     }
 }
 
-/// The position of a step that could not be planned. No plan has one: there are errors then.
+/// The position of a step that could not be planned. A finished plan has none, as there are errors
+/// then.
 pub(super) const NOWHERE: usize = usize::MAX;
 
 /// A port of a planned step.

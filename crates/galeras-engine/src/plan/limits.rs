@@ -1,7 +1,7 @@
-//! What may be spent: `max_usd` of steps and `budget` of workflows, each for the steps it bounds.
+//! Spending limits: `max_usd` of steps and `budget` of workflows.
 //!
-//! A limit is for all cells together, of the step as of the steps that embed its workflow. A step is
-//! bounded by its own limit, by the budget of its file, and by those of the files that embed it.
+//! A limit is for all cells together, of the step and of the steps that embed its workflow. A step
+//! is limited by its own limit, by the budget of its file, and by those of the files that embed it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,7 +17,6 @@ use galeras_workflow::{
 };
 
 impl Expander {
-    /// Takes the budget of a file, if it has one.
     pub(super) fn budget(&mut self, site: &Site<'_>) {
         let Some(spec) = &site.workflow.budget else { return };
         let source = &site.workflow.source;
@@ -77,7 +76,8 @@ impl Expander {
         value
     }
 
-    /// The limits of all planned steps. What contradicts itself, or cannot be kept, is reported.
+    /// The limits of all planned steps. Reports limits that contradict each other or cannot be
+    /// kept.
     pub(super) fn limits(&mut self) -> Vec<PlannedLimit> {
         let paid: Vec<(usize, PaymentTerms)> = self
             .steps
@@ -112,7 +112,6 @@ impl Expander {
         limits
     }
 
-    /// The limits of single steps, each for all of its cells.
     fn step_limits(&mut self, paid: &[(usize, PaymentTerms)]) -> Vec<PlannedLimit> {
         let mut cells: BTreeMap<&str, Vec<&(usize, PaymentTerms)>> = BTreeMap::new();
         for cell in paid {
@@ -158,14 +157,14 @@ impl Expander {
         limits
     }
 
-    /// Reports steps of which the cost of a request is not known, once for all cells.
+    /// Reports steps whose requests have no known price, once for all cells.
     fn check_priced(&mut self, budget: &FileBudget, bounded: &[&(usize, PaymentTerms)]) {
         let mut seen: HashSet<&str> = HashSet::new();
         let mut problems = Vec::new();
         for (at, terms) in bounded {
             let step = &self.steps[*at];
             let lacking = terms.lacking();
-            // That `max_usd` needs them is said where it stands.
+            // Missing prices for `max_usd` are reported at `max_usd`.
             if lacking.is_empty() || !seen.insert(&step.family) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The way in: reads the workflow file, resolves its parameters, and plans.
+//! Reads the workflow file, resolves its parameters, and plans.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use galeras_operator::Registry;
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span};
 
-/// Plans the workflow in `file`. Without a plan, the diagnostics hold at least one error;
-/// with one, warnings at most.
+/// Plans the workflow in `file`. Without a plan, the diagnostics include at least one error; with
+/// one, only warnings.
 pub async fn plan(
     file: &Path,
     registry: Registry,
@@ -36,7 +36,7 @@ pub async fn plan(
         let source = &workflow.source;
         let problem = Diagnostic::error(Code::BadLock, problem, source, Span::new(0, 0));
         diagnostics.push(problem.with_help("write a new one with `galeras lock`"));
-        // That nothing is pinned then needs no mention.
+        // Then a missing lock needs no mention.
         settings.lock = Locking::Pinned;
         LockFile::default()
     });
@@ -101,7 +101,6 @@ pub async fn plan(
     (Some(plan), diagnostics)
 }
 
-/// Says that another version of the program has locked the workflow: results may be others.
 fn other_program(source: &Arc<Source>, version: &str, lock: Locking) -> Diagnostic {
     let own = env!("CARGO_PKG_VERSION");
     let message = format!("galeras.lock was written by galeras {version}, and this is {own}");
@@ -110,5 +109,5 @@ fn other_program(source: &Arc<Source>, version: &str, lock: Locking) -> Diagnost
         Locking::Frozen => Diagnostic::error(code, message, source, place),
         Locking::Pinned | Locking::Ignored => Diagnostic::warning(code, message, source, place),
     };
-    problem.with_help("use that version, or lock it anew with `galeras lock`")
+    problem.with_help("use that version, or lock it again with `galeras lock`")
 }

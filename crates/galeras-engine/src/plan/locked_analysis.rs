@@ -1,7 +1,4 @@
-//! What `galeras.lock` holds of a preregistered analysis, and how it compares with the steps of a plan.
-//!
-//! Not here: which steps of a plan are registered (`registration`), which estimates a registration
-//! covers (the operator), when one is made (`galeras lock`).
+//! A preregistered analysis in `galeras.lock`, and its comparison with the steps of a plan.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +9,10 @@ use super::model::{Plan, PlannedStep};
 use galeras_operator::REGISTRATION;
 use galeras_workflow::Text;
 
-/// Changed steps that are named; more would hide the message.
+/// Upper bound of named changed steps; more would hide the message.
 const NAMED: usize = 3;
 
-/// An analysis that was registered, and everything that decides which rows it is about.
+/// A registered analysis, and everything that decides its rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedAnalysis {
@@ -23,17 +20,17 @@ pub struct LockedAnalysis {
     pub workflow: String,
     /// The full name of the step.
     pub step: String,
-    /// When, RFC 3339 in UTC.
+    /// The time of registration, RFC 3339 in UTC.
     pub at: String,
-    /// Whether the store had no result yet that it is about.
+    /// True if the store had no results for it yet.
     pub before_results: bool,
     /// The arguments of the step.
     pub with: Value,
-    /// The steps that it rests on, sorted by name.
+    /// The steps that it depends on, sorted by name.
     pub rests_on: Vec<LockedStep>,
 }
 
-/// A step that an analysis rests on.
+/// A step that an analysis depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedStep {
@@ -46,7 +43,7 @@ pub struct LockedStep {
 }
 
 impl LockedAnalysis {
-    /// The analysis of a step of the plan as it stands.
+    /// The analysis of a step of the current plan.
     pub fn of(plan: &Plan, step: usize, at: String, before_results: bool) -> Self {
         let upstream = plan.with_ancestors(&[step]).into_iter().filter(|other| *other != step);
         let planned = &plan.steps[step];
@@ -60,13 +57,13 @@ impl LockedAnalysis {
         }
     }
 
-    /// Whether both say the same of the same step.
+    /// True if both describe the same step in the same way.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let about = |one: &Self| (one.workflow.clone(), one.step.clone());
         about(self) == about(other) && self.with == other.with && self.rests_on == other.rests_on
     }
 
-    /// What is another way than registered in the steps that it rests on, in words.
+    /// Descriptions of the differences in the steps that it depends on.
     pub(super) fn changed_steps(&self, now: &[LockedStep]) -> Vec<String> {
         let by_name = |steps: &[LockedStep]| -> BTreeMap<String, LockedStep> {
             steps.iter().map(|step| (step.step.clone(), step.clone())).collect()
@@ -98,7 +95,7 @@ impl LockedAnalysis {
     }
 }
 
-/// The arguments of a step without what the lock file says of it.
+/// The arguments of a step without those from the lock file.
 fn own_args(step: &PlannedStep) -> Value {
     let mut args = step.step.args();
     if let Some(args) = args.as_object_mut() {
@@ -119,7 +116,6 @@ pub(super) fn steps_below<'a>(steps: impl Iterator<Item = &'a PlannedStep>) -> V
     below
 }
 
-/// The arguments that are not the same in both, in backquotes.
 fn changed_keys(one: &Value, other: &Value) -> Vec<String> {
     let (Some(a), Some(b)) = (one.as_object(), other.as_object()) else {
         return if one == other { Vec::new() } else { vec!["`with`".to_string()] };
@@ -131,12 +127,9 @@ fn changed_keys(one: &Value, other: &Value) -> Vec<String> {
     differs.map(|key| format!("`{key}`")).collect()
 }
 
-/// What is registered of a workflow.
 #[derive(Default)]
 pub(super) struct RegisteredSteps {
-    /// The names under `prereg`.
     pub(super) names: Vec<Text>,
-    /// What the lock file holds of the workflow.
     pub(super) locked: Vec<LockedAnalysis>,
 }
 

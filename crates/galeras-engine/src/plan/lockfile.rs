@@ -1,6 +1,7 @@
-//! `galeras.lock`: the facts about the world that the workflows of a folder were run with.
+//! `galeras.lock`: the external facts that the workflows of a folder were run with.
 //!
-//! The file is JSON with one fact per line, sorted, so that a changed repository is one changed line.
+//! The file is JSON with one fact per line, sorted, so that a changed repository is one changed
+//! line.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,9 @@ use galeras_base::digest::Digest;
 use galeras_base::small_file::{self, MAX_LOCK_BYTES};
 use galeras_operator::{Pins, Snapshot, answer_digest, question};
 
-/// The version of the file's form.
+/// The version of the file format.
 const VERSION: u32 = 1;
-/// This program.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
-/// The file's name, beside the workflow.
 const NAME: &str = "galeras.lock";
 
 /// The pinned facts of the workflows in a folder.
@@ -27,16 +26,16 @@ pub struct LockFile {
     galeras_lock: u32,
     /// Answers to questions.
     pub snapshots: Vec<LockedSnapshot>,
-    /// Files behind URLs.
+    /// Files at URLs.
     pub files: Vec<LockedFile>,
     /// Versions of models.
     #[serde(default)]
     pub versions: Vec<LockedVersion>,
-    /// By which version of the program each workflow was locked.
+    /// The version of the program that locked each workflow.
     #[serde(default)]
     pub programs: Vec<LockedProgram>,
-    /// Analyses that are registered, those of a step in the order of their times. They stay when a
-    /// workflow is locked anew: a registration is a fact of the past.
+    /// Registered analyses, those of a step in the order of their times. They remain when a
+    /// workflow is locked again: a registration is a fact of the past.
     #[serde(default)]
     pub registrations: Vec<LockedAnalysis>,
 }
@@ -51,7 +50,7 @@ pub struct LockedProgram {
     pub version: String,
 }
 
-/// A pinned answer, and who asks.
+/// A pinned answer, and its users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedSnapshot {
@@ -59,7 +58,7 @@ pub struct LockedSnapshot {
     pub operator: String,
     /// The arguments that asked.
     pub of: Value,
-    /// When, RFC 3339 in UTC.
+    /// The time of the request, RFC 3339 in UTC.
     pub asked: String,
     /// The files of the workflows that ask.
     pub workflows: Vec<String>,
@@ -71,7 +70,7 @@ pub struct LockedSnapshot {
     pub rejects: Vec<Value>,
 }
 
-/// The content of a file behind a URL, and who reads it.
+/// The content of a file at a URL, and its users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedFile {
@@ -83,7 +82,7 @@ pub struct LockedFile {
     pub workflows: Vec<String>,
 }
 
-/// The version of something, and who uses it.
+/// The version of something, and its users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedVersion {
@@ -91,7 +90,7 @@ pub struct LockedVersion {
     pub operator: String,
     /// The arguments that name it.
     pub of: Value,
-    /// The version that it told.
+    /// The version that it reported.
     pub version: String,
     /// The files of the workflows that use it.
     pub workflows: Vec<String>,
@@ -103,10 +102,10 @@ pub fn lock_path(file: &Path) -> PathBuf {
 }
 
 impl LockFile {
-    /// Reads the lock file beside the workflow in `file`; none is an empty one.
+    /// Reads the lock file next to the workflow in `file`; a missing file is an empty lock.
     ///
     /// # Errors
-    /// A sentence, if it is there and cannot be used.
+    /// A sentence, if the file exists and cannot be used.
     pub fn beside(file: &Path) -> Result<Self, String> {
         let path = lock_path(file);
         let failed = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
@@ -135,7 +134,7 @@ impl LockFile {
         Self { galeras_lock: VERSION, ..Self::default() }
     }
 
-    /// The version of the program that locked a workflow, if it is another than this one.
+    /// The version of the program that locked a workflow, if it is not this one.
     pub fn other_program(&self, workflow: &str) -> Option<&str> {
         let locked = self.programs.iter().find(|locked| locked.workflow == workflow);
         locked.map(|locked| locked.version.as_str()).filter(|version| *version != PROGRAM)
@@ -169,15 +168,15 @@ impl LockFile {
         own.cloned().collect()
     }
 
-    /// Adds a registered analysis behind those that the step has.
+    /// Adds a registered analysis after the earlier ones of the step.
     pub fn register(&mut self, analysis: LockedAnalysis) {
         self.registrations.push(analysis);
-        // Stable: the order of a step's registrations stays.
+        // Stable: a step's registrations keep their order.
         self.registrations.sort_by(|a, b| (&a.workflow, &a.step).cmp(&(&b.workflow, &b.step)));
     }
 
-    /// Notes that this program has locked `workflow`. Puts these facts of it in the place of those it had. What other workflows of
-    /// the folder share with it changes for them, too: a fact is pinned once.
+    /// Records that this program has locked `workflow`, and replaces its facts. A fact is pinned
+    /// once, so a change also applies to other workflows of the folder that share it.
     pub fn update(
         &mut self,
         workflow: &str,
@@ -227,7 +226,6 @@ impl LockFile {
         self.programs.sort_by(|a, b| a.workflow.cmp(&b.workflow));
     }
 
-    /// Who uses each fact.
     fn workflow_lists(&mut self) -> impl Iterator<Item = &mut Vec<String>> {
         let snapshots = self.snapshots.iter_mut().map(|snapshot| &mut snapshot.workflows);
         let files = self.files.iter_mut().map(|file| &mut file.workflows);
@@ -235,7 +233,6 @@ impl LockFile {
         snapshots.chain(files).chain(versions)
     }
 
-    /// The file's text.
     pub fn render(&self) -> String {
         let mut text = format!("{{\"galeras_lock\": {VERSION},\n \"snapshots\": [");
         for (at, snapshot) in self.snapshots.iter().enumerate() {
@@ -268,7 +265,6 @@ impl LockFile {
     }
 }
 
-/// One fact per line.
 fn facts(text: &mut String, facts: &[impl Serialize]) {
     for (at, fact) in facts.iter().enumerate() {
         let line = serde_json::to_string(fact).unwrap_or_default();
@@ -276,7 +272,7 @@ fn facts(text: &mut String, facts: &[impl Serialize]) {
     }
 }
 
-/// One argument of an analysis, and one step that it rests on, per line.
+/// Writes one argument of an analysis, and one step that it depends on, per line.
 fn registrations(text: &mut String, registrations: &[LockedAnalysis]) {
     for (at, analysis) in registrations.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
@@ -299,7 +295,6 @@ fn registrations(text: &mut String, registrations: &[LockedAnalysis]) {
     }
 }
 
-/// One row per line.
 fn lines(text: &mut String, rows: &[Value]) {
     for (at, row) in rows.iter().enumerate() {
         let _ = write!(text, "{}\n    {row}", if at == 0 { "" } else { "," });

@@ -1,13 +1,12 @@
-//! From mistakes to diagnostics: where an operator's mistake stands in the file, and whether a
-//! place has been complained about already.
+//! Turns an operator's mistakes into diagnostics with a place in the file.
 
 use std::sync::Arc;
 
 use galeras_operator::ArgError;
 use galeras_workflow::{Diagnostic, Diagnostics, Node, Source, Span, word_span};
 
-/// An operator's complaint at the place of the argument it is about, or of the word within it.
-/// `with` are the arguments, and as they were written before their expressions were replaced.
+/// An operator's mistake at the place of its argument, or of the word within it. `with` are the
+/// arguments, and as they were before their expressions were replaced.
 pub(super) fn diagnostic_of(
     error: &ArgError,
     source: &Arc<Source>,
@@ -29,7 +28,7 @@ pub(super) fn diagnostic_of(
     }
 }
 
-/// The place of the word that a complaint is about, in an argument as it was written.
+/// The place of the word that a mistake is about, in an argument as written.
 pub(super) fn word_of(
     error: &ArgError,
     source: &Source,
@@ -39,7 +38,7 @@ pub(super) fn word_of(
     word_span(written?, source, argument?.as_str()?, error.word.clone()?)
 }
 
-/// Whether a mistake within this place has been reported already.
+/// True if a mistake within this place has already been reported.
 pub(super) fn already_reported(
     diagnostics: &Diagnostics,
     source: &Arc<Source>,

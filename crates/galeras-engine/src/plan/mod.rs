@@ -1,15 +1,12 @@
-//! From a workflow file to a plan: parameters resolved, embedded workflows and matrices
-//! expanded, operators bound, every table typed, the steps in topological order.
+//! Plans a workflow file: resolves parameters, expands embedded workflows and matrices, binds
+//! operators, determines the columns of every table, and orders the steps.
 //!
-//! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
-//! nothing. Imports go one way: `scalar` → `cell` → `input` → `planned_report`
-//! → `model`, `settings`, `param_paths` → `mistake` →
-//! `params`, `args`, `resolve`, `united`, `extent`, `embedded`, `locked_analysis` → `expander` → `registration`, `reference`, `checks`,
-//! `limits`, `report` → `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` stands
-//! on `reference`: it finds tables in a plan that is made.
-//!
-//! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
-//! results (`runner`).
+//! [`plan`] is the entry point. It finds all mistakes of a workflow at once and runs nothing.
+//! Imports go one way: `scalar` → `cell` → `input` → `planned_report` → `model`, `settings`,
+//! `param_paths` → `mistake` → `params`, `args`, `resolve`, `united`, `extent`, `embedded`,
+//! `locked_analysis` → `expander` → `registration`, `reference`, `checks`, `limits`, `report` →
+//! `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` uses
+//! `reference` to find tables in a finished plan.
 
 mod args;
 mod bind;

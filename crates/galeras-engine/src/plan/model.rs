@@ -1,4 +1,4 @@
-//! The plan: what is run, in which order, with which tables.
+//! The plan: steps in order, with their tables.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -21,32 +21,31 @@ use galeras_workflow::{AssertSeverity, Node, Param, Source, SourceSpan, Workflow
 pub struct Plan {
     /// The workflow's name.
     pub name: String,
-    /// The file, as it was given.
+    /// The path of the file, as given.
     pub file: String,
-    /// The settings of the command line, `name=value`, as one types them in the current folder.
+    /// The settings of the command line, `name=value`, as typed in the current folder.
     pub set: Vec<String>,
     /// The values of the parameters.
     pub params: Map<String, Value>,
-    /// The steps; every step comes after those it reads.
+    /// The steps; every step comes after its inputs.
     pub steps: Vec<PlannedStep>,
     /// The files to write.
     pub outputs: Vec<PlannedOutput>,
     /// The page of the study.
     pub report: PlannedReport,
-    /// What may be spent.
+    /// The spending limits.
     pub limits: Vec<PlannedLimit>,
-    /// Where results may come from as well.
+    /// Another store whose results may be used.
     pub remote: Option<PlannedRemote>,
-    /// Whose signed results are taken from a remote; `None` if signatures are not demanded.
+    /// The signers whose results are accepted from a remote; `None` if signatures are not required.
     pub allowed_signers: Option<PlannedSigners>,
-    /// The folder for what steps fetch.
+    /// The folder for files that steps fetch.
     pub downloads: PathBuf,
-    /// The files that it is written in: its own first, then those that it embeds, and contracts.
+    /// The files that define it: its own first, then those that it embeds, and contracts.
     pub(super) written_in: Vec<PathBuf>,
-    /// The workflow as it is written.
     pub(super) workflow: Workflow,
-    /// What the names of steps stand for: those of the workflow under the empty text, those of an
-    /// embedded one under the beginning of its steps' names (`collect[n=1]/`).
+    /// The targets of step names: those of the workflow under the empty text, those of an embedded
+    /// one under the prefix of its steps' names (`collect[n=1]/`).
     pub(super) scopes: HashMap<String, StepScope>,
 }
 
@@ -57,13 +56,13 @@ impl Plan {
         name.to_string_lossy().into_owned()
     }
 
-    /// What the workflow says that it is for.
+    /// The workflow's own description.
     pub fn description(&self) -> Option<&str> {
         self.workflow.description.as_ref().map(|text| text.value.as_str())
     }
 
-    /// The files of this machine that the workflow is made of, each once: those that it is written
-    /// in, its own first, then those that its steps read.
+    /// The local files of the workflow, each once: those that define it, its own first, then those
+    /// that its steps read.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files = self.written_in.clone();
         let mut known: HashSet<PathBuf> = files.iter().cloned().collect();
@@ -83,8 +82,8 @@ impl Plan {
         self.steps.iter().find(|s| s.name == name)
     }
 
-    /// The steps that `name` stands for: the step of that full name, all cells of a matrix
-    /// step (`gen` or `gen[*]`), or all steps of an embedded workflow.
+    /// The steps that `name` refers to: the step of that full name, all cells of a matrix step
+    /// (`gen` or `gen[*]`), or all steps of an embedded workflow.
     pub fn matching(&self, name: &str) -> Vec<usize> {
         let name = name.strip_suffix("[*]").unwrap_or(name);
         let part_of = |full: &str| {
@@ -95,17 +94,17 @@ impl Plan {
         (0..self.steps.len()).filter(|i| part_of(&self.steps[*i].name)).collect()
     }
 
-    /// The given steps with everything they need.
+    /// The given steps with all their ancestors.
     pub fn with_ancestors(&self, steps: &[usize]) -> Vec<usize> {
         with_ancestors(&self.steps, steps.iter().copied())
     }
 
-    /// How many of the `wanted` steps may be computed at the same time as this one, counted up to
-    /// `most`: neither of both needs the other.
+    /// The number of `wanted` steps that may run at the same time as this one, counted up to
+    /// `most`: neither needs the other.
     pub fn independent_of(&self, step: usize, wanted: &[bool], most: usize) -> usize {
         let mut needed = vec![false; self.steps.len()];
         self.with_ancestors(&[step]).into_iter().for_each(|i| needed[i] = true);
-        // What comes before a step does not need it.
+        // Earlier steps do not need it.
         let before = (0..step).filter(|i| wanted[*i] && !needed[*i]).take(most).count();
         let mut after = vec![false; self.steps.len()];
         after[step] = true;
@@ -117,7 +116,7 @@ impl Plan {
     }
 }
 
-/// The file at this path, or the files of the folder there, without those that are hidden.
+/// The file at this path, or the files of the folder there that are not hidden.
 fn files_at(path: PathBuf) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path];
@@ -130,8 +129,8 @@ fn files_at(path: PathBuf) -> Vec<PathBuf> {
     files
 }
 
-/// The steps at these positions with everything they need, in order. What could not be planned has no
-/// position, and is left out.
+/// The steps at these positions with all their ancestors, in order. Steps that could not be planned
+/// have no position, and are left out.
 pub(super) fn with_ancestors(
     steps: &[PlannedStep],
     wanted: impl Iterator<Item = usize>,
@@ -151,14 +150,14 @@ pub(super) fn with_ancestors(
     (0..needed.len()).filter(|at| needed[*at]).collect()
 }
 
-/// The `remote` of a workflow: a store elsewhere.
+/// The `remote` of a workflow: another store.
 #[derive(Clone, Debug)]
 pub struct PlannedRemote {
-    /// The folder, or the URL as it is written.
+    /// The folder, or the URL as written.
     pub location: String,
-    /// What it takes to read from it.
+    /// The access that reading requires.
     pub access: Access,
-    /// The value.
+    /// The place of the value.
     pub place: SourceSpan,
 }
 
@@ -167,19 +166,19 @@ pub struct PlannedRemote {
 pub struct PlannedSigners {
     /// The file.
     pub path: PathBuf,
-    /// The value.
+    /// The place of the value.
     pub place: SourceSpan,
 }
 
 impl PlannedSigners {
-    /// What it takes to read it.
+    /// The access that reading requires.
     pub fn access(&self) -> Access {
         Access::Read { path: self.path.clone() }
     }
 }
 
 impl PlannedRemote {
-    /// The remote that a workflow in the folder `base` names; `None` if the text names no place.
+    /// The remote that a workflow in the folder `base` names; `None` if the text is not a location.
     pub(super) fn of(text: &str, base: &Path, place: SourceSpan) -> Option<Self> {
         if !text.contains("://") {
             let path = base.join(text);
@@ -187,13 +186,14 @@ impl PlannedRemote {
             let access = Access::Read { path };
             return (!text.is_empty()).then_some(Self { location, access, place });
         }
-        // What is judged is read as what is opened: `Remote` parses the same text in the same way.
+        // Parsed in the same way as `Remote` does, so that consent is for the location that is
+        // opened.
         let url = Url::parse(text).ok()?;
         let bucket = url.host_str().filter(|bucket| !bucket.is_empty());
         let server = |text: &str| ServerAddress::of(text).map(|to| Access::Host { to });
         let access = match url.scheme() {
             "file" => Access::Read { path: url.to_file_path().ok()? },
-            // A bucket is behind the server of its provider, through TLS.
+            // A bucket is accessed through its provider's server, over TLS.
             "s3" => server(&format!("https://{}.s3.amazonaws.com", bucket?))?,
             "gs" => server("https://storage.googleapis.com").filter(|_| bucket.is_some())?,
             _ => server(text)?,
@@ -201,7 +201,7 @@ impl PlannedRemote {
         Some(Self { location: text.to_string(), access, place })
     }
 
-    /// What it takes to write to it.
+    /// The access that writing requires.
     pub fn writing(&self) -> Access {
         match &self.access {
             Access::Read { path } => Access::Write { path: path.clone() },
@@ -210,15 +210,14 @@ impl PlannedRemote {
     }
 }
 
-/// What the name of a step stands for, in one cell.
+/// The target of a step's name, in one cell.
 #[derive(Clone)]
 pub(super) enum StepTarget {
-    /// A planned step.
     Step(usize),
     /// An embedded workflow: its outputs.
     Embedded(BTreeMap<String, Input>),
-    /// Something that could not be planned; the reason is reported. Its tables as far as they are
-    /// known.
+    /// Something that could not be planned, with its tables as far as they are known; the reason is
+    /// reported.
     Outline(Arc<[Port]>),
     /// Something that could not be planned; the reason is reported.
     Broken,
@@ -227,18 +226,16 @@ pub(super) enum StepTarget {
 /// The steps of one file by name, with their cells in order.
 pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
 
-/// The parts of a plan that refer to steps by their position.
 pub(super) struct ExpandedPlan {
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
     pub(super) report: PlannedReport,
     pub(super) limits: Vec<PlannedLimit>,
     pub(super) scopes: HashMap<String, StepScope>,
-    /// Embedded workflows and contracts, sorted.
     pub(super) files: Vec<PathBuf>,
 }
 
-/// One step, ready to be run.
+/// A step that is ready to run.
 pub struct PlannedStep {
     /// The full name, with the embedding steps and the cell.
     pub name: String,
@@ -260,9 +257,9 @@ pub struct PlannedStep {
     pub arguments: Option<Node>,
     /// The place of the step's name.
     pub place: SourceSpan,
-    /// Whether the lock file has the answer to what it asks of the world.
+    /// The lock file has the answer to its external request.
     pub pinned: bool,
-    /// What was registered of it, if the workflow's `prereg` names it.
+    /// Its registration, if the workflow's `prereg` names it.
     pub registration: Option<Arc<Registration>>,
 }
 
@@ -277,7 +274,7 @@ impl PlannedStep {
         self.step.ports().iter().find(|p| p.name == name)
     }
 
-    /// The nearest place to an argument that is written; the step's name for the empty path.
+    /// The place of the nearest written argument; the step's name for the empty path.
     pub fn span_of(&self, path: &str) -> SourceSpan {
         match &self.arguments {
             Some(node) if !path.is_empty() => {
@@ -287,7 +284,7 @@ impl PlannedStep {
         }
     }
 
-    /// Where an argument stands: `file:line:column` of the nearest place that is written.
+    /// The place of an argument: `file:line:column` of the nearest written one.
     pub fn place_of(&self, path: &str) -> String {
         let span = self.span_of(path);
         let position = self.source.position(span.start);
@@ -304,9 +301,9 @@ impl fmt::Debug for PlannedStep {
 /// A limit on what steps may spend together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedLimit {
-    /// What it is known by from run to run: the path of a step, or that of a workflow with a slash.
+    /// Its name from run to run: the path of a step, or that of a workflow with a slash.
     pub account: String,
-    /// Whose it is, for messages: `the step …`.
+    /// Its owner, for messages: `the step …`.
     pub owner: String,
     /// The most money.
     pub max_usd: Option<Usd>,
@@ -316,7 +313,6 @@ pub struct PlannedLimit {
     pub steps: Vec<usize>,
 }
 
-/// The `budget` of a file.
 #[derive(Clone, Debug)]
 pub(super) struct FileBudget {
     /// The path of its steps: nothing, or `collect/`.
@@ -331,22 +327,22 @@ pub(super) struct FileBudget {
 pub struct Check {
     /// The port.
     pub port: &'static str,
-    /// What must hold.
+    /// The condition that must hold.
     pub kind: CheckKind,
-    /// What happens if it does not.
+    /// The consequence of a failure.
     pub severity: AssertSeverity,
-    /// Where it is written.
+    /// Its place in the file.
     pub place: SourceSpan,
 }
 
-/// What a data test asks.
+/// The condition of a data test.
 #[derive(Clone, Debug)]
 pub enum CheckKind {
     /// No two rows agree in these columns.
     Unique(Vec<String>),
     /// These columns have no nulls.
     NotNull(Vec<String>),
-    /// The column has these values only; nulls are allowed.
+    /// The column has only these values; nulls are allowed.
     AcceptedValues {
         /// The column.
         column: String,
@@ -355,22 +351,22 @@ pub enum CheckKind {
     },
     /// The condition is true for every row.
     Holds {
-        /// As written.
+        /// The SQL text as written.
         sql: String,
-        /// As bound.
+        /// The bound expression.
         expr: Box<Expr>,
     },
-    /// The number of rows lies in these bounds.
+    /// The number of rows is within these bounds.
     Rows {
-        /// At least.
+        /// The least number.
         min: Option<u64>,
-        /// At most.
+        /// The greatest number.
         max: Option<u64>,
     },
 }
 
 impl CheckKind {
-    /// The test as data, for the key under which its outcome is remembered.
+    /// The test as data, for the key of its stored outcome.
     pub fn preimage(&self) -> Value {
         match self {
             Self::Unique(columns) => json!({"unique": columns}),
@@ -408,15 +404,15 @@ pub struct PlannedOutput {
     pub name: String,
     /// The table.
     pub input: Input,
-    /// Where to, relative to `--out`.
+    /// The path, relative to `--out`.
     pub path: PathBuf,
-    /// As what.
+    /// The file format.
     pub format: OutputFormat,
-    /// In which shape, if not that of the table.
+    /// The shape, if not that of the table.
     pub shape: Option<OutputShape>,
-    /// Whether it is also printed at the end of a run.
+    /// It is also printed at the end of a run.
     pub show: bool,
-    /// Where the path is written.
+    /// The place of the path.
     pub place: SourceSpan,
 }
 
@@ -431,7 +427,7 @@ pub enum OutputFormat {
     Json,
     /// Comma-separated values with a header line.
     Csv,
-    /// The value of one column of a table of one row, as it is: `.txt`, `.json`, `.svg`, `.html`.
+    /// The value of one column of a table of one row, unchanged: `.txt`, `.json`, `.svg`, `.html`.
     Text {
         /// The column.
         column: String,
@@ -440,18 +436,18 @@ pub enum OutputFormat {
     Picture {
         /// The column.
         column: String,
-        /// As what.
+        /// The picture format.
         format: PictureFormat,
     },
 }
 
-/// How a figure is written.
+/// The format of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PictureFormat {
     /// Shapes and text, with its font.
     Svg,
-    /// Pixels: 300 to an inch.
+    /// Pixels: 300 per inch.
     Png,
-    /// For print.
+    /// A PDF file.
     Pdf,
 }

@@ -1,6 +1,6 @@
-//! The names of tables as people write them on a command line: those of `from:` (`valid.rejects`,
-//! `gen[*]`, `gen[seed=1]`, `collected.raw_data`), and the full names of steps, which reach into
-//! embedded workflows (`collected/methods`).
+//! Finds tables by the names that users type on a command line: those of `from:` (`valid.rejects`,
+//! `gen[*]`, `gen[seed=1]`, `collected.raw_data`), and full names of steps in embedded workflows
+//! (`collected/methods`).
 
 use std::sync::Arc;
 
@@ -17,16 +17,15 @@ use galeras_workflow::{
     quote,
 };
 
-/// Cells, or names, that a message lists.
 const LISTED: usize = 5;
 
 impl Plan {
-    /// The table that `name` stands for. As in `from:`, but a selection that leaves several cells
+    /// The table with this name. As in `from:`, but a selection that leaves several cells
     /// (`gen[seed=1]` where cells also have a model) unites them, with the matrix keys as columns,
-    /// and the only cell of a step needs no brackets.
+    /// and a step's only cell needs no brackets.
     ///
     /// # Errors
-    /// What is wrong with the name, with a suggestion where there is one.
+    /// The mistake in the name, with a suggestion if there is one.
     pub fn table(&self, name: &str) -> Result<Input, Box<Diagnostic>> {
         if let Some(input) = self.exactly(name) {
             return Ok(input);
@@ -40,7 +39,7 @@ impl Plan {
         let Some(cells) = scope.get(&reference.step) else {
             return Err(Box::new(self.unknown(&format!("{prefix}{}", reference.step), &source)));
         };
-        // Mistakes are found in the name and not in the file.
+        // Places are in the name, not in the file.
         let workflow = Workflow { source: Arc::clone(&source), ..self.workflow.clone() };
         let params = serde_json::Map::new();
         let base = std::path::Path::new("");
@@ -81,8 +80,8 @@ impl Plan {
         })
     }
 
-    /// The names of all steps without their cells, and of the outputs of embedded workflows, in
-    /// the order of the plan.
+    /// The names of all steps without their cells, and of the outputs of embedded workflows, in the
+    /// order of the plan.
     pub fn table_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for step in &self.steps {
@@ -98,7 +97,7 @@ impl Plan {
         names
     }
 
-    /// The port of the step that has exactly this full name, whatever its cell is written with.
+    /// The port of the step with exactly this full name, including its cell.
     fn exactly(&self, name: &str) -> Option<Input> {
         let split = |at: usize| (&name[..at], Some(&name[at + 1..]));
         let mut candidates =
@@ -116,7 +115,6 @@ impl Plan {
         })
     }
 
-    /// Says that there is no such step.
     fn unknown(&self, step: &str, source: &Arc<Source>) -> Diagnostic {
         let message = format!("the workflow has no step {}", quote(step));
         let span = Span::new(0, source.text().len());
@@ -128,7 +126,6 @@ impl Plan {
         })
     }
 
-    /// Says that nothing is embedded under a prefix.
     fn no_path(&self, prefix: &str, last: &str) -> Diagnostic {
         let outer = prefix.trim_end_matches('/');
         let step = outer.split('[').next().unwrap_or(outer);
@@ -152,11 +149,11 @@ impl Plan {
     }
 }
 
-/// The cells that a reference leaves.
+/// The cells that a reference selects.
 enum Chosen<'a> {
     One(&'a StepTarget),
     Several(Vec<(Cell, StepTarget)>),
-    /// A matrix step without a word about its cells.
+    /// A matrix step without a selection of cells.
     Unclear,
     None,
 }
@@ -166,7 +163,7 @@ fn chosen<'a>(reference: &StepRef, cells: &'a [(Cell, StepTarget)]) -> Chosen<'a
         Cells::Select(keys) => keys.as_slice(),
         Cells::Plain | Cells::All => &[],
     };
-    // Of a name that no cell knows, none is left.
+    // A key that no cell has leaves none.
     let fits = |(cell, _): &&(Cell, StepTarget)| {
         fixed.iter().all(|(key, value)| lookup(cell, key).is_some_and(|v| plain(v) == *value))
     };
@@ -197,7 +194,6 @@ fn unclear(
     ))
 }
 
-/// The first names, and how many more there are.
 fn listed(names: &[String], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).map(|name| format!("`{name}`")).collect();
     if names.len() > most {
@@ -206,7 +202,7 @@ fn listed(names: &[String], most: usize) -> String {
     shown.join(", ")
 }
 
-/// A name split behind the last `/` that is not within brackets, where values may have one.
+/// Splits a name after the last `/` outside brackets, where values may have one.
 fn split_path(name: &str) -> (&str, &str) {
     let mut depth = 0_usize;
     let mut at = 0;

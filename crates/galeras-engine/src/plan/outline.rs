@@ -1,13 +1,11 @@
-//! What can be said of a step behind a mistake: of one that is wrong itself, and of one whose input
-//! is not fully known. So that one mistake does not hide the others, and nothing false is said.
+//! Checks a step despite a mistake in it or in its inputs, so that one mistake does not hide the
+//! others and no false ones are reported.
 //!
-//! The step is bound in several possible worlds, in which columns of unknown type have one type each
-//! time and arguments that are not known have other values. Where it cannot be bound in some of them,
-//! because of one column perhaps, each column has another type than the rest in further worlds. What
-//! goes wrong in all of them is a mistake whatever the truth is; columns that all of them give, in one
-//! type, are known. A mistake with a
-//! suggestion is mended by it, and the step bound again: what follows is checked as if the help
-//! had been followed.
+//! The step is bound under several hypotheses. In each, columns of unknown type have one type, and
+//! unknown arguments have other values. If one column prevents binding under some of them, further
+//! hypotheses give each column another type than the rest. A mistake under all hypotheses is real;
+//! columns that all of them produce, in one type, are known. A mistake with a suggestion is
+//! repaired, and the step is bound again: the rest is checked as if the user had followed the help.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -28,36 +26,34 @@ use galeras_workflow::{Node, Value};
 const TYPES: [DataType; 4] =
     [DataType::Utf8, DataType::Int64, DataType::Float64, DataType::Boolean];
 
-/// Mistakes that are mended in one step, one after the other.
+/// Upper bound of mistakes that are repaired in one step.
 const MAX_ROUNDS: usize = 12;
 
-/// Columns that a step may name of an input that is not fully known.
+/// Upper bound of columns that a step may use from an input that is not fully known.
 const MAX_SUPPOSED: usize = 64;
 
-/// How often steps are bound for this in one plan: more than this many broken cells differ in
-/// nothing that a reader would look at.
+/// Upper bound of such bindings in one plan: with more broken cells, further ones add nothing new.
 const MAX_BINDS: usize = 20_000;
 
-/// A column that no table has: where it turns up, other columns would too.
+/// A column that no table has: where it appears in the output, other unknown columns would as well.
 const PROBE: &str = "\u{1}probe";
 
-/// What can be said of a step.
 pub(super) struct Outline {
-    /// Mistakes of the arguments beyond those that are known already.
+    /// Mistakes of the arguments beyond those that are already known.
     pub(super) errors: Vec<OutlineError>,
     /// The output tables; `None` if nothing is known of them.
     pub(super) ports: Option<Vec<Port>>,
 }
 
-/// A mistake, and the text of the argument in which its word counts.
+/// A mistake, and the changes to the argument's text that its word refers to.
 pub(super) struct OutlineError {
     pub(super) error: ArgError,
-    /// Whether the word, if any, stands in the argument as it was given.
+    /// The changes to the argument as given.
     edits: Vec<Edit>,
 }
 
 impl OutlineError {
-    /// The mistake with its word in the argument as it is written.
+    /// The mistake with its word in the argument as written.
     pub(super) fn into_written(mut self) -> ArgError {
         for edit in self.edits.iter().rev().filter(|edit| edit.path == self.error.path) {
             let back = |at: usize, end: bool| match at {
@@ -73,7 +69,6 @@ impl OutlineError {
     }
 }
 
-/// A word that was replaced in an argument.
 #[derive(Clone)]
 struct Edit {
     path: String,
@@ -81,23 +76,23 @@ struct Edit {
     now: usize,
 }
 
-/// A step as it may be meant.
+/// A step with assumptions about its meaning.
 struct Supposed {
     variants: Vec<Node>,
     inputs: BTreeMap<String, TableSchema>,
     edits: Vec<Edit>,
     /// Paths below which mistakes have been reported.
     told: Vec<String>,
-    /// Whether something was left out.
+    /// Something was left out.
     lossy: bool,
-    /// Whether `prereg` names it.
+    /// `prereg` names it.
     registered: bool,
-    /// Columns that an input does not have, although the step needs them.
+    /// Columns that an input lacks but the step needs.
     missing: BTreeSet<String>,
 }
 
 impl Expander {
-    /// What can be said of a step that cannot be bound as it is.
+    /// Checks a step that cannot be bound as it is.
     pub(super) async fn outline(
         &mut self,
         operator: &dyn Operator,
@@ -145,8 +140,8 @@ impl Expander {
         Outline { errors, ports: fixed }
     }
 
-    /// The ports that the step has in all worlds in which it can be bound, or the mistakes that it
-    /// makes in every one.
+    /// The ports that the step has under all hypotheses that allow binding, or the mistakes that it
+    /// has under every one.
     async fn worlds(
         &mut self,
         operator: &dyn Operator,
@@ -198,7 +193,7 @@ impl Expander {
                 error.code == Code::NotAllowed
                     || vague
                         && (error.column.is_some()
-                        // The rows that a query keeps depend on keys, which are not known.
+                        // The rows that a query keeps depend on keys, which are unknown.
                         || error.code == Code::NotDeterministic && !error.message.contains("run"))
             };
             return Err(errors.into_iter().filter(|error| !unsure(error)).collect());
@@ -206,8 +201,8 @@ impl Expander {
         Ok(agreed(&bound, vague, probed.as_deref()))
     }
 
-    /// The ports of a step that can be bound in one world, where one of the guessed columns has
-    /// another type. One other type is enough to know that nothing is known of it.
+    /// The ports of a step that can be bound under one hypothesis, with another type for one
+    /// guessed column. One other type is enough to show that the type matters.
     async fn odd_worlds(
         &mut self,
         world: &World<'_>,
@@ -227,8 +222,8 @@ impl Expander {
         found
     }
 
-    /// Binds the step in one world. Columns that it names and that an input of which not all is
-    /// known might have are supposed to be there.
+    /// Binds the step under one hypothesis. Columns that it uses from a partly unknown input are
+    /// assumed to exist.
     async fn world(
         &mut self,
         world: &World<'_>,
@@ -290,7 +285,6 @@ impl Expander {
     }
 }
 
-/// One possible truth about a step.
 #[derive(Clone, Copy)]
 struct World<'a> {
     operator: &'a dyn Operator,
@@ -298,7 +292,7 @@ struct World<'a> {
     base: &'a Path,
     /// The type of all columns of unknown type.
     data_type: &'a DataType,
-    /// But of the columns of this name.
+    /// The exceptions: columns of this name.
     odd: Option<(&'a str, &'a DataType)>,
     registered: bool,
 }
@@ -315,7 +309,7 @@ impl World<'_> {
 /// A step that can be bound.
 struct Bound {
     ports: Vec<Port>,
-    /// The columns of its inputs whose types are those of the world.
+    /// The columns of its inputs whose types are guessed.
     guessed: BTreeSet<String>,
 }
 
@@ -323,9 +317,8 @@ fn supposed(name: &str, data_type: &DataType) -> FieldRef {
     Arc::new(Field::new(name, data_type.clone(), true))
 }
 
-/// The tables on which all worlds agree. Columns that differ in type have none; where columns of one
-/// world are not in another, or where those of the input that nobody knows turn up, the table is
-/// open.
+/// The tables on which all hypotheses agree. Columns that differ in type have none. A table is open
+/// if a column is missing under one hypothesis, or if unknown columns of the input appear in it.
 fn agreed(worlds: &[Vec<Port>], vague: bool, probed: Option<&[Port]>) -> Vec<Port> {
     let Some((first, others)) = worlds.split_first() else { return Vec::new() };
     let find = |ports: &[Port], name: &str| ports.iter().find(|p| p.name == name).cloned();
@@ -364,7 +357,7 @@ fn agreed(worlds: &[Vec<Port>], vague: bool, probed: Option<&[Port]>) -> Vec<Por
 }
 
 impl Supposed {
-    /// Whether what is wrong at `path` may come from what was changed.
+    /// True if a mistake at `path` may come from a change.
     fn covers(&self, path: &str) -> bool {
         let within = |path: &str, outer: &str| {
             path.strip_prefix(outer)
@@ -374,10 +367,9 @@ impl Supposed {
         !self.told.is_empty() && (path.is_empty() || self.told.iter().any(near))
     }
 
-    /// Mends one of these mistakes, so that what lies behind it can be seen; whether that could be
-    /// done.
+    /// Repairs one of these mistakes, so that the next one can be found; returns whether it could.
     fn mend(&mut self, errors: &[ArgError]) -> bool {
-        // Words at the end of a text first: those before them then stay where they are.
+        // Words at the end of a text first, so that the earlier ones keep their places.
         let mut order: Vec<&ArgError> = errors.iter().collect();
         order.sort_by_key(|error| std::cmp::Reverse(error.word.as_ref().map(|word| word.start)));
         let mut done = false;
@@ -387,7 +379,6 @@ impl Supposed {
         done
     }
 
-    /// Writes what is suggested in the place of what is wrong.
     fn replace(&mut self, error: &ArgError) -> bool {
         let Some(instead) = &error.instead else { return false };
         let mut edit = None;
@@ -415,7 +406,7 @@ impl Supposed {
         true
     }
 
-    /// Gives the input the column that it lacks.
+    /// Adds the missing column to the input.
     fn suppose(&mut self, error: &ArgError) -> bool {
         let Some(column) = &error.column else { return false };
         let lacking = self.inputs.values_mut().find(|table| table.field(column).is_none());
@@ -425,7 +416,6 @@ impl Supposed {
         true
     }
 
-    /// Leaves out the argument, or the entry of it, that is wrong.
     fn leave_out(&mut self, error: &ArgError) -> bool {
         if error.path.is_empty() {
             return false;
@@ -439,7 +429,7 @@ impl Supposed {
         true
     }
 
-    /// What is certain of these ports, after all that was supposed.
+    /// The known part of these ports, after all assumptions.
     fn surely(&self, ports: Vec<Port>) -> Vec<Port> {
         ports
             .into_iter()

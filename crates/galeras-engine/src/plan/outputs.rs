@@ -1,4 +1,4 @@
-//! The outputs of the workflow of the command line: what is written where, and as what.
+//! The outputs of the workflow of the command line: files, paths and formats.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use galeras_workflow::{
 };
 
 impl Expander {
-    /// The output as planned; mistakes are reported.
     pub(super) fn output(
         &mut self,
         site: &Site<'_>,
@@ -122,12 +121,11 @@ impl Expander {
     }
 }
 
-/// Whether the table has a column for the text of a figure.
 fn has_svg(input: Option<&Input>) -> bool {
     input.is_some_and(|input| input.schema.open || input.schema.field(SVG).is_some())
 }
 
-/// The shape of an output, or why its table cannot have it.
+/// The shape of an output, or the reason why its table cannot have it.
 fn output_shape(
     source: &Arc<Source>,
     given: &Text,
@@ -155,7 +153,7 @@ fn output_shape(
     Err(Box::new(problem(Code::UnknownColumn, message)))
 }
 
-/// What is wrong with the `column` of an output, if it has one.
+/// The problem with the `column` of an output, if it has one.
 fn column_problem(source: &Arc<Source>, output: &Output, input: &Input) -> Option<Diagnostic> {
     let column = output.column.as_ref()?;
     match input.schema.field(&column.value) {

@@ -1,13 +1,13 @@
-//! Paths in the values of params: those of the command line start in another folder than those of
-//! a file, and so do those that a workflow gives to one that it embeds.
+//! Paths in the values of params. Those of the command line and those that an embedding workflow
+//! passes start in another folder than those of the file.
 
 use std::path::{Component, Path, PathBuf};
 
 use galeras_workflow::{ParamType, with_moved_paths};
 
-/// A text of the command line, whose relative paths start in `from`, as it is meant in a workflow
-/// in the folder `base`. A path becomes absolute, since the value may go anywhere. Repositories are
-/// part of results, so that theirs start in `base` and say nothing about where all of this lies.
+/// A text of the command line, whose relative paths start in `from`, as a workflow in the folder
+/// `base` must read it. A path becomes absolute, since the value may be used anywhere. Repositories
+/// are part of results, so theirs stay relative to `base` and do not reveal the location.
 pub(super) fn given_text(ty: Option<ParamType>, text: &str, from: &Path, base: &Path) -> String {
     match ty {
         Some(ParamType::Path) => absolute(text, from),
@@ -16,8 +16,7 @@ pub(super) fn given_text(ty: Option<ParamType>, text: &str, from: &Path, base: &
     }
 }
 
-/// A text of the command line, whose relative paths start in `from`, as one writes it in the
-/// folder `here`.
+/// A text of the command line, whose relative paths start in `from`, as typed in the folder `here`.
 pub(super) fn text_here(ty: Option<ParamType>, text: &str, from: &Path, here: &Path) -> String {
     match ty {
         _ if from == here => text.to_string(),
@@ -25,7 +24,7 @@ pub(super) fn text_here(ty: Option<ParamType>, text: &str, from: &Path, here: &P
     }
 }
 
-/// A path that starts in `from`. None stays none.
+/// A path that starts in `from`; an empty one stays empty.
 pub(super) fn absolute(path: &str, from: &Path) -> String {
     match path {
         "" => String::new(),
@@ -33,7 +32,8 @@ pub(super) fn absolute(path: &str, from: &Path) -> String {
     }
 }
 
-/// A list of repositories whose relative paths start in `from`, with paths that start in `to`.
+/// Rewrites a list of repositories whose relative paths start in `from` to paths that start in
+/// `to`.
 pub(super) fn moved_list(list: &str, from: &Path, to: &Path) -> String {
     let exists = |path: &str| from.join(path).exists();
     with_moved_paths(list, exists, |path| {
@@ -41,22 +41,22 @@ pub(super) fn moved_list(list: &str, from: &Path, to: &Path) -> String {
         let moved = || relative(path, &from.canonicalize().ok()?, &to.canonicalize().ok()?);
         match there.exists() && Path::new(path).is_relative() {
             true => moved().unwrap_or_else(|| absolute(path, from)),
-            // As it was given, or what an error can name.
+            // Unchanged, or a path that an error can name.
             false => absolute(path, from),
         }
     })
 }
 
-/// The path from the folder `to` that leads where `path` leads from the folder `from`. Both are
-/// without links; those in `path` are left as they are, and followed by whoever opens it. `None`
-/// if it cannot be written as a text.
+/// The path from the folder `to` to the target of `path` from the folder `from`. Both folders are
+/// without links; links in `path` stay, and are followed when it is opened. `None` if it is not
+/// valid text.
 fn relative(path: &str, from: &Path, to: &Path) -> Option<String> {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     let mut way: Vec<Component<'_>> = Vec::new();
     way.extend(to.components().skip(shared).map(|_| Component::ParentDir));
     let ups = way.len();
     way.extend(from.components().skip(shared));
-    // What `from` added may be taken back: there is no link in it.
+    // Parts of `from` may be removed: they are not links.
     let mut own = way.len() - ups;
     for part in Path::new(path).components() {
         match part {
@@ -66,7 +66,7 @@ fn relative(path: &str, from: &Path, to: &Path) -> Option<String> {
                 own -= 1;
             }
             part => {
-                // After a name that may be a link, nothing is taken back.
+                // After a name that may be a link, nothing may be removed.
                 own = if part == Component::ParentDir { own } else { 0 };
                 way.push(part);
             }
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(way("flows/r", "/p", "/p/flows"), "../flows/r");
         assert_eq!(way(".", "/p/r", "/p"), "./r");
         assert_eq!(way("..", "/p/r", "/p"), ".");
-        // `link` may lead anywhere, so `link/..` is not where it lies.
+        // `link` may lead anywhere, so `link/..` is not its folder.
         assert_eq!(way("link/../r", "/p/sub", "/p"), "./sub/link/../r");
     }
 

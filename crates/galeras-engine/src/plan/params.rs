@@ -15,7 +15,6 @@ use galeras_workflow::{
     check_param_value, load, quote,
 };
 
-/// The parameters of the workflow named on the command line, which is in the folder `base`.
 pub(super) fn command_line_params(
     workflow: &Workflow,
     base: &Path,
@@ -58,8 +57,8 @@ pub(super) fn command_line_params(
     params(workflow, &given, None, diagnostics)
 }
 
-/// The text of a list or a mapping, which is YAML (and so JSON), with the places of what is in it.
-/// `None` if it cannot be read, which is reported.
+/// Reads a list or a mapping as YAML (and so JSON), with places. `None` if it cannot be read, which
+/// is reported.
 fn collection(
     name: &str,
     text: &str,
@@ -67,7 +66,7 @@ fn collection(
 ) -> Option<(Arc<Source>, Node)> {
     let source = Source::new(format!("--set {name}"), text);
     if text.trim().is_empty() {
-        // No document at all; said in the words of a param.
+        // An empty document; reported in the words of a param.
         let nothing = Node::new(galeras_workflow::Value::Null, Span::new(0, text.len()));
         return Some((source, nothing));
     }
@@ -77,7 +76,6 @@ fn collection(
     Some((source, node?))
 }
 
-/// The settings as one types them in the current folder.
 pub(super) fn settings_here(workflow: &Workflow, settings: &PlanSettings) -> Vec<String> {
     let here = |setting: &String| match setting.split_once('=') {
         Some((name, text)) => {
@@ -90,7 +88,7 @@ pub(super) fn settings_here(workflow: &Workflow, settings: &PlanSettings) -> Vec
     settings.set.iter().map(here).collect()
 }
 
-/// The text of a setting as a value of the parameter's type, or as text if it is none.
+/// A setting as a value of the parameter's type, or as text if it does not fit.
 fn typed(param: &Param, text: &str, folder: &Path, base: &Path) -> Value {
     let as_text = || Value::String(given_text(param.ty, text, folder, base));
     match param.ty {
@@ -105,8 +103,8 @@ fn typed(param: &Param, text: &str, folder: &Path, base: &Path) -> Value {
     }
 }
 
-/// Every parameter's value: the given one, or the default. `caller` is the place to blame for
-/// a parameter that has neither, if it is not the parameter itself.
+/// Every parameter's value: the given one, or the default. A missing value is reported at `caller`,
+/// or else at the parameter.
 pub(super) fn params(
     workflow: &Workflow,
     given: &BTreeMap<String, Node>,
@@ -118,12 +116,12 @@ pub(super) fn params(
         let name = &param.name.value;
         let value = match (given.get(name), &param.default) {
             (Some(node), _) => node.to_json(),
-            // A default that is wrong has been reported: steps are checked with one that is not.
+            // A wrong default has been reported: steps are checked with a correct one.
             (None, Some(node)) if already_reported(diagnostics, &workflow.source, node.span) => {
                 stand_in(param)
             }
             (None, Some(node)) => node.to_json(),
-            // A default that is wrong has been reported.
+            // A wrong default has been reported.
             (None, None) if already_reported(diagnostics, &workflow.source, param.span) => {
                 stand_in(param)
             }
@@ -142,7 +140,7 @@ pub(super) fn params(
                 stand_in(param)
             }
         };
-        // An integer given for a float is that float: the two must have one key.
+        // An integer for a float becomes a float: both must have one key.
         let value = match (param.ty, value.as_i64()) {
             (Some(ParamType::Float), Some(whole)) => Value::from(whole as f64),
             _ => value,
@@ -152,7 +150,7 @@ pub(super) fn params(
     values
 }
 
-/// A value of the parameter's type, for checking what follows when its own is wrong.
+/// A value of the parameter's type, for further checks when its own is wrong.
 pub(super) fn stand_in(param: &Param) -> Value {
     if let Some(choice) = param.choices.first() {
         return choice.to_json();
@@ -170,7 +168,6 @@ pub(super) fn stand_in(param: &Param) -> Value {
     }
 }
 
-/// The scope of expressions outside of any matrix.
 pub(super) fn scope(params: &Map<String, Value>) -> Scope {
     Scope { params: params.clone(), matrix: Map::new() }
 }

@@ -1,8 +1,8 @@
-//! Where outputs and the report go on the disk. None may take the place of a file that the workflow
-//! reads, of another output, of a folder, or of what is in the store; links are followed to see that.
+//! Checks the paths of outputs and of the report. None may replace a file that the workflow reads,
+//! another output, a folder, or a part of the store; links are followed.
 //!
-//! An output file is written beside its place and renamed, so a link in its place is replaced and
-//! what it leads to stays as it is; nevertheless it counts as the same file here.
+//! An output is written next to its path and renamed, so a link there is replaced and its target
+//! stays as it is; still, both count as the same file here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,10 @@ use super::lockfile::lock_path;
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, SourceSpan, Span, quote};
 
-/// Links that are followed from one place; the system follows as many.
 const MAX_LINKS: usize = 40;
 
 /// A file that is written: an output, or the report.
 struct WrittenFile<'a> {
-    /// The name of the output.
     output: Option<&'a str>,
     path: &'a Path,
     place: &'a SourceSpan,
@@ -32,15 +30,14 @@ impl WrittenFile<'_> {
     }
 }
 
-/// A file that is read, in words, and where it is named.
+/// A file that is read, its description, and where it is named.
 struct ReadFile {
     what: String,
     place: Option<SourceSpan>,
 }
 
 impl Expander {
-    /// Reports outputs and the report of the workflow in `file` that cannot be written, or must not
-    /// be.
+    /// Reports outputs and the report of the workflow in `file` that cannot or must not be written.
     pub(super) fn check_places(&mut self, file: &Path) {
         let outputs = self.outputs.iter().map(|output| WrittenFile {
             output: Some(&output.name),
@@ -78,7 +75,7 @@ impl Expander {
                 written.entry(name.as_path()).or_insert(file);
             });
         }
-        // A file in the place of a folder that another one needs.
+        // A file where another one needs a folder.
         for (file, names) in files.iter().zip(&places) {
             let mut above = names.first().into_iter().flat_map(|name| name.ancestors().skip(1));
             if let Some(other) = above.find_map(|folder| written.get(folder)) {
@@ -118,8 +115,8 @@ impl Expander {
     }
 }
 
-/// The names under which a file is known: its own, with links among its folders resolved, and, if
-/// it is a link, those of what it leads to.
+/// The names of a file: its own, the one without links in its folders, and, if it is a link, those
+/// of its target.
 fn names(path: &Path) -> Vec<PathBuf> {
     let mut names = Vec::new();
     let mut at = path.to_path_buf();
@@ -136,7 +133,7 @@ fn names(path: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// A folder without links on the way to it. It need not exist.
+/// A folder without links in its path. It need not exist.
 fn real_folder(folder: &Path) -> PathBuf {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if let Ok(real) = folder.canonicalize() {
@@ -160,7 +157,7 @@ fn shown(path: &Path) -> String {
     quote(&path.display().to_string())
 }
 
-/// What is in the way of the file.
+/// The diagnostic if something blocks the path of the file.
 fn blocked(file: &WrittenFile<'_>, path: &Path) -> Option<Diagnostic> {
     if path.is_dir() {
         let message = format!("{} is a folder, so no file can be written there", shown(path));
@@ -202,7 +199,7 @@ fn overwriting(
     })
 }
 
-/// Both have one place, or the other is a file where this one needs a folder.
+/// Both have the same path, or the other is a file where this one needs a folder.
 fn clashing(file: &WrittenFile<'_>, other: &WrittenFile<'_>, below: bool) -> Diagnostic {
     let message = match (other.output, file.output, below) {
         (Some(one), Some(two), false) => {

@@ -1,46 +1,46 @@
-//! What the page of a study shows: the sections, with the tables that they show.
+//! The page of a study: its sections and their tables.
 
 use std::path::PathBuf;
 
 use super::input::Input;
 use galeras_workflow::{KnownPart, SourceSpan};
 
-/// What the page of a study shows.
+/// The content of a study's page.
 #[derive(Clone, Debug, Default)]
 pub struct PlannedReport {
-    /// Where a run writes it; `None`: only when it is asked for.
+    /// Its file; `None` to write it only on request.
     pub file: Option<PlannedReportFile>,
     /// The title, if it is not the workflow's name.
     pub title: Option<String>,
-    /// The sections in their order; `None`: those that suit the results.
+    /// The sections in their order; `None` for those that suit the results.
     pub sections: Option<Vec<PlannedSection>>,
 }
 
-/// Where the page of a study is written.
+/// The file of a study's page.
 #[derive(Clone, Debug)]
 pub struct PlannedReportFile {
-    /// Where to, relative to `--out`.
+    /// The path, relative to `--out`.
     pub path: PathBuf,
-    /// Where the path is written in the workflow.
+    /// The place of the path in the workflow.
     pub place: SourceSpan,
 }
 
 /// A section of the page.
 #[derive(Clone, Debug)]
 pub struct PlannedSection {
-    /// What it shows.
+    /// Its content.
     pub part: PlannedPart,
-    /// What stands over it.
+    /// The text above it.
     pub heading: Option<String>,
-    /// What stands under it.
+    /// The text below it.
     pub caption: Option<String>,
     /// The columns; all if empty.
     pub columns: Vec<String>,
-    /// The most rows.
+    /// The maximum number of rows.
     pub limit: Option<usize>,
 }
 
-/// What a section shows. The name is the reference as the workflow has it.
+/// The content of a section. The name is the reference as written in the workflow.
 #[derive(Clone, Debug)]
 pub enum PlannedPart {
     /// Markdown.
@@ -51,9 +51,9 @@ pub enum PlannedPart {
     Figure(String, Input),
     /// A table.
     Table(String, Input),
-    /// Rows one by one.
+    /// Single rows.
     Rows(String, Input),
-    /// What the program knows by itself.
+    /// Information that the program has without a table.
     Known(KnownPart),
 }
 

@@ -1,10 +1,10 @@
-//! What steps need of their surroundings when they run: asked before anything runs.
+//! Checks, before anything runs, that steps have the environment they need.
 
 use super::mistake::diagnostic_of;
 use super::model::Plan;
 use galeras_workflow::{Diagnostics, Span};
 
-/// What is missing for these steps of the plan, each at its place in the file.
+/// The missing requirements of these steps, each at its place in the file.
 pub fn preflight(plan: &Plan, steps: impl IntoIterator<Item = usize>) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     for step in steps.into_iter().map(|at| &plan.steps[at]) {

@@ -1,4 +1,4 @@
-//! From references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
+//! Resolves references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ use galeras_workflow::{
 };
 
 impl Expander {
-    /// The tables behind the references of a step in one cell; `None` if they cannot be read. Of a
-    /// table that is not there, nothing is known.
+    /// The tables of a step's references in one cell; `None` if they cannot be read. A missing
+    /// table is an unknown one.
     pub(super) fn inputs(
         &mut self,
         site: &Site<'_>,
@@ -35,7 +35,7 @@ impl Expander {
                 Some(vec![table.unwrap_or_else(|| Input::unknown(INPUT))])
             }
             Some(From::Ports(ports)) => {
-                // All of them are looked at, so that all mistakes are reported.
+                // All of them are resolved, so that all mistakes are reported.
                 let table = |(port, r): &(Text, Reference)| {
                     let fixed = r.fixed();
                     let table = fixed.and_then(|r| self.table(site, r, cell, targets, &port.value));
@@ -47,7 +47,6 @@ impl Expander {
         }
     }
 
-    /// The table behind a reference, as the input port `port`.
     pub(super) fn table(
         &mut self,
         site: &Site<'_>,
@@ -61,15 +60,14 @@ impl Expander {
     }
 }
 
-/// Finds the tables behind references, and reports those that name none.
+/// Finds the tables of references, and reports references without one.
 pub(super) struct TableFinder<'a> {
-    /// The steps that are planned so far.
     pub(super) steps: &'a [PlannedStep],
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
 impl TableFinder<'_> {
-    /// The table behind a reference, as the input port `port`.
+    /// The table of a reference, as the input port `port`.
     pub(super) fn table(
         &mut self,
         site: &Site<'_>,
@@ -79,7 +77,7 @@ impl TableFinder<'_> {
         port: &str,
     ) -> Option<Input> {
         let Some(upstream) = targets.get(&reference.step) else {
-            // Not once for every cell: to find the name that was meant takes long.
+            // Not for every cell: the search for a suggestion is slow.
             let source = &site.workflow.source;
             let known = already_reported(self.diagnostics, source, reference.step_span);
             if !known && !self.diagnostics.is_full() {
@@ -177,7 +175,6 @@ impl TableFinder<'_> {
         Some(input)
     }
 
-    /// Reports keys and values of a selection that no cell has.
     pub(super) fn check_selection(
         &mut self,
         site: &Site<'_>,
@@ -193,7 +190,7 @@ impl TableFinder<'_> {
             }
             ok = None;
             if told {
-                // By another cell.
+                // Another cell has it.
                 continue;
             }
             let names = upstream.iter().flat_map(|(c, _)| cell_columns(c).map(|(name, _)| name));
@@ -224,7 +221,6 @@ impl TableFinder<'_> {
         ok
     }
 
-    /// The port of a target that a reference names.
     pub(super) fn port(
         &mut self,
         site: &Site<'_>,
@@ -295,7 +291,7 @@ impl TableFinder<'_> {
 }
 
 fn same_columns(one: &Input, other: &Input) -> bool {
-    // What is not known may be the same.
+    // Unknown columns may be equal.
     if one.schema.is_vague() || other.schema.is_vague() {
         return true;
     }

@@ -1,7 +1,4 @@
-//! Preregistration: the steps that a workflow's `prereg` names, and what is registered of them.
-//!
-//! Not here: how a registration is kept and compared (`locked_analysis`), which estimates it covers
-//! (the operator).
+//! Preregistration: the steps that a workflow's `prereg` names, and their registrations.
 
 use std::sync::Arc;
 
@@ -13,12 +10,11 @@ use galeras_operator::{RegisteredAnalysis, Registration};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, StepKind, StepSpec, Workflow, quote};
 
-/// The operator whose analyses are registered.
 const ANALYSIS: &str = "regress";
 
 impl Expander {
-    /// The registration of a step, if `prereg` names it. `family` is its name without cells, which
-    /// `prereg` speaks of; the steps that it reads are planned by now.
+    /// The registration of a step, if `prereg` names it by `family`, its name without cells. Its
+    /// inputs are already planned.
     pub(super) fn registration(
         &self,
         family: &str,
@@ -43,7 +39,6 @@ impl Expander {
         Some(Arc::new(Registration { analyses: analyses.collect() }))
     }
 
-    /// Reports names under `prereg` that no analysis has.
     pub(super) fn check_prereg(&mut self, workflow: &Workflow) {
         let mut problems = Vec::new();
         for (at, text) in self.registered.names.iter().enumerate() {
@@ -68,7 +63,7 @@ impl Expander {
                     let help = format!("`prereg` registers analyses: steps of `{ANALYSIS}`");
                     problems.push(problem.with_help(help));
                 }
-                // A step of an embedded workflow that has mistakes is not planned.
+                // A step with mistakes in an embedded workflow is not planned.
                 None if name.contains('/') && self.diagnostics.has_errors() => {}
                 None => {
                     let message = format!("there is no step {}", quote(name));
@@ -93,7 +88,6 @@ impl Expander {
     }
 }
 
-/// The operator of a step, as it is written.
 fn operator_of(step: &StepSpec) -> Option<&str> {
     match &step.kind {
         StepKind::Op(name) => Some(&name.value),

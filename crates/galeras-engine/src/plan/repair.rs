@@ -1,9 +1,9 @@
-//! Arguments that break the operator's JSON Schema, as they may have been meant: what follows the
-//! step is checked as if the help had been followed.
+//! Repairs arguments that break the operator's JSON Schema, so that the rest is checked as if the
+//! user had followed the help.
 //!
-//! A misspelt name becomes the one that is suggested. A number that is not one, or is missing,
-//! could be any: it becomes another one in each variant, and what all variants agree on does not
-//! depend on it. What can neither be guessed nor varied is left out.
+//! A misspelt name becomes the suggested one. A number that is wrong or missing could have any
+//! value: it differs in each variant, and results that all variants share do not depend on it.
+//! Anything else is left out.
 
 use std::sync::Arc;
 
@@ -13,21 +13,20 @@ use super::args;
 use super::scalar::plain;
 use galeras_workflow::{Node, Source, Span, Value as NodeValue, did_you_mean, has_expression};
 
-/// How many ways of filling in are tried.
 pub(super) const VARIANTS: usize = 3;
 
 /// Arguments that fit their schema.
 pub(super) struct Repaired {
-    /// The arguments, each time with other values for what is not known.
+    /// The arguments, with different values for the unknown parts.
     pub(super) variants: Vec<Node>,
-    /// The paths of what was changed; mistakes there have been reported.
+    /// The paths of changes; mistakes there have been reported.
     pub(super) changed: Vec<String>,
-    /// Whether something was left out that might have changed the columns.
+    /// Something that might have changed the columns was left out.
     pub(super) lossy: bool,
 }
 
-/// The arguments with their mistakes mended; `None` if they cannot be. `written` are the arguments
-/// before their expressions were replaced; one that could not be is null now.
+/// Repairs the arguments; `None` if that is impossible. `written` are the arguments before their
+/// expressions were replaced; an expression without a value is null now.
 pub(super) fn repaired(
     node: Option<&Node>,
     written: Option<&Node>,
@@ -56,7 +55,7 @@ pub(super) fn repaired(
     Some(Repaired { variants, changed, lossy })
 }
 
-/// Collects the paths of what is null because its expression has no value.
+/// Collects the paths of nulls whose expression has no value.
 fn without_value(node: &Node, written: &Node, path: &str, out: &mut Vec<String>) {
     if node.is_null() && written.as_str().is_some_and(has_expression) {
         out.push(path.to_string());
@@ -87,7 +86,6 @@ struct Mender<'a> {
     variant: i64,
     owner: &'a str,
     source: &'a Arc<Source>,
-    /// The paths of expressions that have no value.
     unresolved: &'a [String],
     changed: Vec<String>,
     lossy: bool,
@@ -98,7 +96,7 @@ impl Mender<'_> {
         args::fits(node, schema, self.owner, self.source)
     }
 
-    /// The value as it fits the schema, if it can be made to.
+    /// The value repaired to fit the schema, if possible.
     fn mend(&mut self, node: &Node, schema: &Value, path: &str) -> Option<Node> {
         if node.is_null() && self.unresolved.iter().any(|other| other == path) {
             self.changed.push(path.to_string());
@@ -154,7 +152,7 @@ impl Mender<'_> {
         allowed.get(near.unwrap_or(any)).map(|value| Node::from_json(value, node.span))
     }
 
-    /// A value that was not given, or is not one: another number in each variant.
+    /// A number for a missing or wrong value, different in each variant.
     fn made(&self, schema: &Value, span: Span) -> Option<Node> {
         let choices = ["anyOf", "oneOf"].iter().filter_map(|word| schema.get(word));
         for choice in choices.filter_map(Value::as_array).flatten() {

@@ -1,4 +1,4 @@
-//! The page of a study, as the workflow of the command line orders it.
+//! Plans the page of a study from the workflow of the command line.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,11 @@ use super::planned_report::{PlannedPart, PlannedReportFile, PlannedSection};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, ReportPart, ReportSection, SourceSpan, quote};
 
-/// The column that findings need.
 const SENTENCE: &str = "sentence";
 /// The column with the text of a picture.
 pub(super) const SVG: &str = "svg";
 
 impl Expander {
-    /// Plans the report; mistakes are reported.
     pub(super) fn plan_report(&mut self, site: &Site<'_>, targets: &StepTargets) {
         let Some(report) = &site.workflow.report else { return };
         self.report.file = report.path.as_ref().map(|path| PlannedReportFile {
@@ -62,7 +60,7 @@ impl Expander {
         })
     }
 
-    /// Reports columns that a section names or needs and that its table does not have.
+    /// Reports columns that a section names or needs and that its table lacks.
     fn section_columns(&mut self, site: &Site<'_>, section: &ReportSection, input: &Input) {
         let source = &site.workflow.source;
         let needed = match &section.part {

@@ -1,4 +1,4 @@
-//! References with params in them (`from: "testbeds.${{ params.testbed }}"`): which steps they name.
+//! Resolves references with params in them (`from: "testbeds.${{ params.testbed }}"`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use galeras_workflow::{
     substitute_node,
 };
 
-/// The references of a workflow that params decide.
 pub(super) fn open_references(workflow: &Workflow) -> impl Iterator<Item = &Node> {
     let steps = workflow.steps.iter().filter_map(|step| step.from.as_ref());
     let references = steps.flat_map(From::references);
@@ -25,7 +24,7 @@ pub(super) fn open_references(workflow: &Workflow) -> impl Iterator<Item = &Node
     })
 }
 
-/// The workflow with the steps that its references name when params have these values.
+/// The workflow with its references resolved for these values of the params.
 pub(super) fn resolved<'a>(
     workflow: &'a Workflow,
     params: &Map<String, Value>,
@@ -51,7 +50,7 @@ pub(super) fn resolved<'a>(
             From::Ports(ports) => {
                 let broken =
                     ports.iter_mut().filter_map(|(port, r)| (!fix(r)).then_some(port.span));
-                // All of them are looked at, so that all mistakes are reported.
+                // All of them are resolved, so that all mistakes are reported.
                 broken.collect::<Vec<_>>().into_iter().next()
             }
             From::Invalid(_) => None,
@@ -70,7 +69,7 @@ pub(super) fn resolved<'a>(
     Cow::Owned(fixed)
 }
 
-/// What an open reference names when params have these values; what is wrong with it is reported.
+/// Resolves a reference for these values of the params and reports its mistakes.
 pub(super) fn reference_of(
     node: &Node,
     params: &Map<String, Value>,

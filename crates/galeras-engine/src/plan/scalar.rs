@@ -1,4 +1,4 @@
-//! How a scalar is written: in names of cells, in selections, in messages.
+//! Formats scalars in names of cells, selections and messages.
 
 use serde_json::Value;
 

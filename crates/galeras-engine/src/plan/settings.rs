@@ -1,11 +1,11 @@
-//! What the command line adds to a workflow file.
+//! Settings of the command line for a workflow file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use galeras_operator::{Consent, FullConsent};
 
-/// What the command line adds to a workflow file.
+/// Settings of the command line for a workflow file.
 #[derive(Clone, Debug)]
 pub struct PlanSettings {
     /// Values of parameters, as typed: `--set name=value`.
@@ -15,15 +15,15 @@ pub struct PlanSettings {
     pub set_folder: PathBuf,
     /// The current folder.
     pub working_dir: PathBuf,
-    /// The folder for files that have to be fetched.
+    /// The folder for fetched files.
     pub downloads: PathBuf,
-    /// The folder that the paths of outputs start from.
+    /// The folder from which the paths of outputs start.
     pub out: PathBuf,
-    /// Folders in which no output may be: those of the store.
+    /// Folders of the store, which must not contain outputs.
     pub guarded: Vec<PathBuf>,
-    /// What counts of `galeras.lock`.
+    /// The use of `galeras.lock`.
     pub lock: Locking,
-    /// What the user agreed to: a file behind a URL may be fetched in order to learn its schema.
+    /// The user's consent, here for fetching a file at a URL to learn its schema.
     pub consent: Arc<dyn Consent>,
 }
 
@@ -42,14 +42,14 @@ impl Default for PlanSettings {
     }
 }
 
-/// What counts of `galeras.lock`.
+/// The use of `galeras.lock`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Locking {
-    /// What it pins is taken from it; of the rest the world is asked.
+    /// Use pinned facts, and ask for the others.
     #[default]
     Pinned,
-    /// It must pin everything.
+    /// Require that every fact is pinned.
     Frozen,
-    /// Nothing: the world is asked.
+    /// Ignore it and ask for every fact.
     Ignored,
 }

@@ -1,5 +1,5 @@
-//! Expressions in arguments: which argument is code, and in which language, is said by the
-//! operator's JSON Schema.
+//! Substitutes expressions in arguments. The operator's JSON Schema marks arguments that are code,
+//! and their language.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use galeras_workflow::{
     substitute_node,
 };
 
-/// Replaces the expressions in the arguments `node` by their values: as literals and quoted
-/// words where `schema` says that the text is code, as they are elsewhere.
+/// Replaces the expressions in the arguments `node` by their values: as literals and quoted words
+/// where `schema` marks the text as code, unchanged elsewhere.
 pub(super) fn substitute_arguments(
     node: &Node,
     schema: &Value,
@@ -51,7 +51,6 @@ pub(super) fn substitute_arguments(
     Node { value, span: node.span, quoted: node.quoted }
 }
 
-/// The schema of a key of a mapping.
 fn property<'a>(schema: &'a Value, name: &str) -> &'a Value {
     first(schema, &|s| {
         let named = s.get("properties").and_then(|properties| properties.get(name));
@@ -59,7 +58,7 @@ fn property<'a>(schema: &'a Value, name: &str) -> &'a Value {
     })
 }
 
-/// What `find` finds in the schema itself or in the first of its alternatives that has it.
+/// The result of `find` for the schema itself or its first alternative with a result.
 fn first<'a>(schema: &'a Value, find: &dyn Fn(&'a Value) -> Option<&'a Value>) -> &'a Value {
     let alternatives = ["anyOf", "oneOf"]
         .iter()

@@ -1,4 +1,4 @@
-//! The columns of united cells (`step[*]`): those of the step, and what the cells say.
+//! The columns of united cells (`step[*]`): those of the step, and those of the cells' keys.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use galeras_operator::table_digest::type_name;
 use galeras_operator::{TableSchema, describe};
 use galeras_workflow::quote;
 
-/// The columns of united cells. A column of the step that has the name of a matrix key stays: its
-/// rows must say what their cell says, which is checked when they are read.
+/// The columns of united cells. A column of the step with the name of a matrix key stays: its
+/// values must equal the key's, which is checked when rows are read.
 ///
 /// # Errors
 /// If such a column has a type that the values of the key do not have.
@@ -42,7 +42,7 @@ pub(super) fn united_schema(input: &Input) -> Result<TableSchema, String> {
                 ));
             }
             None => {
-                // The cells of embedded workflows may differ in what comes with their keys.
+                // The cells of embedded workflows may have different values with their keys.
                 let null = all.len() < input.tables.len() || all.iter().any(|v| v.is_null());
                 fields.push(describe(name, kind, null, "the key of the matrix cell", None));
             }

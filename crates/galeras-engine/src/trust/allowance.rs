@@ -1,10 +1,10 @@
-//! What `--allow` says: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`.
+//! The items of `--allow`: `exec`, `env:NAME=HOST`, `host:HOST`, `read:PATH`, `write:PATH`.
 //!
-//! A host stands for its server through TLS. Any other way to it is written with its scheme
-//! (`http://HOST`): who allows the one has not agreed to send the same in the clear.
+//! A host means its server over TLS. Any other connection is written with its scheme
+//! (`http://HOST`): consent to TLS is not consent to send the same unencrypted.
 //!
-//! A character that would end an item, or steer a terminal, is written as `%2C`: what we print can
-//! be pasted, and says no more than was shown.
+//! A character that would end an item, or control a terminal, is written as `%2C`: printed items
+//! can be pasted, and mean exactly what was shown.
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
@@ -24,22 +24,22 @@ pub enum Allowance {
     Variable {
         /// The variable.
         name: String,
-        /// The server, as `server` writes it.
+        /// The server, in the form of `server`.
         host: String,
     },
-    /// A server may be asked.
+    /// Connections to a server.
     Host(String),
-    /// A file, or what lies in a folder, may be read.
+    /// Reading a file, or the files in a folder.
     Read(PathBuf),
-    /// A file, or into a folder, may be written.
+    /// Writing a file, or files in a folder.
     Write(PathBuf),
 }
 
 impl Allowance {
-    /// Reads an item; relative paths start in the current folder.
+    /// Parses an item; relative paths start in the current folder.
     ///
     /// # Errors
-    /// A text that says which items there are.
+    /// A text that lists the kinds of items.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text == "exec" {
             return Ok(Self::Program);
@@ -69,7 +69,8 @@ impl Allowance {
         }
     }
 
-    /// What allows just this, and with it all programs or what lies in the folder.
+    /// The smallest item that allows this action; it also allows all programs or the files in the
+    /// folder.
     pub fn of(access: &Access) -> Self {
         match access {
             Access::Program { .. } => Self::Program,
@@ -82,14 +83,14 @@ impl Allowance {
         }
     }
 
-    /// Whether it allows this, whose paths are settled.
+    /// True if it allows this action, whose paths are resolved.
     pub fn covers(&self, access: &Access) -> bool {
         match (self, access) {
             (Self::Program, Access::Program { .. }) => true,
             (Self::Variable { name, host }, Access::Variable { name: wanted, to }) => {
                 name == wanted && *host == server(to)
             }
-            // Who may have a secret may be asked.
+            // Consent to send a secret includes consent to connect.
             (Self::Variable { host, .. } | Self::Host(host), Access::Host { to }) => {
                 *host == server(to)
             }
@@ -117,24 +118,23 @@ impl fmt::Display for Allowance {
     }
 }
 
-/// A server in an item: its host, and before it its scheme if that is not https.
+/// A server in an item: its host, with the scheme in front if that is not https.
 fn server(to: &ServerAddress) -> String {
     if to.is_encrypted() { to.authority() } else { to.to_string() }
 }
 
-/// The server of an item as [`server`] writes it.
+/// The server of an item in the form of [`server`].
 fn server_in(text: &str) -> String {
     let text = text.to_lowercase();
-    // To git's parser an address without a path is none.
+    // git's parser requires a path.
     let address = format!("{text}/");
     let known = text.contains("://").then(|| ServerAddress::of(&address)).flatten();
     known.map_or(text, |to| server(&to))
 }
 
-/// The text of bytes, with `%XX` for what cannot stand in a list, or cannot be shown.
+/// The text of bytes, with `%XX` for those that cannot be in a list, or cannot be shown.
 fn encoded(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
-    // Writing to a String cannot fail.
     let hide = |out: &mut String, bytes: &[u8]| {
         for byte in bytes {
             let _ = write!(out, "%{byte:02X}");
@@ -202,8 +202,8 @@ mod tests {
         }
     }
 
-    /// A workflow that is edited from https to http, say, does not send in the clear what was
-    /// allowed through TLS.
+    /// A workflow edited from https to http, for example, does not send unencrypted what was
+    /// allowed over TLS.
     #[test]
     fn a_host_without_a_scheme_is_reached_through_tls() {
         let to = |url| ServerAddress::of(url).unwrap();

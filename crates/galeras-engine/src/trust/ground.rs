@@ -1,5 +1,5 @@
-//! What needs no consent: keys for the servers that they belong to, this machine, public servers
-//! that get no secret, files that belong to the workflow or were named by the user.
+//! Actions that need no consent: keys for the servers that they belong to, this machine, public
+//! servers that get no secret, files of the workflow and files that the user named.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,7 +7,7 @@ use url::Url;
 
 use galeras_operator::{Access, ServerAddress};
 
-/// Variables that may go to their owner's server, through TLS, without being asked for.
+/// Variables that may be sent to their owner's server over TLS without asking.
 const OWN_KEYS: [(&str, &str); 3] = [
     ("ANTHROPIC_API_KEY", "api.anthropic.com"),
     ("GITHUB_TOKEN", "api.github.com"),
@@ -19,20 +19,20 @@ const OWN_KEYS: [(&str, &str); 3] = [
 pub struct Ground {
     /// Folders whose files may be read and written.
     folders: Vec<PathBuf>,
-    /// Files and folders that the user named; these may be read, and nothing else in them: a value
-    /// may be a part of many paths.
+    /// Files and folders that the user named, which may be read; not the files in those folders, as
+    /// a value may be a part of many paths.
     named: Vec<PathBuf>,
     /// The folder for outputs.
     out: Option<PathBuf>,
-    /// Whether no server may be asked, not even a public one.
+    /// No server may be contacted, not even a public one.
     offline: bool,
 }
 
 impl Ground {
     /// The ground of the workflow in the file `workflow`: its folder, and the current one. Neither
-    /// counts if the user's `home` is that folder or lies in it: then everything would. `set` are
-    /// the settings of the command line, `out` is the folder for outputs. A setting names the file
-    /// or folder that its whole value is the path of, unless home is that folder or lies in it.
+    /// counts if it is the user's `home` or contains it, which would allow everything. `set` are
+    /// the settings of the command line, `out` is the folder for outputs. A setting names a file or
+    /// folder if its whole value is the path, unless that is or contains home.
     pub fn new(
         workflow: &Path,
         current: &Path,
@@ -70,7 +70,7 @@ impl Ground {
         Self { offline: true, ..self }
     }
 
-    /// Whether this needs consent. Paths are those that `settled` gives.
+    /// True if this needs consent. Paths are those that `settled` returns.
     pub fn asks(&self, access: &Access) -> bool {
         match access {
             Access::Program { .. } => true,
@@ -88,7 +88,7 @@ impl Ground {
     }
 }
 
-/// Whether a path is neither that of everything nor that of all that a user has.
+/// True unless the path contains everything, or all files of the user.
 fn is_small(path: &Path, home: Option<&Path>) -> bool {
     path.parent().is_some() && home.is_none_or(|home| !home.starts_with(path))
 }
@@ -98,12 +98,12 @@ fn is_owner(variable: &str, server: &ServerAddress) -> bool {
     server.is_encrypted() && OWN_KEYS.iter().any(own)
 }
 
-/// Whether a settled path is the folder or lies in it.
+/// True if a resolved path is the folder or inside it.
 pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
     path.starts_with(folder) && !path.components().any(|part| part == Component::ParentDir)
 }
 
-/// The same with paths behind all links, so that they can be compared.
+/// The same with resolved paths, so that they can be compared.
 pub(super) fn settled(access: &Access) -> Access {
     match access {
         Access::Read { path } => Access::Read { path: real(path) },
@@ -115,9 +115,9 @@ pub(super) fn settled(access: &Access) -> Access {
     }
 }
 
-/// The path behind all links. What does not exist yet is taken as it is written.
+/// The path with all links resolved. Parts that do not exist yet are kept as written.
 pub(super) fn real(path: &Path) -> PathBuf {
-    // Else nothing would be above the first part of a relative path that does not exist yet.
+    // Otherwise the first part of a new relative path would have no parent.
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut missing = Vec::new();
     let mut at = path.as_path();
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// `path: ${{ params.sep }}etc${{ params.sep }}passwd` is nothing that anybody named.
+    /// The user named none of the parts of `path: ${{ params.sep }}etc${{ params.sep }}passwd`.
     #[test]
     fn a_setting_names_one_path_and_nothing_below_it() {
         let dir = tempfile::tempdir().unwrap();
@@ -235,7 +235,7 @@ mod tests {
         }
         let write = |path: &str| work.asks(&settled(&Access::Write { path: root.join(path) }));
         assert!(!write("results/a/b.csv") && write("other/b.csv"));
-        // The home folder holds too much to be a workflow's folder.
+        // The home folder has too many files to be a workflow's folder.
         let home = ground("w.yaml", "home", &[]);
         assert!(reads(&home, "home/x.csv"));
         let set = ["repos=../../lib,/nowhere/x".to_string(), format!("d={}", root.display())];

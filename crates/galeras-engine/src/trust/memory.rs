@@ -1,5 +1,5 @@
-//! What was agreed to before: a file per thing, below the user's data folder, named by the digest
-//! of what was agreed to. It is not in the store, which may be shared.
+//! Earlier consent: one file per action, below the user's data folder, named by the digest of the
+//! action. It is not in the store, which may be shared.
 
 use std::fs;
 use std::io;
@@ -13,15 +13,15 @@ use galeras_base::scratch::WholeFile;
 use galeras_operator::Access;
 use galeras_store::timestamp;
 
-/// The version of what is hashed; increase it whenever an old agreement must not count any more.
+/// The version of the hashed form; increase it whenever old consent must become invalid.
 const FORMAT: u32 = 1;
 
-/// What was agreed to for the workflow of one file.
+/// Earlier consent for the workflow of one file.
 #[derive(Clone, Debug, Default)]
 pub struct TrustMemory {
-    /// `None` if the user has no folder for data: then nothing is remembered.
+    /// `None` if the user has no data folder: then nothing is remembered.
     folder: Option<PathBuf>,
-    /// The file, behind all links.
+    /// The workflow's file, with links resolved.
     workflow: PathBuf,
 }
 
@@ -36,7 +36,7 @@ impl TrustMemory {
         Self { folder: data.map(|data| data.join("galeras/trust")), workflow }
     }
 
-    /// Whether this was agreed to.
+    /// True if the user allowed this before.
     pub fn knows(&self, access: &Access) -> bool {
         let (Some(folder), Some(agreed)) = (&self.folder, self.agreed(access)) else {
             return false;
@@ -46,15 +46,15 @@ impl TrustMemory {
         }
         let digest = Digest::of_json(&agreed);
         let text = fs::read_to_string(folder.join(file_name(&digest))).unwrap_or_default();
-        // A file that broke off, or says something else than its name, is none.
+        // A truncated file, or one whose content does not fit its name, is ignored.
         let said = serde_json::from_str::<Value>(&text).ok().and_then(|v| v.get("agreed").cloned());
         said.is_some_and(|said| Digest::of_json(&said) == digest)
     }
 
-    /// Remembers that this was agreed to, and says in which folder.
+    /// Remembers this consent, and returns the folder.
     ///
     /// # Errors
-    /// If the file cannot be written, or the user has no folder for data.
+    /// If the file cannot be written, or the user has no data folder.
     pub fn remember(&self, access: &Access) -> io::Result<&Path> {
         let (Some(folder), Some(agreed)) = (&self.folder, self.agreed(access)) else {
             return Err(io::Error::other("there is no folder for it: HOME is not set"));
@@ -70,7 +70,7 @@ impl TrustMemory {
         Ok(folder)
     }
 
-    /// What is hashed. `None` for a path that JSON cannot hold.
+    /// The hashed form. `None` for a path that JSON cannot represent.
     fn agreed(&self, access: &Access) -> Option<Value> {
         let workflow = self.workflow.to_str()?;
         let access = serde_json::to_value(access).ok()?;
@@ -82,7 +82,7 @@ fn file_name(digest: &Digest) -> String {
     format!("{digest}.json")
 }
 
-/// Whether nobody but the user can have written what is in the folder.
+/// True if only the user can have written the content of the folder.
 fn is_private(folder: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let others_write = 0o022;
@@ -120,7 +120,7 @@ mod tests {
         assert!(!here.knows(&program("python3 a.py ", "1")), "the command has changed");
         assert!(!memory("/other/w.yaml").knows(&agreed), "it was another workflow");
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
-        // Damage, and folders that others may write to, are no consent.
+        // Damaged files, and folders that others may write to, do not count as consent.
         let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, text.replace("python3", "python2")).unwrap();

@@ -1,11 +1,8 @@
-//! Who agreed to what a workflow may do to the machine.
+//! Consent to the actions of a workflow.
 //!
-//! Lives here: what needs consent ([`Ground`]), the consent of the command line ([`Allowance`])
-//! and of earlier runs, what a plan asks for ([`requests`]), and [`Trust`], which puts them
-//! together. Does not live here: what a step does (its operator states it), the question itself
-//! (`cli`), and the refusal of a step that nobody agreed to (`runner`).
-//!
-//! docs/trust.md says what needs consent and why.
+//! [`Trust`] combines the actions that need no consent ([`Ground`]), the consent of the command
+//! line ([`Allowance`]) and of earlier runs, and the actions of a plan ([`requests`]). The reasons
+//! are in docs/trust.md.
 
 mod allowance;
 mod ground;

@@ -1,4 +1,4 @@
-//! What the steps and outputs of a plan ask for.
+//! The actions that the steps and outputs of a plan request.
 
 use std::path::Path;
 
@@ -7,29 +7,29 @@ use crate::plan::Plan;
 use galeras_operator::Access;
 use galeras_workflow::SourceSpan;
 
-/// Something that a workflow may do, who does it, and where that is written.
+/// A requested action, its steps and outputs, and its place in the file.
 #[derive(Clone, Debug)]
 pub struct AccessRequest {
-    /// What. Its paths lead through no link.
+    /// The action. Links in its paths are resolved.
     pub access: Access,
-    /// The steps and outputs that do it: ``step `a` ``.
+    /// The steps and outputs that need it: ``step `a` ``.
     pub by: Vec<String>,
-    /// The first place where it is written.
+    /// The first place that requests it.
     pub place: SourceSpan,
 }
 
-/// Who asks for the remote of a workflow.
+/// The name for a workflow's remote in `by`.
 const REMOTE: &str = "`remote`";
 
 impl AccessRequest {
-    /// Whether results are to come from there.
+    /// True if results are read from there.
     pub fn is_remote(&self) -> bool {
         self.by.iter().any(|by| by == REMOTE)
     }
 }
 
-/// What these steps of the plan may do to the machine, and if there is a folder `out`, what is
-/// written there of their tables, and the remote; each thing once, in the order of the plan.
+/// The actions of these steps of the plan, of outputs and of the remote. Outputs count if there is
+/// a folder `out`. Each action occurs once, in the order of the plan.
 pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessRequest> {
     let mut found: Vec<AccessRequest> = Vec::new();
     let mut add = |access: &Access, by: String, place: SourceSpan| {
@@ -61,7 +61,7 @@ pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessR
     found
 }
 
-/// The writing of the report, if the workflow says where to; relative paths start in `out`.
+/// The writing of the report, if the workflow names a path; relative paths start in `out`.
 pub fn report_request(plan: &Plan, out: &Path) -> Option<AccessRequest> {
     let file = plan.report.file.as_ref()?;
     let access = settled(&Access::Write { path: out.join(&file.path) });

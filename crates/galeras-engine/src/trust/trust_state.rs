@@ -1,4 +1,4 @@
-//! [`Trust`]: everything that is known about what a workflow may do.
+//! [`Trust`]: all consent for a workflow.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,8 +13,8 @@ use super::words::phrase;
 use galeras_base::visible::shell_word;
 use galeras_operator::{Access, Consent, RefusedAccess};
 
-/// What a workflow may do: what needs no consent, what the command line allows, what was agreed
-/// to before, and what is agreed to now.
+/// All consent for a workflow: actions that need none, and consent of the command line, of earlier
+/// runs, and of this one.
 #[derive(Debug, Default)]
 pub struct Trust {
     ground: Ground,
@@ -26,8 +26,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The trust in the workflow whose ground and memory these are. `everything` allows whatever
-    /// it does.
+    /// The trust in the workflow with this ground and memory. `everything` allows all actions.
     pub fn new(
         ground: Ground,
         memory: TrustMemory,
@@ -37,7 +36,7 @@ impl Trust {
         Self { ground, memory, allowed, everything, ..Self::default() }
     }
 
-    /// Whether this may be done; its paths are settled.
+    /// True if this is allowed; its paths are resolved.
     fn grants(&self, access: &Access) -> bool {
         self.everything
             || !self.ground.asks(access)
@@ -46,20 +45,20 @@ impl Trust {
             || self.memory.knows(access)
     }
 
-    /// Those that nobody has agreed to.
+    /// The requests without consent.
     pub fn open(&self, requests: Vec<AccessRequest>) -> Vec<AccessRequest> {
         requests.into_iter().filter(|request| !self.grants(&request.access)).collect()
     }
 
-    /// What was refused since this was last asked: steps may ask before there is a plan.
+    /// The actions refused since the last call: steps may ask before there is a plan.
     pub fn take_refused(&self) -> Vec<Access> {
         std::mem::take(&mut *locked(&self.refused)).into_iter().collect()
     }
 
-    /// Agrees, for this run and for later ones; says where that is remembered.
+    /// Records consent for this run and for later ones; returns the folder where it is stored.
     ///
     /// # Errors
-    /// If it cannot be remembered; it counts for this run all the same.
+    /// If it cannot be stored; it still counts for this run.
     pub fn agree<'a>(
         &self,
         accesses: impl IntoIterator<Item = &'a Access>,
@@ -91,7 +90,7 @@ impl Consent for Trust {
     }
 }
 
-/// What a thread that panicked held is whole: entries are added, nothing else.
+/// A thread that panicked leaves the set intact: entries are only added.
 fn locked<T>(set: &Mutex<T>) -> MutexGuard<'_, T> {
     set.lock().unwrap_or_else(PoisonError::into_inner)
 }

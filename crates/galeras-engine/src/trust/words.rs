@@ -1,9 +1,9 @@
-//! What a workflow may do, in words that are safe on a terminal.
+//! Descriptions of actions that are safe on a terminal.
 
 use galeras_base::visible::escape_all;
 use galeras_operator::Access;
 
-/// What is done, without its subject: `reads /etc/passwd, outside of …`.
+/// The action without its subject: `reads /etc/passwd, outside of …`.
 pub fn phrase(access: &Access) -> String {
     match access {
         Access::Program { command, .. } => format!("runs a program: `{}`", escape_all(command)),
@@ -24,7 +24,7 @@ pub fn phrase(access: &Access) -> String {
     }
 }
 
-/// A command line by line.
+/// A command, line by line.
 pub fn program_lines(command: &str) -> Vec<String> {
     command.trim_end().split('\n').map(escape_all).collect()
 }

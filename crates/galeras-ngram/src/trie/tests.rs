@@ -1,4 +1,4 @@
-//! Counts beside naive ones, links beside searches.
+//! Compares counts with naive ones and links with searches.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ fn counts_are_those_of_counting_naively() {
             }
         }
         for (context, next) in &naive {
-            let mut state = State::START;
+            let mut state = TrieState::START;
             for &token in context {
                 trie.advance(&mut state, token, order - 1);
             }
@@ -80,13 +80,13 @@ fn linked_tries_are_those_of_one_thread_and_links_leave_the_first_token_out() {
         }
         assert_eq!(linked.links.len(), linked.levels[order - 1].tokens.len());
         // Histories of known and of unknown tokens.
-        let (mut path, mut searched) = (Path::START, State::START);
+        let (mut path, mut searched) = (TriePath::START, TrieState::START);
         let mut lengths = [0; MOST];
         for (at, &token) in tokens.iter().enumerate() {
             let token = if at % 97 == 0 { 1000 } else { token };
             linked.follow(&mut path, token, order - 1);
             plain.advance(&mut searched, token, order - 1);
-            // Not all lengths are asked for after each token.
+            // Not all lengths are requested after each token.
             for length in (if at % 3 == 0 { 0 } else { order - 1 }..order).rev() {
                 let followers = linked.followers_on(&mut path, length, order);
                 let wanted = plain.followers(&searched, length);
@@ -99,18 +99,18 @@ fn linked_tries_are_those_of_one_thread_and_links_leave_the_first_token_out() {
     }
     let mut empty = Trie::default();
     empty.count_linked(&[], 3, 2);
-    let mut path = Path::START;
+    let mut path = TriePath::START;
     assert!(empty.followers_on(&mut path, 0, 3).tokens.is_empty());
 }
 
 #[test]
 fn an_empty_trie_knows_nothing() {
     let mut trie = Trie::default();
-    let mut state = State::START;
+    let mut state = TrieState::START;
     for _ in 0..2 {
         trie.advance(&mut state, 1, 5);
         assert!((0..6).all(|length| trie.followers(&state, length).tokens.is_empty()));
         trie.count(&[], 6);
-        state = State::START;
+        state = TrieState::START;
     }
 }

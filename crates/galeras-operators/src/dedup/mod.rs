@@ -56,13 +56,13 @@ struct Args {
     /// A row with fewer tokens is never a duplicate.
     #[serde(default = "min_tokens")]
     min_tokens: u32,
-    /// What the texts are compared by.
+    /// The tokens by which texts are compared.
     #[serde(default)]
     tokens: Tokens,
-    /// Whether Python's keywords count as words.
+    /// `keep` counts Python's keywords as words.
     #[serde(default)]
     keywords: Keywords,
-    /// A `tokenizer.json` for `tokens: bpe`, in the place of the port `tokenizer`.
+    /// A `tokenizer.json` for `tokens: bpe`, instead of the port `tokenizer`.
     #[serde(default)]
     tokenizer_file: Option<String>,
     /// How similar rows are found.
@@ -80,7 +80,7 @@ struct Args {
     /// The column of `against` that names a row in `near_to`; `id` if absent.
     #[serde(default)]
     against_id: Option<String>,
-    /// The column of `against` that says which table a row is from, for `near_to_source`.
+    /// The column of `against` with the table of a row, for `near_to_source`.
     #[serde(default)]
     against_source: Option<String>,
     /// Which rows of `against` a row is compared with, by their `against_id`; `any` if absent.

@@ -67,28 +67,26 @@ pub struct ExecOperator;
 const DOC: &str = r#"Compute a table with a program of your own.
 
 ## What it does
-Runs `command` with `sh -c` in the folder of the workflow file. Every input table is written to
-a file, whose path is in the environment variable `GALERAS_INPUT_<PORT>` (`GALERAS_INPUT_INPUT`
-for a plain `from`); with exactly one input it is also the standard input. What the command
-prints on standard output, in `format`, is the result; it must have just the columns of
-`output`, and be whole: a last line or a stream that breaks off is an error. What it prints on
-standard error is shown when it fails.
+Runs `command` with `sh -c` in the folder of the workflow file. Every input table is written to a
+file, whose path is in the environment variable `GALERAS_INPUT_<PORT>` (`GALERAS_INPUT_INPUT` for a
+plain `from`); with exactly one input it is also the standard input. The standard output, in
+`format`, is the result; it must have exactly the columns of `output`, and be complete: a truncated
+last line or stream is an error. The standard error is shown if the command fails.
 
 It need not read its input to the end. A command fails if its exit status is not 0 or a signal ends
-it; of a pipeline the shell tells only the last program's. When the command ends, whatever it left
-running is ended, too.
+it; for a pipeline the shell reports only the last program's. When the command ends, processes that
+it left running are ended.
 
 The program must be deterministic: its result is stored and reused. The key holds the command,
 the arguments, the input tables and the content of `files`, so name the program's own source
 there.
 
-A program may do whatever you may do, so `galeras run` shows it and asks before it runs the first
-time, and again when the command or one of `files` has changed
-([Trust](../trust.md)). The value of `${{ params.x }}` or `${{ matrix.x }}` enters the command as
-one word of the shell: it is quoted where it stands, by itself, in `'…'` or in `"…"`, and is never
-read as shell code. So write `--name ${{ params.name }}`, without quotes of your own or with them.
-Where no quoting helps (in backticks, `${…}`, `$((…))`, a comment, after `<<`), only plain words and
-numbers are accepted.
+A program may do everything that you may do, so `galeras run` shows it and asks before it runs the
+first time, and again when the command or one of `files` has changed ([Trust](../trust.md)). The
+value of `${{ params.x }}` or `${{ matrix.x }}` enters the command as one word of the shell: it is
+quoted for its place, outside quotes, in `'…'` or in `"…"`, and is never read as shell code. So
+write `--name ${{ params.name }}`, with or without your own quotes. Where quotes do not help (in
+backticks, `${…}`, `$((…))`, a comment, after `<<`), only plain words and numbers are accepted.
 
 ## Example
 ```yaml

@@ -14,7 +14,7 @@ use galeras_workflow::code::Code;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// What is drawn.
+    /// The picture.
     pub(super) kind: KindName,
     /// The column of the horizontal axis.
     #[serde(default)]
@@ -28,14 +28,13 @@ pub(super) struct Args {
     /// The column with the upper ends of intervals.
     #[serde(default)]
     pub(super) high: Option<String>,
-    /// The column whose values are told apart by colour and shape; of a heatmap and of contours,
-    /// their numbers.
+    /// The column that decides colour and shape; for heatmaps and contours, their numbers.
     #[serde(default)]
     pub(super) color: Option<String>,
-    /// The column of which each value has a panel of its own.
+    /// The column whose values each get a panel.
     #[serde(default)]
     pub(super) facet: Option<String>,
-    /// The column with texts beside the marks.
+    /// The column with texts next to the marks.
     #[serde(default)]
     pub(super) label: Option<String>,
     /// The columns that the rows are taken in the order of, such as the stages of a funnel or the

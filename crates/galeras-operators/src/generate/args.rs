@@ -24,7 +24,7 @@ const MAX_SAMPLES: u32 = 10_000;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Args")]
 pub(super) struct GenerateArgs {
-    /// Who answers.
+    /// The source of the answers.
     #[serde(default)]
     pub(super) provider: Provider,
     /// The model's name, as the server knows it. For `replay` the one of the models in the answers
@@ -36,8 +36,8 @@ pub(super) struct GenerateArgs {
     /// (`messages`).
     #[serde(default)]
     messages: Option<String>,
-    /// What becomes the `prediction`: the code in the answer, or all of it. If absent, `raw` for a
-    /// text that goes on, for `given`, for `reference` and for a replayed `prediction`, else `code`.
+    /// The `prediction`: the code in the answer, or all of it. If absent, `raw` for a continued
+    /// text, for `given`, for `reference` and for a replayed `prediction`, else `code`.
     #[serde(default)]
     extract: Option<Extract>,
     /// Answers to each prompt.
@@ -59,10 +59,10 @@ pub(super) struct GenerateArgs {
     #[serde(default)]
     pub(super) stop: Vec<String>,
 
-    /// `openai`: what is asked of the server: a `chat`, or how a text goes on.
+    /// `openai`: a `chat`, or the continuation of a text.
     #[serde(default)]
     endpoint: Option<EndpointName>,
-    /// `endpoint: completions`: the column with the text that goes on (`prompt`).
+    /// `endpoint: completions`: the column with the text to continue (`prompt`).
     #[serde(default)]
     prompt: Option<String>,
     /// `endpoint: completions`: the column with the text that comes afterwards, for models that fill
@@ -115,7 +115,7 @@ pub(super) struct GenerateArgs {
     #[serde(default)]
     pub(super) price: Option<PriceArgs>,
 
-    /// `ngram`: the column with the code to go on from (`random_cut`).
+    /// `ngram`: the column with the code to continue (`random_cut`).
     #[serde(default)]
     code: Option<String>,
     /// `ngram`: the column of the port `train` with the texts to learn from (`code`).

@@ -44,7 +44,7 @@ struct Args {
     /// Glob patterns of files to leave out.
     #[serde(default)]
     exclude: Vec<String>,
-    /// Whether functions inside of functions are rows of their own.
+    /// Also lists functions inside functions.
     #[serde(default)]
     nested: bool,
 }
@@ -81,7 +81,7 @@ it; it is part of the binary, so it needs no network and is the same for everyon
 give a folder; links in it are not followed.
 
 Only Python is read: a pattern in `include` that can only match another language (`**/*.java`) is
-refused, and files that no pattern matches are a warning that says what is there instead.
+refused, and if no pattern matches a file, a warning lists the existing kinds of files.
 
 A file that is not UTF-8 (and declares no encoding that is known), or is too large to be
 parsed, goes to the port `rejects` with `step`, `rule` and `reason`.
@@ -94,8 +94,8 @@ methods:
 ```
 
 ## Cost and reuse
-Row by row, where a row is a file: only files with new content are parsed (13 MB/s and core).
-The content of all files is hashed on every run.
+Row by row, where a row is a file: only files with new content are parsed (13 MB/s and core). The
+content of all files is hashed on every run.
 "#;
 
 const DESCRIPTOR: Descriptor = Descriptor {

@@ -45,10 +45,10 @@ struct Args {
     /// in the column `head_sha` is the tip.
     #[serde(default)]
     branch: Option<String>,
-    /// Whether merges count, compared with their first parent.
+    /// Also counts merges, compared with their first parent.
     #[serde(default)]
     merges: bool,
-    /// Whether functions inside of functions are rows of their own.
+    /// Also lists functions inside functions.
     #[serde(default)]
     nested: bool,
     /// Glob patterns of the paths to mine.

@@ -30,7 +30,7 @@ use galeras_workflow::code::Code;
 struct Args {
     /// The treatments by name: a template, or the templates of several turns.
     treatments: BTreeMap<String, Turns>,
-    /// A template for the system message of every treatment that has none of its own.
+    /// A template for the system message of every treatment without one.
     #[serde(default)]
     system: Option<String>,
 }

@@ -44,7 +44,7 @@ struct Args {
     /// The scores, each once.
     #[serde(default = "all_metrics")]
     metrics: Vec<Metric>,
-    /// Whose numbers are given where they differ.
+    /// The implementation to follow where they differ.
     #[serde(default)]
     mode: ScoreMode,
     /// The columns that divide the rows of the port `corpus` into groups.
@@ -53,7 +53,7 @@ struct Args {
     /// How BLEU splits texts.
     #[serde(default)]
     bleu_tokenize: Tokenize,
-    /// What BLEU does about orders without a match.
+    /// The smoothing of BLEU for orders without a match.
     #[serde(default)]
     bleu_smooth: BleuSmooth,
     /// The shares of CodeBLEU's components: n-grams, weighted n-grams, syntax, data flow.

@@ -75,14 +75,14 @@ enum OnFail {
 /// The operator.
 pub struct ValidateOperator;
 
-const DOC: &str = r#"Keep the rows that pass every rule, and say of every other row why not.
+const DOC: &str = r#"Keep the rows that pass every rule, and explain why each other row does not.
 
 ## What it does
-Checks the rules in order. A rule is a condition in SQL over the columns of one row. A row
-fails a rule for which the condition is false or null. With `on_fail: drop` (the default) the
-row goes to the port `rejects` with the columns `step`, `rule` (the first rule it failed) and
-`reason` (the condition and the values that it saw). With `flag` it is kept, and a boolean
-column named after the rule says whether it passed. With `fail` the step fails and shows a row.
+Checks the rules in order. A rule is a condition in SQL over the columns of one row. A row fails a
+rule for which the condition is false or null. With `on_fail: drop` (the default) the row goes to
+the port `rejects` with the columns `step`, `rule` (the first rule it failed) and `reason` (the
+condition and its values). With `flag` it is kept, and a boolean column named after the rule is true
+if it passed. With `fail` the step fails and shows a row.
 
 Ports: `out` (kept rows), `rejects`, and `summary` with `rule, checked, passed, failed`, where
 `checked` counts the rows that earlier rules let through: kept and rejected rows add up.
@@ -113,12 +113,13 @@ Of a message's first line count words of two letters and more, without a `type(s
 references (`#12`, `ABC-123`), links and versions; what tools write (merges, `Bump a from 1 to
 2`) counts nothing. `message_words(message)` gives that number in any SQL.
 
-What is recomputed is counted by code that shares no counting with that of `ast`: nodes by
-the parser's own count, levels from the sizes of subtrees, words by a state machine over bytes,
-complexity, lines and tokens from the tree in place of lizard's tokens. On real methods only these
-differ, `complexity` for 4 in 10,000, `nloc` and `token_counts` for 12: there lizard, which `ast`
-follows, takes a line of the signature or one left of the body for the end of the method, a string in
-triple quotes for a docstring, or a `#` in a format specification for a comment. `python_recount(code)` gives the struct of these numbers in any SQL.
+Recomputed numbers come from code that shares no counting with that of `ast`: nodes by the parser's
+own count, levels from the sizes of subtrees, words by a state machine over bytes, complexity, lines
+and tokens from the tree instead of lizard's tokens. On real methods only these differ, `complexity`
+for 4 in 10,000, `nloc` and `token_counts` for 12: there lizard, which `ast` follows, takes a line
+of the signature or one left of the body for the end of the method, a string in triple quotes for a
+docstring, or a `#` in a format specification for a comment. `python_recount(code)` gives the struct
+of these numbers in any SQL.
 
 ## Example
 ```yaml

@@ -13,7 +13,6 @@ fn reference() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Calls `check` for every snippet and method of the reference file.
 fn for_each_case(check: impl Fn(&str, &str, &Value)) {
     let reference = reference();
     for part in ["snippets", "methods"] {
@@ -99,8 +98,8 @@ fn parameters_returns_and_docstrings_equal_pythons_own_parser() {
     });
 }
 
-/// lizard keeps adding to a function on one line until the next dedent: it gives (16, 3, 2)
-/// for the second text, and for the third the outer function loses its `if`.
+/// lizard adds to a function on one line until the next dedent: it counts (16, 3, 2) for the second
+/// text, and the outer function of the third loses its `if`.
 #[test]
 fn a_function_on_one_line_ends_with_its_logical_line() {
     assert_eq!(numbers(size("def f(x): return x\n")), (7, 1, 1));
@@ -123,7 +122,7 @@ fn generated_code_is_counted() {
     assert_eq!(numbers(size(code)), (12, 4, 2));
 }
 
-/// lizard lists no function whose signature never closes; the tokens seen are counted.
+/// lizard lists no function whose signature never closes; here its tokens are counted.
 #[test]
 fn cut_off_functions_count_as_far_as_they_go() {
     assert_eq!(numbers(size("def f(x:\n    return x +\n")), (7, 2, 1));

@@ -1,37 +1,35 @@
-//! Where a Python file can be cut into pieces.
+//! Finds where a Python file can be cut into pieces.
 //!
-//! Here: a scan over bytes that knows strings, comments, brackets, indents and no more. Not
-//! here: whether a piece is sound, which its parse alone shows (`piece`). So mistakes of this
-//! scan, as about quotes within f-strings, cost time and no more, but for the rules in
-//! [`Lines::clear`] and on what a piece starts with: these are what `outline` builds on.
+//! A byte scan that knows only strings, comments, brackets and indents. Its mistakes, as about
+//! quotes within f-strings, cost only time, because a piece must also parse alone (`piece`). The
+//! exceptions are [`LogicalLines::clear`] and the rules for the first bytes of a piece, on which `outline`
+//! relies.
 
 use std::ops::Range;
 
-/// Statements that are not definitions are put together up to this many bytes. Tests are
-/// small, so they cut wherever it is allowed.
+/// Statements that are not definitions are joined up to this many bytes. Tests are small, so they
+/// cut wherever possible.
 const RUN: usize = if cfg!(test) { 1 } else { 512 };
 
-/// Classes shorter than this are not taken apart.
+/// Shorter classes are not split.
 const MIN_CLASS: usize = if cfg!(test) { 1 } else { 768 };
 
-/// Indents wider than this are not looked at; the parser counts them in 16 bits.
+/// Wider indents are skipped; the parser counts them in 16 bits.
 const MAX_INDENT: usize = 1000;
 
-/// The pieces of a text.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// They cover the text without gaps.
+    /// Cover the text without gaps.
     pub(super) spans: Vec<Span>,
-    /// Where members of classes start; see [`Span::members`].
+    /// Starts of class members; see [`Span::members`].
     pub(super) members: Vec<usize>,
 }
 
-/// A run of statements, or a class.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The part of [`Cuts::members`] for a class to be taken apart; else empty.
+    /// The range of [`Cuts::members`] for a class to be split; else empty.
     pub(super) members: Range<usize>,
 }
 
@@ -41,18 +39,18 @@ impl Cuts {
         Self::between(text, 0, |_| false).0
     }
 
-    /// The pieces from `from` on, where the text or one of its pieces starts, up to the first of
-    /// them that starts where `known` says; and where that is.
+    /// The pieces from `from`, which is a start of the text or of a piece, up to the first one that
+    /// starts where `known` returns true, and that place.
     ///
-    /// Nothing before a cut decides what comes after it, and of what comes after it only the first
-    /// line decides whether there is a cut: so the pieces are those of the whole text.
+    /// Text before a cut does not affect later cuts, and only the first line after a cut decides if
+    /// it is one. So the pieces equal those of the whole text.
     pub(super) fn between(
         text: &[u8],
         from: usize,
         known: impl Fn(usize) -> bool,
     ) -> (Self, usize) {
         let mut cutter = Cutter { start: from, ..Cutter::default() };
-        let mut lines = Lines { text, code: from };
+        let mut lines = LogicalLines { text, code: from };
         let mut at = from;
         while at < text.len() {
             let (width, plain, first) = indent(text, at);
@@ -77,29 +75,34 @@ impl Cuts {
 #[derive(Default)]
 struct Cutter {
     cuts: Cuts,
-    /// Where the span starts that is not yet closed, and whether a statement was seen in it.
+    /// The start of the open span, and if it has a statement yet.
     start: usize,
     begun: bool,
-    /// The open span starts with a definition: it ends where the next statement starts.
+    /// The open span starts with a definition: it ends at the next statement.
     heavy: bool,
     /// The line before is a decorator.
     decorated: bool,
-    /// The open span is decorators, if anything, and a class.
-    class: Option<Class>,
+    /// The open span is a class, possibly with decorators.
+    class: Option<OpenClass>,
 }
 
-struct Class {
-    /// Length of `Cuts::members` before its members.
+struct OpenClass {
+    /// Length of `Cuts::members` before this class's members.
     before: usize,
-    /// Column of the members.
     width: Option<usize>,
     heavy: bool,
 }
 
 impl Cutter {
-    /// Takes in the statement, or part of one, whose line starts at `line` and whose first
-    /// byte is `first`. `width`: the indent as the parser counts it, if it is plain.
-    fn statement(&mut self, lines: &Lines<'_>, line: usize, first: usize, width: Option<usize>) {
+    /// Adds the statement, or part of one, whose line starts at `line` and whose first byte is
+    /// `first`. `width` is the indent as the parser counts it, if it is plain.
+    fn statement(
+        &mut self,
+        lines: &LogicalLines<'_>,
+        line: usize,
+        first: usize,
+        width: Option<usize>,
+    ) {
         let word = word(lines.text, first);
         let heavy = matches!(word, b"def" | b"class" | b"async" | b"@");
         let decorated = std::mem::replace(&mut self.decorated, false);
@@ -113,12 +116,12 @@ impl Cutter {
             } else if !begun {
                 self.heavy = heavy;
             } else {
-                // The class goes on in a way that is not understood.
+                // The class continues in a way that is not understood.
                 self.drop_class();
             }
             if word == b"class" && self.heavy {
                 let before = self.cuts.members.len();
-                self.class = Some(Class { before, width: None, heavy: false });
+                self.class = Some(OpenClass { before, width: None, heavy: false });
             }
             return;
         }
@@ -174,19 +177,18 @@ impl Cutter {
     }
 }
 
-/// The lines of a text, strings and brackets being part of one line.
-struct Lines<'a> {
+/// The lines of a text; strings and brackets belong to one line.
+struct LogicalLines<'a> {
     text: &'a [u8],
-    /// After the last byte of code that was skipped; the end of the line or its comment.
+    /// After the last byte of skipped code; the end of the line or its comment.
     code: usize,
 }
 
-impl Lines<'_> {
-    /// Whether no reading of the code before `line` goes on in this line, if there is one
-    /// that ends before it.
+impl LogicalLines<'_> {
+    /// True if the code before `line` is certainly complete there.
     fn clear(&self, line: usize) -> bool {
         let before = self.text.get(..line).unwrap_or_default();
-        // A backslash joins lines, whatever it stands in.
+        // A backslash joins lines, even inside other tokens.
         let joined = before.ends_with(b"\\\n") || before.ends_with(b"\\\r\n");
         let code = before.get(..self.code.min(line)).unwrap_or_default();
         let end = code.len() + line_end(before, code.len()).saturating_sub(code.len());
@@ -194,7 +196,7 @@ impl Lines<'_> {
         before.last() == Some(&b'\n') && !joined && complete(code) && complete(whole)
     }
 
-    /// The start of the line after the one that `at` is in.
+    /// The start of the line after the one that contains `at`.
     fn skip(&mut self, mut at: usize) -> usize {
         let text = self.text;
         let mut depth = 0_usize;
@@ -229,27 +231,25 @@ impl Lines<'_> {
     }
 }
 
-/// Whether code that ends so is not a list that goes on. Unusual bytes may be white space.
+/// True if code with this end is not an unfinished list. Unusual bytes may be white space.
 fn complete(code: &[u8]) -> bool {
     let last = code.iter().rev().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0c));
     last.is_none_or(|last| last.is_ascii_graphic() && !matches!(last, b',' | b'\\'))
 }
 
-/// Whether a statement that starts with `word` can follow another one.
+/// True if `word` can start a statement after another one.
 fn starts_statement(word: &[u8]) -> bool {
     let letter = word.first().is_some_and(|&b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'@'));
     letter && !matches!(word, b"else" | b"elif" | b"except" | b"finally")
 }
 
-/// The word at `at`, or one byte.
 fn word(text: &[u8], at: usize) -> &[u8] {
     let rest = text.get(at..).unwrap_or_default();
     let letters = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     rest.get(..letters.max(1)).unwrap_or_default()
 }
 
-/// The indent at `at` as the parser counts it, whether it is of blanks and tabs alone, and
-/// where it ends.
+/// The indent at `at` as the parser counts it, if it is blanks and tabs only, and its end.
 fn indent(text: &[u8], at: usize) -> (usize, bool, usize) {
     let (mut width, mut plain, mut end) = (0, true, at);
     while let Some(&byte) = text.get(end) {
@@ -264,7 +264,7 @@ fn indent(text: &[u8], at: usize) -> (usize, bool, usize) {
     (width, plain && width <= MAX_INDENT, end)
 }
 
-/// Bytes that are looked at outside of strings.
+/// Bytes with a meaning outside strings.
 static STOP: [bool; 256] = {
     let mut stop = [false; 256];
     let marks = b"\n#\"'()[]{}\\";
@@ -276,12 +276,11 @@ static STOP: [bool; 256] = {
     stop
 };
 
-/// The number of bytes up to the first of [`STOP`].
 fn plain(rest: &[u8]) -> usize {
     rest.iter().position(|&byte| STOP[usize::from(byte)]).unwrap_or(rest.len())
 }
 
-/// The first byte of a kind that is rare: 32 bytes at a time, which compiles to vectors.
+/// The first byte of a rare kind: 32 bytes at a time, which compiles to vectors.
 fn rare(rest: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     let (blocks, _) = rest.as_chunks::<32>();
     let none = |block: &&[u8; 32]| !block.iter().fold(false, |any, &byte| any | is(byte));
@@ -290,19 +289,18 @@ fn rare(rest: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     tail.iter().position(|&byte| is(byte)).map(|at| from + at)
 }
 
-/// After the next newline.
 fn line_end(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     rare(rest, |byte| byte == b'\n').map_or(text.len(), |offset| at + offset + 1)
 }
 
-/// After the backslash at `at` and what it escapes.
+/// After the backslash at `at` and the character that it escapes.
 fn escaped(text: &[u8], at: usize) -> usize {
     let crlf = text.get(at + 1..at + 3) == Some(b"\r\n");
     (at + if crlf { 3 } else { 2 }).min(text.len())
 }
 
-/// After the string whose quote is at `at`; before the newline if it has no other quote.
+/// After the string whose quote is at `at`; before the newline if it is not closed.
 fn string_end(text: &[u8], mut at: usize) -> usize {
     let quote = text[at];
     let triple = text.get(at..at + 3) == Some(&[quote; 3]);

@@ -1,31 +1,29 @@
-//! The pieces that were seen, by their text.
+//! A bounded table of known pieces, keyed by their text and shared by all threads.
 //!
-//! Here: a table for all threads with bounded memory. Not here: what is kept in it (`piece`).
-//! The text is kept and compared, so that no two pieces can be taken for one another,
-//! whatever their hashes; the hash can be fast and only has to resist texts made to slow it
-//! down, for which it has a random seed.
+//! Keys keep and compare the text, so two pieces are never confused. The hash can be fast; a random
+//! seed protects it from texts made to slow it down.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::piece::{Context, ReadPiece};
+use super::piece::{Context, Piece};
 
 const SHARDS: usize = 16;
 
-/// What a piece takes besides its text and its methods, about.
+/// Approximate size of a piece without its text and methods.
 const OVERHEAD: usize = 200;
 
 #[derive(Debug)]
 pub(super) struct Memo {
     seed: [u64; 4],
     shards: [RwLock<Shard>; SHARDS],
-    /// For each of the two halves of each shard.
+    /// For each of the two halves of a shard.
     max_bytes: usize,
 }
 
-/// Two halves: the young one is filled; when it is full it becomes the old one, whose
-/// pieces then either move back when they are used, or go with it.
+/// Two halves: the young one is filled. When it is full it becomes the old one; its pieces move
+/// back when used, or are dropped with it.
 #[derive(Debug, Default)]
 struct Shard {
     young: Map,
@@ -33,18 +31,17 @@ struct Shard {
     bytes: usize,
 }
 
-type Map = HashMap<u64, Known, BuildHasherDefault<Same>>;
+type Map = HashMap<u64, MemoEntry, BuildHasherDefault<IdentityHasher>>;
 
 #[derive(Debug)]
-struct Known {
-    /// Kind of context, its name and the text.
+struct MemoEntry {
     kind: u8,
     name: usize,
     text: Box<str>,
-    piece: Arc<ReadPiece>,
+    piece: Arc<Piece>,
 }
 
-impl Known {
+impl MemoEntry {
     fn is(&self, context: Context<'_>, text: &str) -> bool {
         let (kind, name) = context.parts();
         self.kind == kind
@@ -60,7 +57,7 @@ impl Known {
 }
 
 impl Shard {
-    fn insert(&mut self, hash: u64, known: Known, max_bytes: usize) {
+    fn insert(&mut self, hash: u64, known: MemoEntry, max_bytes: usize) {
         self.bytes += known.bytes();
         if let Some(before) = self.young.insert(hash, known) {
             self.bytes = self.bytes.saturating_sub(before.bytes());
@@ -85,17 +82,16 @@ impl Memo {
         hash(self.seed, start, text.as_bytes())
     }
 
-    /// The hash of a name of a method.
     pub(super) fn name(&self, name: &str) -> u64 {
         hash(self.seed, 7, name.as_bytes())
     }
 
-    /// What is taken at most for what is kept now.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let shards = self.shards.iter().filter_map(|shard| shard.read().ok());
-        let of =
-            |shard: &Shard| shard.young.values().chain(shard.old.values()).map(Known::bytes).sum();
+        let of = |shard: &Shard| {
+            shard.young.values().chain(shard.old.values()).map(MemoEntry::bytes).sum()
+        };
         shards.map(|shard| -> usize { of(&shard) }).sum()
     }
 
@@ -103,12 +99,7 @@ impl Memo {
         self.shards.get((hash >> 32) as usize % SHARDS)
     }
 
-    pub(super) fn get(
-        &self,
-        hash: u64,
-        context: Context<'_>,
-        text: &str,
-    ) -> Option<Arc<ReadPiece>> {
+    pub(super) fn get(&self, hash: u64, context: Context<'_>, text: &str) -> Option<Arc<Piece>> {
         let lock = self.shard(hash)?;
         {
             let shard = lock.read().unwrap_or_else(PoisonError::into_inner);
@@ -126,9 +117,9 @@ impl Memo {
         piece
     }
 
-    pub(super) fn put(&self, hash: u64, context: Context<'_>, text: &str, piece: &Arc<ReadPiece>) {
+    pub(super) fn put(&self, hash: u64, context: Context<'_>, text: &str, piece: &Arc<Piece>) {
         let (kind, name) = context.parts();
-        let known = Known {
+        let known = MemoEntry {
             kind,
             name: name.len(),
             text: [name, text].concat().into(),
@@ -173,9 +164,9 @@ fn hash(seed: [u64; 4], start: u64, bytes: &[u8]) -> u64 {
 
 /// The keys are hashes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Same(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Same {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

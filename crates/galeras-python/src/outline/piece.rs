@@ -1,8 +1,4 @@
-//! The methods in one piece of a file, by parsing it alone.
-//!
-//! Here: the text that a piece is parsed in, what makes a piece unsound, its methods. Not
-//! here: where pieces start and end (`cut`), how they come together (`outline`), pieces that need
-//! no parser (`plain`).
+//! Finds the methods in one piece of a file by parsing it alone, and rejects unsound pieces.
 
 use std::sync::OnceLock;
 
@@ -13,12 +9,9 @@ use super::super::parse::{ParseError, PythonParser};
 use super::super::scope::{Scope, holds_definitions};
 use super::plain;
 
-/// What is around a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context<'a> {
-    /// The first statements of a module.
     First,
-    /// Statements of a module after others.
     Top,
     /// The beginning of a class, with decorators and comments, up to its first member.
     Header,
@@ -27,7 +20,6 @@ pub(super) enum Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// A number for the kind, and the name.
     pub(super) fn parts(self) -> (u8, &'a str) {
         match self {
             Self::First => (0, ""),
@@ -40,35 +32,32 @@ impl<'a> Context<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The piece means in its file what it means alone.
+    /// The piece has the same meaning alone as in its file.
     Sound,
-    /// It may not, or it is not a piece of this kind.
+    /// It may have another meaning, or it is not a piece of this kind.
     Unfit,
-    /// It holds a syntax error.
+    /// It has a syntax error.
     Broken,
 }
 
-/// What is in a piece.
 #[derive(Debug)]
-pub(super) struct ReadPiece {
+pub(super) struct Piece {
     pub(super) verdict: Verdict,
     names: Box<str>,
-    pub(super) methods: Box<[Entry]>,
-    /// Newlines.
+    pub(super) methods: Box<[MethodEntry]>,
     pub(super) lines: u32,
-    /// Size of the tree.
     pub(super) nodes: u32,
-    /// Operations of the parser for it, at most, if it was parsed.
+    /// Upper bound of parser operations, if it was parsed.
     pub(super) ops: OnceLock<u32>,
-    /// Bytes that the scanner may read more than once, beyond what is usual.
+    /// Bytes that the scanner may read more often than usual.
     pub(super) reread: u32,
 }
 
 /// A method; places count from the start of the piece, lines from 1.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct MethodEntry {
     pub(super) hash: u64,
-    /// Range of the qualified name in the names of the piece, which ends in the name.
+    /// Range of the qualified name in the names of the piece; it ends with the name.
     name: (u32, u32),
     fun_name: u32,
     pub(super) start_line: u32,
@@ -79,7 +68,7 @@ pub(super) struct Entry {
     pub(super) nested: bool,
 }
 
-impl Entry {
+impl MethodEntry {
     /// An entry for a method of a text that was parsed as a whole.
     pub(super) fn of(method: &PythonMethod, names: &mut String) -> Self {
         let from = names.len();
@@ -98,62 +87,61 @@ impl Entry {
     }
 }
 
-/// All numbers are bounded by 64 times the longest text, 256 MB.
+/// All numbers are at most 64 times the longest text, 256 MB.
 fn number(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-impl ReadPiece {
+impl Piece {
     fn empty(verdict: Verdict) -> Self {
         let (names, methods) = (Box::default(), Box::default());
         Self { verdict, names, methods, lines: 0, nodes: 0, ops: OnceLock::new(), reread: 0 }
     }
 
-    pub(super) fn whole(names: String, methods: Box<[Entry]>) -> Self {
+    pub(super) fn whole(names: String, methods: Box<[MethodEntry]>) -> Self {
         Self { names: names.into(), methods, ..Self::empty(Verdict::Sound) }
     }
 
-    pub(super) fn qualified_name(&self, entry: &Entry) -> &str {
+    pub(super) fn qualified_name(&self, entry: &MethodEntry) -> &str {
         self.names.get(entry.name.0 as usize..entry.name.1 as usize).unwrap_or_default()
     }
 
-    pub(super) fn fun_name(&self, entry: &Entry) -> &str {
+    pub(super) fn fun_name(&self, entry: &MethodEntry) -> &str {
         self.names.get(entry.fun_name as usize..entry.name.1 as usize).unwrap_or_default()
     }
 
-    /// The name of the class that this is the header of.
     pub(super) fn class_name(&self) -> &str {
         &self.names
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.names.len() + size_of_val::<[Entry]>(&self.methods)
+        self.names.len() + size_of_val::<[MethodEntry]>(&self.methods)
     }
 }
 
-/// A statement for others to come after.
+/// Stands for the statements before a piece.
 const BEFORE: &str = "pass\n";
 
-/// A line for a header to be a class.
+/// Completes a header to a class.
 const BODY: &str = " pass\n";
 
 /// As in `methods`.
 const MAX_COPIES: usize = 64;
 
-/// What is in `text`; `hash` is that of a name.
+/// The contents of `text`; `hash` hashes a name.
 pub(super) fn find(
     parser: &mut PythonParser,
     context: Context<'_>,
     text: &str,
     hash: impl Fn(&str) -> u64,
-) -> ReadPiece {
+) -> Piece {
     if reaches_out(text) {
-        return ReadPiece::empty(Verdict::Broken);
+        return Piece::empty(Verdict::Broken);
     }
     match plain_piece(context, text, &hash) {
-        // No line of it starts with the word, but in a string or in brackets.
+        // The word starts lines only in strings or brackets.
         Some(piece) => piece,
-        None if two_ways(text) => ReadPiece::empty(Verdict::Broken),
+        None if two_ways(text) => Piece::empty(Verdict::Broken),
         None => {
             let piece = parsed_piece(parser, context, text, &hash);
             piece.ops.get_or_init(|| number(parser.ops()));
@@ -162,7 +150,6 @@ pub(super) fn find(
     }
 }
 
-/// Operations of the parser for a piece, at most.
 pub(super) fn count_ops(
     parser: &mut PythonParser,
     context: Context<'_>,
@@ -171,17 +158,16 @@ pub(super) fn count_ops(
     parsed(parser, context, text).ok().map(|_| number(parser.ops()))
 }
 
-/// Whether the text has a token that may go on beyond it, or a byte that may end it before.
+/// True if the text has a token that may extend beyond it, or a byte that may end it early.
 pub(super) fn reaches_out(text: &str) -> bool {
     let open = match text.rfind("\\N{") {
-        // This token of strings ends with its brace, wherever that is.
+        // This token of strings ends at its brace, which may be anywhere.
         Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
         None => false,
     };
     open || text.contains('\0')
 }
 
-/// The tree of a piece with what stands for its surroundings.
 fn parsed(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Result<Tree, ParseError> {
     match context {
         Context::First => parser.parse_anew(text),
@@ -195,13 +181,12 @@ fn class_line(name: &str) -> String {
     ["class ", name, ":\n"].concat()
 }
 
-/// What is in a piece by its tree.
 fn parsed_piece(
     parser: &mut PythonParser,
     context: Context<'_>,
     text: &str,
     hash: &impl Fn(&str) -> u64,
-) -> ReadPiece {
+) -> Piece {
     let before = match context {
         Context::First | Context::Header => 0,
         Context::Top => BEFORE.len(),
@@ -209,37 +194,36 @@ fn parsed_piece(
     };
     let tree = match parsed(parser, context, text) {
         Ok(tree) if !tree.root_node().has_error() => tree,
-        _ => return ReadPiece::empty(Verdict::Broken),
+        _ => return Piece::empty(Verdict::Broken),
     };
     let class = match context {
         Context::First | Context::Top => "",
         Context::Header => {
             let Some(name) = header_name(&tree, text) else {
-                return ReadPiece::empty(Verdict::Unfit);
+                return Piece::empty(Verdict::Unfit);
             };
             let nodes = tree.root_node().descendant_count();
-            return ReadPiece { names: name.into(), ..sizes(nodes, text) };
+            return Piece { names: name.into(), ..sizes(nodes, text) };
         }
         Context::Member(_) if only_statement(&tree).is_none() => {
-            return ReadPiece::empty(Verdict::Unfit);
+            return Piece::empty(Verdict::Unfit);
         }
         Context::Member(name) => name,
     };
     let walk = Walk { class, before, methods: Methods::of(text, hash) };
     match walk.run(&tree) {
         Some(methods) => methods.piece(tree.root_node().descendant_count()),
-        None => ReadPiece::empty(Verdict::Broken),
+        None => Piece::empty(Verdict::Broken),
     }
 }
 
-/// What is in a piece that is read without a tree.
-fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) -> Option<ReadPiece> {
+fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) -> Option<Piece> {
     let class = match context {
         Context::First | Context::Top => None,
         Context::Member(name) => Some(name),
         Context::Header => return None,
     };
-    let plain::Plain { definitions, nodes, .. } = plain::read(text, class.is_some())?;
+    let plain::PlainCode { definitions, nodes, .. } = plain::read(text, class.is_some())?;
     let mut methods = Methods::of(text, hash);
     let mut scope: Vec<&str> = class.into_iter().collect();
     let mut qualified = String::new();
@@ -265,14 +249,12 @@ fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) ->
     Some(methods.piece(nodes + AROUND))
 }
 
-/// Nodes around a piece, at most.
 const AROUND: usize = 10;
 
-/// Whether a line may start both a `match` statement and an expression with the name
-/// `match`. These readings need not end in the same line, and may stand in different blocks
-/// from there to the end of the file: `match [x]:` before a string further left is an empty
-/// statement or an annotation. Only the whole file tells which of them is taken. Of `match['x'] = y`
-/// the first reading ends at the `=`, which follows no subject.
+/// True if a line may start both a `match` statement and an expression with the name `match`. The
+/// two readings may end in different lines and blocks: `match [x]:` before a string further left is
+/// an empty statement or an annotation, and only the whole file decides. In `match['x'] = y` the
+/// first reading ends at the `=`, which follows no subject.
 fn two_ways(text: &str) -> bool {
     text.match_indices("match").any(|(at, word)| {
         let (before, after) = text.split_at(at);
@@ -290,7 +272,7 @@ fn two_ways(text: &str) -> bool {
     })
 }
 
-/// Whether a text starts with `[`, a word or a word in quotes, `]` and `=`.
+/// True if a text starts with `[`, a word or quoted word, `]` and `=`.
 fn assigned_item(text: &str) -> bool {
     let item = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let Some((item, rest)) = item else { return false };
@@ -301,12 +283,12 @@ fn assigned_item(text: &str) -> bool {
     is_word && rest.next() == Some(b'=') && rest.next() != Some(b'=')
 }
 
-fn sizes(nodes: usize, text: &str) -> ReadPiece {
-    ReadPiece {
+fn sizes(nodes: usize, text: &str) -> Piece {
+    Piece {
         lines: number(newlines(text)),
         nodes: number(nodes),
         reread: reread(text),
-        ..ReadPiece::empty(Verdict::Sound)
+        ..Piece::empty(Verdict::Sound)
     }
 }
 
@@ -314,9 +296,9 @@ fn newlines(text: &str) -> usize {
     text.bytes().filter(|&byte| byte == b'\n').count()
 }
 
-/// The scanner looks over blank lines and comments up to the next code, and does so again
-/// from each of them. Where all of it fits into the chunk of text that the lexer has at
-/// hand, it takes no new one; else at most two more, going back and forth.
+/// The scanner reads ahead over blank lines and comments to the next code, again from each of them.
+/// If they all fit into the lexer's current chunk, it takes no new one; else it takes at most two
+/// more, going back and forth.
 pub(super) fn reread(text: &str) -> u32 {
     const AT_HAND: usize = 4000;
     const CHUNK: usize = 4096;
@@ -335,7 +317,7 @@ pub(super) fn reread(text: &str) -> u32 {
     number(sum)
 }
 
-/// The only statement of a text; there may be comments beside it.
+/// The only statement of a text, apart from comments.
 fn only_statement(tree: &Tree) -> Option<Node<'_>> {
     let root = tree.root_node();
     let mut cursor = root.walk();
@@ -344,7 +326,7 @@ fn only_statement(tree: &Tree) -> Option<Node<'_>> {
     statements.next().is_none().then_some(statement)
 }
 
-/// The name of the class that `text` is the header of, if [`BODY`] has become its body.
+/// The name of the class whose header is `text`, if [`BODY`] has become its body.
 fn header_name<'a>(tree: &Tree, text: &'a str) -> Option<&'a str> {
     let mut class = only_statement(tree)?;
     if class.kind() == "decorated_definition" {
@@ -363,12 +345,11 @@ fn header_name<'a>(tree: &Tree, text: &'a str) -> Option<&'a str> {
     text.get(class.child_by_field_name("name")?.byte_range())
 }
 
-/// The methods of a piece, as they are found.
 struct Methods<'a, H> {
     text: &'a str,
     hash: &'a H,
     names: String,
-    entries: Vec<Entry>,
+    entries: Vec<MethodEntry>,
     copied: usize,
 }
 
@@ -378,7 +359,7 @@ impl<'a, H: Fn(&str) -> u64> Methods<'a, H> {
     }
 
     /// Adds a method: its name, alone and qualified, its place, its first line from 1. `None` if
-    /// the names and texts of nested functions grow out of hand.
+    /// the names and texts of nested functions become too large.
     fn add(
         &mut self,
         (name, qualified): (&str, &str),
@@ -394,7 +375,7 @@ impl<'a, H: Fn(&str) -> u64> Methods<'a, H> {
         let from = self.names.len();
         self.names.push_str(qualified);
         let to = self.names.len();
-        self.entries.push(Entry {
+        self.entries.push(MethodEntry {
             hash: (self.hash)(qualified),
             name: (number(from), number(to)),
             fun_name: number(to - name.len()),
@@ -407,26 +388,26 @@ impl<'a, H: Fn(&str) -> u64> Methods<'a, H> {
         Some(())
     }
 
-    fn piece(self, nodes: usize) -> ReadPiece {
+    fn piece(self, nodes: usize) -> Piece {
         let (names, methods) = (self.names.into(), self.entries.into());
-        ReadPiece { names, methods, ..sizes(nodes, self.text) }
+        Piece { names, methods, ..sizes(nodes, self.text) }
     }
 }
 
 /// The walk of `methods` over a tree without errors.
 struct Walk<'a, H> {
-    /// The name of the class around the text, which is not in it.
+    /// The class around the text, which does not contain the class's name.
     class: &'a str,
-    /// Bytes of the tree before the text; if there are any, one line.
+    /// Bytes of the tree before the text: none, or one line.
     before: usize,
     methods: Methods<'a, H>,
 }
 
 impl<'a, H: Fn(&str) -> u64> Walk<'a, H> {
-    /// `None` if the names and texts of nested functions grow out of hand.
+    /// `None` if the names and texts of nested functions become too large.
     fn run(mut self, tree: &Tree) -> Option<Methods<'a, H>> {
         let mut scope = Scope::default();
-        // Where the function ends that was entered from outside of any.
+        // The end of the outermost open function.
         let mut function_end = 0;
         let mut cursor = tree.walk();
         loop {

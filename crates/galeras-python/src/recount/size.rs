@@ -1,40 +1,36 @@
-//! Lines of code and tokens of a function, counted off the syntax tree.
+//! Counts lines of code and tokens of a function from the syntax tree.
 //!
-//! Here: what `lizard` counts over its tokens, by the leaves of the parser's tree. A leaf is as many
-//! tokens as lizard makes of its text (`1.5` three, `>>` two), a string one and its prefix another,
-//! an f-string its literal parts and the leaves of its interpolations. Not here: the rest of the
-//! recount.
+//! This recounts `lizard` by the leaves of the tree. A leaf counts as many tokens as lizard makes
+//! of its text (`1.5` three, `>>` two), a string one and its prefix another, an f-string its
+//! literal parts and the leaves of its interpolations.
 //!
-//! On 16,596 methods of Python's standard library 19 differ in tokens and 20 in lines, each where
-//! lizard sees other than the parser: a `#` in a format specification and quotes of the other kind
-//! in a string are a comment and a string for it, and a triple-quoted argument without an operator,
-//! a comma or a bracket before it, as after a line break, is taken for a docstring.
+//! In 16,596 methods of Python's standard library, 19 differ in tokens and 20 in lines. There
+//! lizard reads a `#` in a format specification as a comment, quotes of the other kind in a string
+//! as a string, and a triple-quoted argument without an operator, a comma or a bracket before it as
+//! a docstring.
 
 use std::collections::HashSet;
 
 use tree_sitter::Node;
 
-/// The counts, in the making.
 #[derive(Default)]
-struct Size {
+struct SizeCounter {
     tokens: i64,
     lines: i64,
-    /// The first row whose tokens have not been seen.
+    /// The first row without a token so far.
     next_row: usize,
-    /// Lines of strings that stand alone.
     bare: i64,
-    /// Where the last leaf or comment ended.
     end: Option<usize>,
-    /// The last leaf, if another one of its kind may go with it to one token.
+    /// The last leaf, if it may form one token with the next one of its kind.
     double: Option<(usize, u8)>,
 }
 
-/// Tokens from the name on, and lines of code, of a function that stands at `function` in `text`.
+/// Tokens from the name on, and lines of code, of the function at `function` in `text`.
 pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
     let Some(name) = function.child_by_field_name("name") else { return (0, 0) };
     let begin = name.start_byte();
-    let mut size = Size { next_row: name.start_position().row, ..Size::default() };
-    // Braces and colons of f-strings that are no tokens, and where what is inside is done with.
+    let mut size = SizeCounter { next_row: name.start_position().row, ..SizeCounter::default() };
+    // Braces and colons of f-strings that are not tokens, and the end of skipped text.
     let mut ignored: HashSet<usize> = HashSet::new();
     let mut done = 0;
     let mut cursor = function.walk();
@@ -75,7 +71,7 @@ pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
                 _ => {}
             }
         }
-        // What ends before the name, and what is done with, is not gone into.
+        // Skips nodes before the name and finished ones.
         if node.end_byte() > begin.max(done) && cursor.goto_first_child() {
             continue;
         }
@@ -88,9 +84,9 @@ pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
     (size.tokens, size.lines - size.bare)
 }
 
-impl Size {
-    /// Counts the backslashes that join lines between the last leaf and `node`: lizard has a token
-    /// for each.
+impl SizeCounter {
+    /// Counts the backslashes that join lines between the last leaf and `node`: each is a token for
+    /// lizard.
     fn gap(&mut self, node: Node<'_>, text: &str) {
         if let Some(between) = self.end.and_then(|end| text.get(end..node.start_byte())) {
             self.tokens += count(between.matches("\\\n").count());
@@ -126,7 +122,7 @@ impl Size {
         self.add(node, text, tokens_of(said));
     }
 
-    /// `def` and the name of a function inside of the function count, the rest of it does not.
+    /// Of a nested function, only `def` and the name count.
     fn nested(&mut self, function: Node<'_>, text: &str) {
         let name = function.child_by_field_name("name");
         let mut cursor = function.walk();
@@ -143,7 +139,7 @@ impl Size {
         self.end = Some(function.end_byte());
     }
 
-    /// A triple-quoted string that is a statement, a docstring above all, is not a line of code.
+    /// A triple-quoted string as a statement, usually a docstring, is not a line of code.
     fn bare(&mut self, statement: Node<'_>, text: &str) {
         let only = statement.child(0).filter(|_| statement.child_count() == 1);
         let Some(string) = only.filter(|only| only.kind() == "string") else { return };
@@ -155,7 +151,7 @@ impl Size {
         }
     }
 
-    /// Counts a string; gives whether it has parts that count by themselves.
+    /// Counts a string; returns whether its parts must also be counted.
     fn string(&mut self, string: Node<'_>, text: &str) -> bool {
         self.double = None;
         let begin = string.child(0).map_or(string.start_byte(), |start| start.end_byte());
@@ -186,7 +182,7 @@ impl Size {
         interpolated
     }
 
-    /// Counts what a format specification says outside of the expressions in it.
+    /// Counts the literal text of a format specification.
     fn specification(&mut self, specification: Node<'_>, text: &str) {
         let mut at = specification.start_byte();
         let mut tokens = 0;
@@ -202,13 +198,13 @@ impl Size {
     }
 }
 
-/// The symbols of several characters that are one token for lizard, longer ones first.
+/// Symbols of several characters that are one token for lizard, longest first.
 const SYMBOLS: [&str; 21] = [
     "//=", "<<=", ">>=", "...", "//", ":=", "::", "**", "==", "!=", "<=", ">=", "->", "=>", "++",
     "--", "+=", "-=", "^=", "&=", "|=",
 ];
 
-/// How many tokens lizard makes of a text that holds no string.
+/// The number of lizard's tokens in a text without strings.
 fn tokens_of(text: &str) -> usize {
     let word = |c: char| c == '_' || c.is_alphanumeric();
     let mut rest = text.trim_start();

@@ -1,5 +1,5 @@
-//! Tests of `recount` against the peers of `tests/reference/python_features.py`, against
-//! `features`, and on hostile text.
+//! Tests `recount` against the peers of `tests/reference/python_features.py`, against `features`,
+//! and on hostile text.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
@@ -19,7 +19,6 @@ fn complexity(text: &str) -> i64 {
     measured(text).0.complexity
 }
 
-/// What `features` counts, under the names here.
 fn counted(f: &Features) -> Recount {
     Recount {
         n_ast_nodes: f.n_ast_nodes,
@@ -36,13 +35,12 @@ fn counted(f: &Features) -> Recount {
     }
 }
 
-/// What was recounted, but what lizard may see otherwise: that as `features` has it.
+/// The recount, with size counts from `features`, which lizard may see differently.
 fn but_for_size(recount: Recount, counted: &Recount) -> Recount {
     let Recount { complexity, nloc, token_counts, .. } = *counted;
     Recount { complexity, nloc, token_counts, ..recount }
 }
 
-/// Calls `check` for every snippet and method of the reference file.
 fn for_each_case(mut check: impl FnMut(&str, &str, &Value)) {
     let path = "../../tests/reference/python_features.json";
     let reference: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -86,8 +84,8 @@ fn complexity_equals_lizards_but_for_known_snippets() {
     assert_eq!(others, OTHERS);
 }
 
-/// `case *y` as a product, `/* */`, a line left of the body, and what the header of
-/// `lizard` does not follow.
+/// `case *y` as a product, `/* */`, a line left of the body, and what the header of `lizard`
+/// excludes.
 const OTHERS: [&str; 4] = ["c_comment", "case_call", "left_continuation", "one_liner_then_block"];
 
 #[test]
@@ -117,8 +115,8 @@ fn lines_and_tokens_equal_lizards_but_for_known_snippets() {
     );
 }
 
-/// What lizard takes for a comment, for a generic type or for the end of a string or of a method; and
-/// for a docstring.
+/// Texts that lizard reads as a comment, a generic type, the end of a string or method, or a
+/// docstring.
 const OTHER_TOKENS: [&str; 5] =
     ["c_comment", "escaped_triple_end", "generic_like", "left_continuation", "unterminated"];
 const OTHER_LINES: [&str; 3] = ["fstring_triple", "left_continuation", "triple_assign"];
@@ -128,7 +126,7 @@ fn tokens_and_lines_are_those_of_the_leaves() {
     for (text, tokens, lines) in [
         ("def f(): pass\n", 5, 1),
         ("def f(a):\n    \"\"\"Doc\n    string.\"\"\"\n    # why\n\n    return a\n", 8, 2),
-        // 1 . 5, :: as one, >> as two, a prefix by itself
+        // 1 . 5, :: as one, >> as two, a prefix alone
         ("def f():\n    return 1.5 >> a[::2] + b'x'\n", 18, 2),
         // Literal parts, and the tokens between the braces.
         ("def f(x):\n    return f'a {x!r:>{w}} b{x}'\n", 18, 2),
@@ -190,7 +188,7 @@ fn branches_of_nested_functions_do_not_count_and_those_of_classes_and_lambdas_do
     }
 }
 
-/// The classes of the header, with what lizard counts.
+/// The differences of the header, with lizard's counts.
 #[test]
 fn where_lizard_sees_other_than_the_parser_the_parser_counts() {
     for (text, lizards, ours) in [

@@ -1,4 +1,4 @@
-//! Bundles that somebody made.
+//! Bundles from outside.
 
 use std::fs;
 use std::io::{Cursor, Write as _};
@@ -12,7 +12,7 @@ use zip::write::SimpleFileOptions;
 /// files, and lines of the list of digests besides those of these files.
 pub(crate) fn bundle(input: &[u8]) {
     let folder = super::folder().join("bundle");
-    // What the last one unpacked.
+    // The files of the last unpacking.
     let _ = fs::remove_dir_all(&folder);
     let to = folder.join("unpacked");
     fs::create_dir_all(&to).unwrap();
@@ -29,7 +29,7 @@ pub(crate) fn bundle(input: &[u8]) {
     let Ok((files, problems)) = opened.check(&to, |name| !name.ends_with(".csv")) else { return };
     assert!(files > 0 || !problems.is_empty());
     assert!(problems.iter().all(|problem| !problem.problem.is_empty()));
-    // Nothing is beside the folder that it was unpacked to.
+    // There is nothing next to the folder of the unpacking.
     let mut beside: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
     beside.retain(|entry| entry.file_name() != "b.zip" && entry.file_name() != "unpacked");
     assert!(beside.is_empty(), "{beside:?}");
@@ -45,7 +45,7 @@ fn packed(input: &[u8]) -> Vec<u8> {
     let mut listing = text(2).to_string();
     let names = text(1).lines().take(20).map(|name| (name, name.repeat(3)));
     for (name, content) in [(BUNDLE_RECORD, text(0).to_string())].into_iter().chain(names) {
-        // A writer refuses what a bundle must not have, too.
+        // A writer also refuses content that a bundle must not have.
         if zip.start_file(name, SimpleFileOptions::default()).is_ok() {
             zip.write_all(content.as_bytes()).unwrap();
             listing.push_str(&format!("{}  {name}\n", Digest::of(content.as_bytes())));

@@ -1,4 +1,4 @@
-//! What people give: ratings, models of tokenizers, items of `--allow`, filters of tables.
+//! Input of users: ratings, models of tokenizers, items of `--allow`, filters of tables.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) fn ratings(input: &[u8]) {
     let folder = super::folder().join("ratings");
     fs::create_dir_all(&folder).unwrap();
     let mut parts = input.splitn(2, |byte| *byte == 0);
-    // No text has a null: a file that is not UTF-8 is tried, too.
+    // Texts have no null: also try a file that is not UTF-8.
     let (texts, rest) = (crate::texts(parts.next().unwrap_or_default()), parts.next());
     for (at, name) in ["ada.csv", "ben.jsonl", "adjudicated.jsonl"].iter().enumerate() {
         let text = texts.get(at).map_or(&b""[..], |text| text.as_bytes());
@@ -98,7 +98,7 @@ pub(crate) fn allowed_access(input: &[u8]) {
                 let item = Allowance::of(&access);
                 assert!(item.covers(&access), "{item} does not cover {access:?}");
                 let Access::Host { .. } = access else { continue };
-                // What is proposed to people can be typed.
+                // Suggested items can be typed.
                 let typed = Allowance::parse(&item.to_string());
                 assert!(typed.is_ok_and(|typed| typed.covers(&access)), "{item} of {line:?}");
             }

@@ -1,12 +1,12 @@
-//! The ledger of what was spent.
+//! The ledger of spending.
 
 use std::fs;
 
 use galeras_base::digest::Digest;
 use galeras_store::SpendingLedger;
 
-/// A ledger of what was spent. A line that begins with `+` gets its checksum, twice, as the program
-/// writes it; others stand as they are.
+/// A ledger of spending. A line that begins with `+` gets its checksum, twice, as the program
+/// writes it; others are unchanged.
 pub(crate) fn spending(input: &[u8]) {
     let folder = super::folder().join("ledger");
     let ledger = || SpendingLedger::new(&folder, "w.yaml");

@@ -33,7 +33,7 @@ pub(crate) fn query(input: &[u8]) {
     if !data.exists() {
         std::fs::write(data, "id,code,nloc\na,x = 1,1\nb,y = 2,2\n").unwrap();
     }
-    // A text in JSON is one in YAML, too.
+    // A text in JSON is also one in YAML.
     let query = serde_json::Value::from(String::from_utf8_lossy(input).as_ref());
     let text = format!(
         "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ path: data.csv }}\n  query:\n    \

@@ -32,8 +32,8 @@ pub(crate) fn lock_file(input: &[u8]) {
     }
 }
 
-/// A manifest of the store, and its other records. They end in the digest of what is before it: an
-/// input without it gets it, so that what is believed is changed, too.
+/// A manifest of the store, and its other records. They end in the digest of the text before it; an
+/// input without it gets it, so that trusted records are also fuzzed.
 pub(crate) fn manifest(input: &[u8]) {
     let input = &sealed(input);
     let key = Digest::of(b"key");
@@ -77,7 +77,7 @@ pub(crate) fn manifest(input: &[u8]) {
     });
 }
 
-/// A JSON object with the digest of what is before it, as the store writes it.
+/// A JSON object with the digest of the text before it, as the store writes it.
 fn sealed(input: &[u8]) -> Vec<u8> {
     if input.windows(11).any(|part| part == b"\"integrity\"") {
         return input.to_vec();
@@ -91,7 +91,7 @@ fn sealed(input: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A journal of answers: what cannot be read takes nothing else with it, and it goes on.
+/// A journal of answers: an unreadable part affects nothing else, and the journal continues.
 pub(crate) fn journal(input: &[u8]) {
     let (folder, recipe) = (super::folder().join("journal"), Digest::of(b"recipe"));
     fs::create_dir_all(&folder).unwrap();
@@ -119,7 +119,7 @@ pub(crate) fn journal(input: &[u8]) {
     });
 }
 
-/// What the footer of a stored table says of other files.
+/// The references of a stored table's footer to other files.
 pub(crate) fn layers(input: &[u8]) {
     let folder = super::folder();
     let (own, other) = (folder.join("own.parquet"), folder.join("other.parquet"));
@@ -156,7 +156,7 @@ pub(crate) fn layers(input: &[u8]) {
         let wanted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let mut found = 0;
         for batch in rows {
-            // What cannot be is an error, never another row.
+            // Impossible data is an error, never another row.
             let Ok(batch) = batch else { return };
             found += batch.num_rows() as u64;
         }

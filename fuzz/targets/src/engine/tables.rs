@@ -1,5 +1,5 @@
-//! Files of users, through the operator `read`: planned, opened and read to their end. What a program
-//! prints, through `exec`.
+//! Files of users, through the operator `read`: planned, opened and read completely. Output of
+//! programs, through `exec`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

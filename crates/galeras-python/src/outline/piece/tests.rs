@@ -1,4 +1,4 @@
-//! Tests of pieces: those that need no parser against their trees.
+//! Tests of pieces: those read without a parser must equal their trees.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
@@ -6,18 +6,18 @@ use crate::library::python_files;
 use crate::outline::cut::Cuts;
 use proptest::prelude::*;
 
-fn shown(piece: &ReadPiece) -> Vec<String> {
-    let show = |entry: &Entry| {
+fn shown(piece: &Piece) -> Vec<String> {
+    let show = |entry: &MethodEntry| {
         let (name, alone) = (piece.qualified_name(entry), piece.fun_name(entry));
         format!("{name} {alone} {entry:?}")
     };
     piece.methods.iter().map(show).collect()
 }
 
-/// Reads a piece in both ways and compares them; whether it is plain.
+/// Compares both ways to read a piece; returns whether it is plain.
 fn compare(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Result<bool, String> {
     let hash = |name: &str| name.len() as u64;
-    // What `find` turns down before.
+    // `find` rejects these first.
     if text.contains('\0') {
         return Ok(false);
     }
@@ -29,7 +29,7 @@ fn compare(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Resul
     let same = parsed.verdict == Verdict::Sound
         && shown(&plain) == shown(&parsed)
         && (plain.lines, plain.reread) == (parsed.lines, parsed.reread);
-    // More nodes than there are only send a text to the parser.
+    // An overestimate of nodes only sends a text to the parser.
     let nodes = parsed.nodes <= plain.nodes && plain.nodes <= 2 * parsed.nodes + 40;
     if same && nodes {
         return Ok(true);
@@ -44,7 +44,7 @@ fn compare(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Resul
     ))
 }
 
-/// Compares what is counted of a plain text with its tree, if it says that it is exact.
+/// Compares the counts of a plain text with its tree, if they are marked exact.
 fn as_its_tree(parser: &mut PythonParser, text: &str) -> Result<(), String> {
     let Some(plain) = plain::read(text, false).filter(|plain| plain.exact) else { return Ok(()) };
     let tree = parser.parse(text).unwrap();
@@ -75,7 +75,7 @@ fn as_its_tree(parser: &mut PythonParser, text: &str) -> Result<(), String> {
     Err(format!("{text}\ncounted: {counted:?}\ntree: {nodes} {height} {identifiers:?}"))
 }
 
-/// Whether a text is plain as a module, and as the body of a class where that is indented.
+/// Returns whether a text is plain as a module, and as a class body when indented.
 fn both(text: &str) -> [bool; 2] {
     let mut parser = PythonParser::new().unwrap();
     let top = compare(&mut parser, Context::Top, text).unwrap();
@@ -211,7 +211,6 @@ fn doubtful_code_is_left_to_the_parser() {
     assert!(!both(&(deep + &" ".repeat(900) + "pass\n"))[0]);
 }
 
-/// Every piece of the standard library, and of the files below `OUTLINE_CORPUS`.
 #[test]
 fn pieces_of_real_files_are_the_same() {
     let others = std::env::var_os("OUTLINE_CORPUS").map(std::path::PathBuf::from);
@@ -338,7 +337,6 @@ const PREFIX: &[&str] =
 
 const BRACKETS: &[&str] = &["(%)", "[%]", "{%}", "(%,)", "[%,]", "{%: 1}", "f'{%}'", "f(%)(1)"];
 
-/// Expressions, mostly well-formed.
 fn expression() -> impl Strategy<Value = String> {
     let pick = proptest::sample::select::<&'static str>;
     let leaf = pick(LEAVES.to_vec()).prop_map(str::to_owned);
@@ -411,7 +409,6 @@ fn line() -> impl Strategy<Value = String> {
         .prop_map(|(indent, start, middle, end)| format!("{indent}{start}{middle}{end}\n"))
 }
 
-/// Cases of the property tests; `OUTLINE_CASES` for a thorough run.
 fn cases() -> u32 {
     std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
 }

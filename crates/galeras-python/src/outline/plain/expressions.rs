@@ -1,22 +1,18 @@
 //! Expressions of plain code, by recursive descent.
 //!
-//! Here: what Python and tree-sitter's grammar both take for an expression, without the corners in
-//! which they differ: operators, calls, lambdas. Not here: what stands in brackets (`brackets`),
-//! statements, tokens. Nothing is built: every rule counts the nodes that the tree has for it, beside
-//! those of its tokens, and says how many levels they have.
+//! Accepts what both Python and tree-sitter's grammar accept. No tree is built: every rule counts
+//! the nodes of its tree, without those of its tokens, and returns its levels.
 
 use super::lexer::{Lexer, Token};
 
-/// Expressions and types in one another; deeper ones are not plain.
+/// Depth of expressions and types; deeper ones are not plain.
 const DEPTH: usize = 40;
 
-/// The same of operands: `a ** b ** c` is taken from the right.
+/// The same for operands: `a ** b ** c` is right-associative.
 const OPERANDS: usize = 400;
 
-/// What an expression can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A name.
     Word,
     /// Something else that can be assigned to.
     Pattern,
@@ -29,11 +25,9 @@ impl Shape {
     }
 }
 
-/// The node of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
     pub(super) shape: Shape,
-    /// Its levels.
     pub(super) height: u32,
 }
 
@@ -48,23 +42,20 @@ impl Branch {
     }
 }
 
-/// Expressions between commas.
 #[derive(Clone, Copy)]
-pub(super) struct Listed {
+pub(super) struct ExpressionList {
     pub(super) shape: Shape,
-    /// The levels of the highest.
     pub(super) height: u32,
-    /// Whether there is a comma.
     pub(super) many: bool,
 }
 
 /// Reads tokens with one token of look-ahead.
 pub(super) struct Reader<'a> {
     pub(super) lexer: Lexer<'a>,
-    /// The token that comes next, and where it starts.
+    /// The next token and its start.
     pub(super) token: Token,
     pub(super) start: usize,
-    /// Where the token or comment before it ended.
+    /// The end of the token or comment before it.
     pub(super) end: usize,
     /// Return statements of the innermost definition.
     pub(super) returns: usize,
@@ -72,7 +63,7 @@ pub(super) struct Reader<'a> {
     operands: usize,
 }
 
-/// The nodes of a text that is an expression and nothing else; `None` if it is not plain.
+/// The nodes of a text that is a single expression; `None` if it is not plain.
 fn nodes_of_expression(text: &[u8]) -> Option<usize> {
     let mut reader = Reader::new(text);
     reader.next()?;
@@ -80,7 +71,7 @@ fn nodes_of_expression(text: &[u8]) -> Option<usize> {
     (reader.token == Token::End).then_some(reader.lexer.nodes)
 }
 
-/// How tight the grammar ties operators: as Python, but for `^`, which is tied tighter than `&`.
+/// Binding strength of operators, as in Python, except that the grammar binds `^` tighter than `&`.
 const UNARY: u8 = 7;
 const POWER: u8 = 8;
 
@@ -100,12 +91,12 @@ impl<'a> Reader<'a> {
         self.lexer.nodes += more;
     }
 
-    /// Says that the tree may have other nodes than those that are counted, but not more.
+    /// Records that the tree may have fewer nodes than counted.
     pub(super) fn inexact(&mut self) {
         self.lexer.exact = false;
     }
 
-    /// Takes the token if it is of this kind; says so.
+    /// Takes the token if it is of this kind; returns whether it did.
     pub(super) fn take(&mut self, token: Token) -> Option<bool> {
         let is = self.token == token;
         if is {
@@ -118,7 +109,7 @@ impl<'a> Reader<'a> {
         if self.token == token { self.next() } else { None }
     }
 
-    /// A name that is no keyword in any reading.
+    /// A name that is not a keyword in any reading.
     pub(super) fn name(&mut self) -> Option<()> {
         match self.token {
             Token::Name | Token::Soft => self.next(),
@@ -148,13 +139,12 @@ impl<'a> Reader<'a> {
         Some(branch)
     }
 
-    /// Begins something that may have its like in it, unless it is too deep.
+    /// Enters a recursive rule, unless it is too deep.
     pub(super) fn deeper(&mut self) -> Option<()> {
         self.depth += 1;
         (self.depth <= DEPTH).then_some(())
     }
 
-    /// Ends it.
     pub(super) fn back(&mut self) {
         self.depth -= 1;
     }
@@ -192,7 +182,7 @@ impl<'a> Reader<'a> {
         Some(Branch::new(Shape::Other, 1 + height.max(body.height)))
     }
 
-    /// Anything but a lambda and a choice by `if`.
+    /// Any expression except a lambda and a conditional.
     pub(super) fn disjunction(&mut self) -> Option<Branch> {
         let mut branch = self.conjunction()?;
         while self.take(Token::Or)? {
@@ -257,7 +247,7 @@ impl<'a> Reader<'a> {
         self.tied(0)
     }
 
-    /// Operands whose operators are tied at least so tight.
+    /// Operands whose operators bind at least this tightly.
     fn tied(&mut self, least: u8) -> Option<Branch> {
         self.operands += 1;
         if self.operands > OPERANDS {
@@ -267,7 +257,7 @@ impl<'a> Reader<'a> {
         while let Some(tie) = self.tie().filter(|tie| *tie >= least) {
             self.next()?;
             self.nodes(1);
-            // Powers are taken from the right.
+            // Powers are right-associative.
             let right = self.tied(if tie == POWER { tie } else { tie + 1 })?;
             branch = branch.with(right);
         }
@@ -275,7 +265,7 @@ impl<'a> Reader<'a> {
         Some(branch)
     }
 
-    /// How tight the next token ties, if it is an operator with two operands.
+    /// Binding strength of the next token, if it is a binary operator.
     fn tie(&self) -> Option<u8> {
         let byte = |at: usize| self.lexer.text.get(at).copied().unwrap_or_default();
         Some(match self.token {
@@ -303,7 +293,7 @@ impl<'a> Reader<'a> {
         if signs == 0 {
             return self.primary();
         }
-        // After the sign, whose operand is no sign.
+        // After the sign; its operand has no sign.
         let operand = self.tied(UNARY + 1)?;
         Some(Branch::new(Shape::Other, signs + operand.height))
     }
@@ -345,12 +335,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Expressions between commas; the last one has none after it, as that may go on, but before an
-    /// assignment.
-    pub(super) fn expressions(&mut self) -> Option<Listed> {
+    /// Expressions between commas. A trailing comma is accepted only before an assignment, as the
+    /// list may continue.
+    pub(super) fn expressions(&mut self) -> Option<ExpressionList> {
         let Branch { shape, mut height } = self.expression()?;
         if self.token != Token::Comma {
-            return Some(Listed { shape, height, many: false });
+            return Some(ExpressionList { shape, height, many: false });
         }
         let mut patterns = shape.assignable();
         while self.take(Token::Comma)? {
@@ -362,22 +352,21 @@ impl<'a> Reader<'a> {
             height = height.max(next.height);
         }
         let shape = if patterns { Shape::Pattern } else { Shape::Other };
-        Some(Listed { shape, height, many: true })
+        Some(ExpressionList { shape, height, many: true })
     }
 
-    /// The same where several have a node around them.
+    /// The same, with a node around several.
     pub(super) fn expression_list(&mut self) -> Option<Branch> {
         let listed = self.expressions()?;
         Some(self.around(listed))
     }
 
-    /// Counts the node that is around several expressions.
-    pub(super) fn around(&mut self, listed: Listed) -> Branch {
+    /// Counts the node around several expressions.
+    pub(super) fn around(&mut self, listed: ExpressionList) -> Branch {
         self.nodes(usize::from(listed.many));
         Branch::new(listed.shape, listed.height + u32::from(listed.many))
     }
 
-    /// The levels of a `yield`.
     pub(super) fn yielded(&mut self) -> Option<u32> {
         self.expect(Token::Yield)?;
         self.nodes(1);
@@ -392,5 +381,225 @@ impl<'a> Reader<'a> {
             self.expression_list()?.height
         };
         Some(1 + height)
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn atom(&mut self) -> Option<Branch> {
+        match self.token {
+            Token::Name | Token::Soft => {
+                self.next()?;
+                Some(Branch::new(Shape::Word, 1))
+            }
+            Token::Number | Token::Constant | Token::Ellipsis => {
+                self.next()?;
+                Some(Branch::new(Shape::Other, 1))
+            }
+            Token::Text => {
+                let mut height = self.lexer.height;
+                self.next()?;
+                let several = self.token == Token::Text;
+                self.nodes(usize::from(several));
+                while self.token == Token::Text {
+                    height = height.max(self.lexer.height);
+                    self.next()?;
+                }
+                Some(Branch::new(Shape::Other, height + u32::from(several)))
+            }
+            Token::Open => self.elements(Token::Close),
+            Token::OpenSquare => self.elements(Token::CloseSquare),
+            Token::OpenBrace => self.braces(),
+            _ => None,
+        }
+    }
+
+    fn elements(&mut self, close: Token) -> Option<Branch> {
+        self.next()?;
+        self.nodes(1);
+        if close == Token::Close && self.token == Token::Yield {
+            let height = self.yielded()?;
+            self.expect(close)?;
+            return Some(Branch::new(Shape::Other, 1 + height));
+        }
+        let (mut patterns, mut count, mut stars, mut comma) = (true, 0, false, false);
+        let mut height = 1;
+        while self.token != close {
+            stars |= self.token == Token::Star;
+            let element = self.element()?;
+            height = height.max(element.height);
+            patterns &= element.shape.assignable();
+            count += 1;
+            if count == 1 && !stars && matches!(self.token, Token::For | Token::Async) {
+                height = height.max(self.comprehension()?);
+                self.expect(close)?;
+                return Some(Branch::new(Shape::Other, 1 + height));
+            }
+            comma = self.take(Token::Comma)?;
+            if !comma && self.token != close {
+                return None;
+            }
+        }
+        if close == Token::Close && stars && !comma && count == 1 {
+            return None;
+        }
+        self.next()?;
+        let shape = if patterns && count > 0 { Shape::Pattern } else { Shape::Other };
+        Some(Branch::new(shape, 1 + height))
+    }
+
+    /// An expression, or one with a star.
+    fn element(&mut self) -> Option<Branch> {
+        if !self.take(Token::Star)? {
+            return self.expression();
+        }
+        self.nodes(1);
+        let Branch { shape, height } = self.operand()?;
+        Some(Branch::new(shape, 1 + height))
+    }
+
+    fn braces(&mut self) -> Option<Branch> {
+        self.next()?;
+        self.nodes(1);
+        let (mut pairs, mut height) = (None, 1);
+        while self.token != Token::CloseBrace {
+            let pair = if self.take(Token::Stars)? {
+                self.nodes(1);
+                height = height.max(1 + self.operand()?.height);
+                true
+            } else {
+                let key = self.expression()?.height;
+                height = height.max(key);
+                let pair = self.take(Token::Colon)?;
+                if pair {
+                    self.nodes(1);
+                    height = height.max(1 + key.max(self.expression()?.height));
+                }
+                if pairs.is_none() && matches!(self.token, Token::For | Token::Async) {
+                    height = height.max(self.comprehension()?);
+                    break;
+                }
+                pair
+            };
+            if *pairs.get_or_insert(pair) != pair {
+                return None;
+            }
+            if !self.take(Token::Comma)? && self.token != Token::CloseBrace {
+                return None;
+            }
+        }
+        self.expect(Token::CloseBrace)?;
+        Some(Branch::new(Shape::Other, 1 + height))
+    }
+
+    /// The levels of the clauses of a comprehension.
+    fn comprehension(&mut self) -> Option<u32> {
+        let mut height = 0;
+        loop {
+            match self.token {
+                Token::For | Token::Async => {
+                    self.take(Token::Async)?;
+                    self.expect(Token::For)?;
+                    self.nodes(1);
+                    let targets = self.targets()?;
+                    self.expect(Token::In)?;
+                    height = height.max(1 + targets.max(self.disjunction()?.height));
+                }
+                Token::If => {
+                    self.next()?;
+                    self.nodes(1);
+                    height = height.max(1 + self.disjunction()?.height);
+                }
+                _ => return Some(height),
+            }
+        }
+    }
+
+    /// The targets of a `for`; returns their levels.
+    pub(super) fn targets(&mut self) -> Option<u32> {
+        let (mut height, mut many) = (1, false);
+        loop {
+            let starred = self.take(Token::Star)?;
+            self.nodes(usize::from(starred));
+            // Not an operand: `in` would be read as an operator.
+            let target = self.primary()?;
+            if !target.shape.assignable() {
+                return None;
+            }
+            height = height.max(target.height + u32::from(starred));
+            if self.token == Token::Comma && !many {
+                self.nodes(1);
+                many = true;
+            }
+            if !self.take(Token::Comma)? || self.token == Token::In {
+                return Some(height + u32::from(many));
+            }
+        }
+    }
+
+    /// The arguments of a call, a class or a decorator, with brackets; returns their levels.
+    pub(super) fn arguments(&mut self) -> Option<u32> {
+        self.expect(Token::Open)?;
+        self.nodes(1);
+        let (mut count, mut height) = (0, 1);
+        while self.token != Token::Close {
+            match self.token {
+                Token::Star | Token::Stars => {
+                    self.next()?;
+                    self.nodes(1);
+                    height = height.max(1 + self.expression()?.height);
+                }
+                _ => {
+                    let argument = self.expression()?;
+                    height = height.max(argument.height);
+                    if self.token == Token::Assign && argument.shape == Shape::Word {
+                        self.next()?;
+                        self.nodes(1);
+                        height = height.max(1 + self.expression()?.height);
+                    } else if count == 0 && matches!(self.token, Token::For | Token::Async) {
+                        height = height.max(self.comprehension()?);
+                        break;
+                    }
+                }
+            }
+            count += 1;
+            if !self.take(Token::Comma)? && self.token != Token::Close {
+                return None;
+            }
+        }
+        self.expect(Token::Close)?;
+        Some(1 + height)
+    }
+
+    /// A subscript with brackets; returns the levels of its contents.
+    pub(super) fn subscript(&mut self) -> Option<u32> {
+        self.expect(Token::OpenSquare)?;
+        self.nodes(1);
+        if self.token == Token::CloseSquare {
+            return None;
+        }
+        let mut highest = 1;
+        while self.token != Token::CloseSquare {
+            let ends = |token| matches!(token, Token::Colon | Token::Comma | Token::CloseSquare);
+            let mut height = 1;
+            if !ends(self.token) {
+                height = self.expression()?.height;
+            } else if self.token != Token::Colon {
+                return None;
+            }
+            let mut colons = 0;
+            while self.take(Token::Colon)? {
+                colons += 1;
+                self.nodes(usize::from(colons == 1));
+                if !ends(self.token) {
+                    height = height.max(self.expression()?.height);
+                }
+            }
+            highest = highest.max(height + u32::from(colons > 0));
+            if colons > 2 || (!self.take(Token::Comma)? && self.token != Token::CloseSquare) {
+                return None;
+            }
+        }
+        self.next()?;
+        Some(highest)
     }
 }

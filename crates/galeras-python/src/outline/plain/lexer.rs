@@ -1,22 +1,17 @@
-//! The tokens of plain code.
-//!
-//! Here: bytes to tokens, as tree-sitter's lexer and the scanner of its Python grammar take them.
-//! Not here: how they come together (`expressions`, `statements`). Wherever a text is not of the
-//! plain kind, or the two lexers could differ, the answer is `None`.
+//! Tokenizes plain code as tree-sitter's lexer and its Python scanner do; `None` where the text is
+//! not plain or the two could differ.
 
-/// A kind of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// The end of the text.
     End,
-    /// The end of a line outside of brackets.
+    /// The end of a line outside brackets.
     Newline,
     Name,
     /// `match`, `type`: names, and the first words of statements.
     Soft,
     /// `print`: a name, and a statement of Python 2.
     Print,
-    /// `exec`: the same.
+    /// `exec`: as `print`.
     Exec,
     Number,
     Text,
@@ -37,7 +32,6 @@ pub(super) enum Token {
     Finally,
     For,
     From,
-    /// `global`, `nonlocal`.
     Global,
     If,
     Import,
@@ -46,7 +40,6 @@ pub(super) enum Token {
     Lambda,
     Not,
     Or,
-    /// `pass`, `break`, `continue`.
     Pass,
     Raise,
     Return,
@@ -54,7 +47,7 @@ pub(super) enum Token {
     While,
     With,
     Yield,
-    /// An operator with two operands: `/`, `//`, `%`, `@`, `|`, `&`, `^`, `<<`, `>>`.
+    /// A binary operator: `/`, `//`, `%`, `@`, `|`, `&`, `^`, `<<`, `>>`.
     Binary,
     /// `+`, `-`.
     Sign,
@@ -79,32 +72,28 @@ pub(super) enum Token {
     CloseBrace,
 }
 
-/// A text that is being read.
 pub(super) struct Lexer<'a> {
     pub(super) text: &'a [u8],
-    /// After the last token.
     pub(super) at: usize,
-    /// Open brackets.
     depth: usize,
-    /// The indent of the block: lines within brackets that stand further left are not plain, as
-    /// the scanner may take them for the end of the block.
+    /// The indent of the block. A line within brackets left of it is not plain: the scanner may
+    /// take it for the end of the block.
     pub(super) indent: usize,
-    /// Nodes of the tree so far, or a few more.
+    /// Nodes of the tree so far, or slightly more.
     pub(super) nodes: usize,
-    /// Levels of the last token's node: a string has some of its own.
+    /// Levels of the last token's node; those of a string vary.
     pub(super) height: u32,
-    /// Whether nodes and levels are those of the tree, not one more or less.
+    /// Nodes and levels equal those of the tree.
     pub(super) exact: bool,
-    /// Where the names are that are identifiers of the tree.
+    /// Places of the tree's identifiers.
     pub(super) identifiers: Vec<(u32, u32)>,
-    /// Where the last token or comment ended.
     pub(super) end: usize,
-    /// The nodes of a text that is an expression.
+    /// Counts the nodes of a text that is an expression.
     expression: fn(&[u8]) -> Option<usize>,
 }
 
 impl<'a> Lexer<'a> {
-    /// Reads `text`; `expression` gives the nodes of a text that is an expression and plain.
+    /// Reads `text`; `expression` counts the nodes of a text that is a plain expression.
     pub(super) fn new(text: &'a [u8], expression: fn(&[u8]) -> Option<usize>) -> Self {
         Self {
             text,
@@ -121,11 +110,10 @@ impl<'a> Lexer<'a> {
     }
 
     fn byte(&self, at: usize) -> u8 {
-        // No text has this byte: `piece` turns it down.
+        // No text contains this byte: `piece` rejects it.
         self.text.get(at).copied().unwrap_or(0)
     }
 
-    /// The next token; it starts at the place that is given with it.
     pub(super) fn token(&mut self) -> Option<(Token, usize)> {
         loop {
             match self.byte(self.at) {
@@ -141,7 +129,7 @@ impl<'a> Lexer<'a> {
                 b'#' => self.comment()?,
                 b'\\' if self.byte(self.at + 1) == b'\n' => {
                     self.at += 2;
-                    // Before a string there is no node for it.
+                    // Without a string before it there is no node for it.
                     self.nodes += 1;
                     self.exact = false;
                     let rest = self.text.get(self.at..)?;
@@ -167,13 +155,11 @@ impl<'a> Lexer<'a> {
         Some((token, start))
     }
 
-    /// Checks the indent of a line within brackets.
     fn continued(&self) -> Option<()> {
         let (width, first) = indent(self.text, self.at);
         (self.byte(first) == b'\n' || width >= self.indent).then_some(())
     }
 
-    /// Passes over the comment that starts here.
     pub(super) fn comment(&mut self) -> Option<()> {
         let rest = self.text.get(self.at..)?;
         let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
@@ -264,7 +250,7 @@ impl<'a> Lexer<'a> {
                 }
                 return self.string(start + length, raw, format);
             }
-            // A letter of another script.
+            // A non-ASCII letter.
             Some(0x80..) => return None,
             _ => {}
         }
@@ -326,12 +312,11 @@ impl<'a> Lexer<'a> {
         Some(Token::Number)
     }
 
-    /// The string whose first quote is at `at`.
     fn string(&mut self, mut at: usize, raw: bool, format: bool) -> Option<Token> {
         let quote = self.byte(at);
         let triple = self.byte(at + 1) == quote && self.byte(at + 2) == quote;
         at += if triple { 3 } else { 1 };
-        // The string itself is counted with the token; its ends.
+        // The ends of the string; the string itself is counted with the token.
         self.nodes += 2;
         self.height = 2;
         let inside = at;
@@ -351,12 +336,12 @@ impl<'a> Lexer<'a> {
                         return None;
                     }
                     if raw {
-                        // A string of nothing but these has no content.
+                        // A string with only these has no content node.
                         self.exact = false;
                     } else {
                         self.nodes += 1;
                         self.height = 3;
-                        // Names of characters are escapes of texts only.
+                        // Only text strings have escapes by name.
                         self.exact &= !matches!(next, b'u' | b'U');
                     }
                     at += 2;
@@ -364,7 +349,7 @@ impl<'a> Lexer<'a> {
                 b'\r' => return None,
                 b'\n' if !triple => return None,
                 brace @ (b'{' | b'}') if format => {
-                    // What comes after it is a content of its own.
+                    // The text after it is a separate content node.
                     self.nodes += 2;
                     self.exact = false;
                     if self.byte(at + 1) == brace {
@@ -389,8 +374,8 @@ impl<'a> Lexer<'a> {
         Some(Token::Text)
     }
 
-    /// After the expression in braces of an f-string that starts at `open`. Only what needs no
-    /// thought of quotes is plain.
+    /// The place after an f-string expression in braces that starts at `open`. Expressions that
+    /// contain quotes are not plain.
     fn interpolation(&mut self, open: usize) -> Option<usize> {
         if self.byte(open) != b'{' {
             return None;
@@ -418,7 +403,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The indent of the line that starts at `at`, as the scanner counts it, and where it ends.
+/// The indent of the line that starts at `at`, as the scanner counts it, and its end.
 pub(super) fn indent(text: &[u8], at: usize) -> (usize, usize) {
     let (mut width, mut end) = (0, at);
     loop {

@@ -1,58 +1,48 @@
-//! Compound statements and blocks of plain code, and the definitions among them.
+//! Statements, blocks and definitions of plain code.
 //!
-//! Here: what a line starts, where blocks end, which comments belong to them. Not here: statements
-//! of one line (`simple`), expressions, tokens.
-//!
-//! The end of a definition is that of the last token or comment in its block. tree-sitter's
-//! scanner ends a block before the first comment that stands further left than the block, if the
-//! next line of code does, too; the comments before it belong to the block.
+//! A definition ends with the last token or comment in its block. tree-sitter's scanner ends a
+//! block before the first comment left of the block, if the next line of code is also left of it;
+//! earlier comments belong to the block.
 
-use super::expressions::{Reader, Shape};
+use super::expressions::{Branch, Reader, Shape};
 use super::lexer::{Token, indent};
 
-/// Blocks in one another; deeper ones are not plain.
+/// Depth of blocks; deeper ones are not plain.
 const BLOCKS: usize = 40;
 /// As in `cut`.
 const MAX_INDENT: usize = 1000;
 
-/// A function or a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Definition {
     pub(crate) is_function: bool,
-    /// Where its name is.
     pub(crate) name: (usize, usize),
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// After the colon of its signature.
     pub(crate) colon: usize,
-    /// How many definitions it stands in.
+    /// The number of definitions around it.
     pub(crate) depth: usize,
-    /// Return statements of it that are not of a definition in it.
+    /// Return statements, without those of nested definitions.
     pub(crate) returns: usize,
 }
 
-/// A text that is plain.
-pub(crate) struct Plain {
-    /// The definitions in the order of their first byte.
+pub(crate) struct PlainCode {
     pub(crate) definitions: Vec<Definition>,
-    /// How many nodes its tree has below the root, at most.
+    /// Upper bound of the nodes below the root.
     pub(crate) nodes: usize,
-    /// The levels of its tree, with the root.
     pub(crate) height: u32,
-    /// Whether the tree has exactly so many nodes and levels.
+    /// The tree has exactly this many nodes and levels.
     pub(crate) exact: bool,
-    /// Where identifiers are.
     pub(crate) identifiers: Vec<(u32, u32)>,
-    /// Where the names of the parameters of the first function are.
     pub(crate) parameters: Vec<(usize, usize)>,
 }
 
-/// What stands between two lines of code.
+/// Comments and indents between two lines of code.
 #[derive(Default)]
-struct Gap {
+struct LineGap {
     /// Indents and ends of lines that are comments.
     comments: Vec<(usize, usize)>,
-    /// How many of them belong to blocks that have been seen.
+    /// The number of comments that belong to finished blocks.
     taken: usize,
     /// The indent of the next line of code; 0 at the end of the text.
     indent: usize,
@@ -60,13 +50,12 @@ struct Gap {
 
 pub(super) struct Statements<'a> {
     reader: Reader<'a>,
-    gap: Gap,
+    gap: LineGap,
     /// The next line of code is known, and its first token is the next one.
     at_line: bool,
     blocks: usize,
     definitions: Vec<Definition>,
     depth: usize,
-    /// Of the first function.
     parameters: Option<Vec<(usize, usize)>>,
 }
 
@@ -74,7 +63,7 @@ impl<'a> Statements<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         Self {
             reader: Reader::new(text),
-            gap: Gap::default(),
+            gap: LineGap::default(),
             at_line: false,
             blocks: 0,
             definitions: Vec::new(),
@@ -84,7 +73,7 @@ impl<'a> Statements<'a> {
     }
 
     /// Reads all statements, as those of a module or of the body of a class.
-    pub(super) fn run(mut self, in_class: bool) -> Option<Plain> {
+    pub(super) fn run(mut self, in_class: bool) -> Option<PlainCode> {
         self.find_line()?;
         self.depth = usize::from(in_class);
         let indent = if in_class { self.gap.indent } else { 0 };
@@ -94,10 +83,10 @@ impl<'a> Statements<'a> {
         let height = self.block(indent)?;
         let ended = self.reader.token == Token::End && !self.below(0)?;
         let lexer = self.reader.lexer;
-        ended.then_some(Plain {
+        ended.then_some(PlainCode {
             definitions: self.definitions,
             nodes: lexer.nodes,
-            // There may be nothing but comments.
+            // There may be only comments.
             height: 1 + height.max(u32::from(lexer.nodes > 0)),
             exact: lexer.exact,
             identifiers: lexer.identifiers,
@@ -105,7 +94,6 @@ impl<'a> Statements<'a> {
         })
     }
 
-    /// Goes to the next line of code, and reads its first token.
     fn find_line(&mut self) -> Option<()> {
         if self.at_line {
             return Some(());
@@ -138,7 +126,7 @@ impl<'a> Statements<'a> {
                 }
             }
         }
-        // None of the comments belongs to a block until it is seen to.
+        // Comments do not belong to a block until `below` assigns them.
         lexer.end = ended;
         let (token, start) = self.reader.lexer.token()?;
         self.reader.end = ended;
@@ -147,8 +135,8 @@ impl<'a> Statements<'a> {
         Some(())
     }
 
-    /// Whether the next line of code is no line of the block with this indent. Comments that
-    /// belong to the block are taken into it.
+    /// True if the next line of code is outside the block with this indent. Adds to the block the
+    /// comments that belong to it.
     fn below(&mut self, indent: usize) -> Option<bool> {
         self.find_line()?;
         let below = self.gap.indent < indent;
@@ -165,7 +153,7 @@ impl<'a> Statements<'a> {
         Some(below)
     }
 
-    /// The statements of a block; the levels of the highest.
+    /// The statements of a block; returns the levels of the highest.
     fn block(&mut self, indent: usize) -> Option<u32> {
         self.blocks += 1;
         if self.blocks > BLOCKS {
@@ -180,7 +168,7 @@ impl<'a> Statements<'a> {
         Some(height)
     }
 
-    /// A colon and what it introduces; its levels.
+    /// A colon and its block; returns its levels.
     fn suite(&mut self, indent: usize) -> Option<u32> {
         self.reader.expect(Token::Colon)?;
         self.reader.nodes(1);
@@ -196,7 +184,7 @@ impl<'a> Statements<'a> {
         Some(1 + self.block(inner)?)
     }
 
-    /// Whether the next line of the block with this indent starts with the word.
+    /// True if the next line of the block with this indent starts with `word`.
     fn clause(&mut self, indent: usize, word: Token) -> Option<bool> {
         if self.below(indent)? || self.reader.token != word {
             return Some(false);
@@ -208,7 +196,6 @@ impl<'a> Statements<'a> {
         Some(true)
     }
 
-    /// The levels of a statement.
     fn statement(&mut self, indent: usize) -> Option<u32> {
         self.at_line = false;
         let start = self.reader.start;
@@ -281,7 +268,7 @@ impl<'a> Statements<'a> {
         self.reader.expect(Token::With)?;
         self.reader.nodes(1);
         if self.reader.token == Token::Open {
-            // The brackets may be of the expression, or of the statement.
+            // The brackets may belong to the expression or to the statement.
             return None;
         }
         let mut height = 0;
@@ -296,7 +283,7 @@ impl<'a> Statements<'a> {
                 }
                 item = 1 + item.max(1 + target.height);
             }
-            // The item, and the clause of all of them.
+            // The item, and the clause around all items.
             height = height.max(2 + item);
             if !self.reader.take(Token::Comma)? {
                 return Some(height.max(self.suite(indent)?));
@@ -371,7 +358,7 @@ impl<'a> Statements<'a> {
         let from = self.reader.start;
         self.reader.name()?;
         let (name, place) = ((from, self.reader.end), self.definitions.len());
-        // Where it ends, and its signature does, is seen later.
+        // The ends of the definition and of its signature are set later.
         let (colon, end, depth, returns) = (start, start, self.depth, 0);
         let definition = Definition { is_function, name, start, end, colon, depth, returns };
         self.definitions.push(definition);
@@ -397,5 +384,315 @@ impl<'a> Statements<'a> {
         definition.end = self.reader.end;
         definition.returns = std::mem::replace(&mut self.reader.returns, outer);
         Some(height)
+    }
+}
+
+impl Reader<'_> {
+    /// The parameters of a function, with brackets; returns their levels and adds the places of
+    /// their names to `names`.
+    pub(super) fn parameters(&mut self, names: &mut Vec<(usize, usize)>) -> Option<u32> {
+        self.expect(Token::Open)?;
+        self.nodes(1);
+        let mut height = 1;
+        while self.token != Token::Close {
+            // The levels of the name, with a star in front, and of the part after it.
+            let (mut name, mut rest) = (1, 0);
+            let mut named = true;
+            match self.token {
+                Token::Slash => {
+                    self.next()?;
+                    (name, named) = (2, false);
+                    self.nodes(1);
+                }
+                star @ (Token::Star | Token::Stars) => {
+                    self.next()?;
+                    name = 2;
+                    self.nodes(1);
+                    named = star == Token::Stars || self.token != Token::Comma;
+                }
+                _ => {}
+            }
+            if named {
+                let start = self.start;
+                self.name()?;
+                names.push((start, self.end));
+                if self.take(Token::Colon)? {
+                    rest = self.annotation()?;
+                }
+                if name == 1 && self.take(Token::Assign)? {
+                    rest = rest.max(self.expression()?.height);
+                }
+            }
+            self.nodes(usize::from(rest > 0));
+            height = height.max(name.max(rest) + u32::from(rest > 0));
+            if !self.take(Token::Comma)? && self.token != Token::Close {
+                return None;
+            }
+        }
+        self.next()?;
+        Some(1 + height)
+    }
+
+    /// A type: names with dots, types in brackets, strings, `None`, `...`, choices by `|`; returns
+    /// its levels.
+    pub(super) fn annotation(&mut self) -> Option<u32> {
+        let mut height = 2;
+        let mut choices = 0;
+        loop {
+            self.nodes(if choices == 0 { 1 } else { 3 });
+            match self.token {
+                Token::Text => {
+                    height = 1 + self.lexer.height;
+                    self.next()?;
+                }
+                Token::Constant => self.next()?,
+                Token::Ellipsis => {
+                    self.inexact();
+                    self.next()?;
+                }
+                Token::OpenSquare => {
+                    self.inexact();
+                    self.annotations()?;
+                }
+                _ => {
+                    self.name()?;
+                    while self.take(Token::Dot)? {
+                        self.nodes(1);
+                        height += 1;
+                        self.name()?;
+                    }
+                    if self.token == Token::OpenSquare {
+                        self.inexact();
+                        self.nodes(2);
+                        self.annotations()?;
+                    }
+                }
+            }
+            let lexer = &self.lexer;
+            let bar = lexer.text.get(self.start) == Some(&b'|');
+            if !(self.token == Token::Binary && bar) {
+                return Some(height);
+            }
+            self.inexact();
+            choices += 1;
+            self.next()?;
+        }
+    }
+
+    fn annotations(&mut self) -> Option<()> {
+        self.expect(Token::OpenSquare)?;
+        self.nodes(1);
+        self.deeper()?;
+        loop {
+            self.nodes(2);
+            self.annotation()?;
+            if !self.take(Token::Comma)? {
+                self.back();
+                return self.expect(Token::CloseSquare);
+            }
+        }
+    }
+
+    /// Statements between semicolons, up to the end of the line; returns their levels.
+    pub(super) fn simple_statements(&mut self) -> Option<u32> {
+        let mut height = 0;
+        loop {
+            self.nodes(1);
+            height = height.max(1 + self.simple_statement()?);
+            let more = self.take(Token::Semicolon)?;
+            match self.token {
+                Token::Newline | Token::End => {
+                    // A comment on the same line counts.
+                    self.end = self.lexer.end;
+                    return Some(height);
+                }
+                _ if more => {}
+                _ => return None,
+            }
+        }
+    }
+
+    fn ends(&self) -> bool {
+        matches!(self.token, Token::Newline | Token::End | Token::Semicolon)
+    }
+
+    fn simple_statement(&mut self) -> Option<u32> {
+        match self.token {
+            Token::Pass => self.next().map(|()| 1),
+            Token::Return => {
+                self.returns += 1;
+                self.next()?;
+                if self.ends() {
+                    return Some(1);
+                }
+                Some(self.expression_list()?.height)
+            }
+            Token::Raise => {
+                self.next()?;
+                let mut height = 1;
+                if !self.ends() {
+                    height = self.expression_list()?.height;
+                    if self.take(Token::From)? {
+                        height = height.max(self.expression()?.height);
+                    }
+                }
+                Some(height)
+            }
+            Token::Assert => {
+                self.next()?;
+                Some(self.expressions()?.height)
+            }
+            Token::Del => {
+                self.next()?;
+                Some(self.expression_list()?.height)
+            }
+            Token::Global => loop {
+                self.next()?;
+                self.name()?;
+                if self.token != Token::Comma {
+                    return Some(1);
+                }
+            },
+            Token::Import => {
+                self.next()?;
+                self.imported(false)
+            }
+            Token::From => self.import_from(),
+            Token::Yield => self.yielded(),
+            Token::Print => self.call(),
+            Token::Soft => self.soft(),
+            _ => self.expression_statement(),
+        }
+    }
+
+    /// `print(…)` followed by the end of the statement.
+    fn call(&mut self) -> Option<u32> {
+        self.next()?;
+        self.nodes(1);
+        let arguments = self.arguments()?;
+        self.ends().then_some(1 + arguments)
+    }
+
+    /// `match` or `type` where it can only be a name.
+    fn soft(&mut self) -> Option<u32> {
+        let rest = self.lexer.text.get(self.lexer.at..)?;
+        let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+        match rest {
+            [b'=', b'=', ..] => None,
+            [b'=' | b'.', ..] => self.expression_statement(),
+            _ => None,
+        }
+    }
+
+    fn expression_statement(&mut self) -> Option<u32> {
+        let listed = self.expressions()?;
+        match self.token {
+            Token::Augmented => {
+                if listed.shape == Shape::Other {
+                    return None;
+                }
+                let target = self.around(listed);
+                self.next()?;
+                return Some(1 + target.height.max(self.value()?.height));
+            }
+            Token::Colon => {
+                if listed.shape == Shape::Other {
+                    return None;
+                }
+                let target = self.around(listed);
+                self.next()?;
+                self.nodes(1);
+                let mut height = target.height.max(self.annotation()?);
+                if self.take(Token::Assign)? {
+                    // The assignment is already counted.
+                    self.lexer.nodes -= 1;
+                    height = height.max(self.value()?.height);
+                }
+                return self.ends().then_some(1 + height);
+            }
+            Token::Assign => {}
+            _ => return Some(listed.height),
+        }
+        // Each assignment is nested in the one before.
+        let mut branch = self.around(listed);
+        let (mut height, mut level) = (0, 0);
+        while self.token == Token::Assign {
+            if branch.shape == Shape::Other {
+                return None;
+            }
+            level += 1;
+            height = height.max(level + branch.height);
+            self.next()?;
+            branch = self.value()?;
+        }
+        Some(height.max(level + branch.height))
+    }
+
+    /// The assigned value, and the assignment around it.
+    fn value(&mut self) -> Option<Branch> {
+        self.nodes(1);
+        if self.token == Token::Yield {
+            return Some(Branch::new(Shape::Other, self.yielded()?));
+        }
+        self.expression_list()
+    }
+
+    fn import_from(&mut self) -> Option<u32> {
+        self.next()?;
+        let (mut dots, mut height) = (false, 2);
+        while matches!(self.token, Token::Dot | Token::Ellipsis) {
+            dots = true;
+            height = 3;
+            // Three dots are three nodes.
+            self.nodes(if self.token == Token::Ellipsis { 2 } else { 0 });
+            self.next()?;
+        }
+        self.nodes(if dots { 2 } else { 0 });
+        if !dots || self.token != Token::Import {
+            let name = self.lexer.text.get(self.start..self.lexer.end);
+            if name.is_some_and(|name| name == b"__future__") {
+                self.inexact();
+            }
+            self.dotted_name()?;
+        }
+        self.expect(Token::Import)?;
+        match self.token {
+            Token::Star => {
+                self.nodes(1);
+                self.next()?;
+            }
+            Token::Open => {
+                self.next()?;
+                height = height.max(self.imported(true)?);
+                self.expect(Token::Close)?;
+            }
+            _ => height = height.max(self.imported(false)?),
+        }
+        Some(height)
+    }
+
+    fn imported(&mut self, bracketed: bool) -> Option<u32> {
+        let mut height = 2;
+        loop {
+            self.dotted_name()?;
+            if self.take(Token::As)? {
+                self.nodes(1);
+                height = 3;
+                self.name()?;
+            }
+            let more = self.take(Token::Comma)?;
+            if !more || (bracketed && self.token == Token::Close) {
+                return Some(height);
+            }
+        }
+    }
+
+    fn dotted_name(&mut self) -> Option<()> {
+        self.nodes(1);
+        self.name()?;
+        while self.take(Token::Dot)? {
+            self.name()?;
+        }
+        Some(())
     }
 }
