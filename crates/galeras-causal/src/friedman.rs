@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::{column::check_column, column_ref::ColumnRef, refusal::Refusal, tail};
+use super::{
+    column::{ColumnRef, check_column},
+    refusal::Refusal,
+    tail,
+};
 
 /// Friedman's test of k columns over n blocks (M. Friedman, "The use of ranks to avoid the
 /// assumption of normality implicit in the analysis of variance", JASA 32, 1937).

@@ -15,7 +15,6 @@ mod attrition;
 mod balance;
 mod cholesky;
 mod column;
-mod column_ref;
 mod compensated;
 mod correlation;
 mod difference;
@@ -29,8 +28,6 @@ mod front_door;
 mod generalised_reference;
 mod glm;
 mod graph;
-mod inverted;
-mod lanes;
 mod linear;
 mod location;
 mod mixed;
@@ -39,12 +36,8 @@ mod multiplicity;
 mod noncentral;
 mod ordinal;
 mod overlap;
-mod paired;
-#[cfg(test)]
-mod paired_tests;
 mod power;
 mod propensity;
-mod quantile;
 mod rank;
 mod ranked;
 mod refusal;
@@ -53,15 +46,13 @@ mod risk;
 mod root;
 mod sensitivity;
 pub mod tail;
-#[cfg(test)]
-mod tail_tests;
 
 pub use absorbed::{AbsorbedEffect, absorbed};
 pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};
 pub use balance::{Balance, balance};
-pub use column_ref::ColumnRef;
+pub use column::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
-pub use difference::{MeanDifference, difference_in_means};
+pub use difference::{MeanDifference, PairedDifference, difference_in_means, paired};
 pub use dose::{
     DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
     natural_knots,
@@ -71,7 +62,7 @@ pub use effect_size::{
     standardised_pairs,
 };
 pub use equivalence::{Equivalence, OneSided, equivalence, excluded_beyond};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, InvertedEstimate};
 pub use friedman::{FriedmanTest, friedman};
 pub use front_door::{FrontDoor, front_door};
 pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
@@ -79,7 +70,6 @@ pub use graph::{
     CausalGraph, GraphError, Identification, IdentificationReport, Independence, Independencies,
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
-pub use inverted::InvertedEstimate;
 pub use linear::{
     AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, TwoStage, adjusted,
     anderson_rubin, interacted, two_stage,
@@ -93,7 +83,6 @@ pub use multiplicity::{Adjustment, adjust};
 pub use noncentral::{noncentral_t_lower, noncentral_t_upper};
 pub use ordinal::{OrdinalEffect, proportional_odds};
 pub use overlap::{CRUMP, Overlap, in_overlap, overlap};
-pub use paired::{PairedDifference, paired};
 pub use power::{
     DetectableEffects, Pilot, StudyDesign, VarianceComponents, minimum_detectable, paired_gain,
     pilot,

@@ -7,7 +7,7 @@ mod tests;
 
 use super::balance::moments;
 use super::column::indicator;
-use super::quantile::quantile;
+use super::rank::quantile;
 use super::{
     ColumnRef, Covariance, Estimand, Estimate, LinearFit, Propensity, Refusal, adjusted, dense,
     difference_in_means, jackknifed_weighting,

@@ -7,7 +7,7 @@ mod tests;
 
 use super::Refusal;
 use super::balance::check;
-use super::quantile::quantile;
+use super::rank::quantile;
 
 /// How the propensity scores of the treated and of the control units lie over each other.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use super::column_ref::ColumnRef;
+use super::column::ColumnRef;
 
 /// The reason for which an estimate is not given. Its text can be pasted into a paper.
 ///

@@ -7,6 +7,9 @@
 //! Stirling corrections (Loader 2000, "Fast and accurate computation of binomial probabilities").
 //! Degrees of freedom at or below zero and NaN give NaN; nothing here panics.
 
+#[cfg(test)]
+mod tests;
+
 use std::f64::consts::{LN_2, PI};
 
 /// From here on Student's t is the normal distribution of a transformed value: the fraction

@@ -7,7 +7,6 @@
 //! design of the last step.
 
 mod counts;
-mod dispersion;
 mod logistic;
 mod newton;
 #[cfg(test)]

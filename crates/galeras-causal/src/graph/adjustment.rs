@@ -6,11 +6,11 @@
 
 use super::dag::CausalGraph;
 use super::error::QueryError;
-use super::meter::{MOST_WORK, Meter};
+use super::separation::Separation;
 use super::separation::reachable;
-use super::separators::Separation;
-use super::sets::VariableSets;
+use super::subsets::VariableSets;
 use super::subsets::relevant;
+use super::subsets::{MOST_WORK, Meter};
 
 impl CausalGraph {
     /// Whether a set of names meets the backdoor criterion (Pearl 2009, definition 3.3.1). One with

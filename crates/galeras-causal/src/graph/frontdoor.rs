@@ -8,10 +8,10 @@
 
 use super::dag::CausalGraph;
 use super::error::QueryError;
-use super::meter::{MOST_WORK, Meter};
 use super::separation::reachable;
-use super::sets::VariableSets;
+use super::subsets::VariableSets;
 use super::subsets::minimal_subsets;
+use super::subsets::{MOST_WORK, Meter};
 
 impl CausalGraph {
     /// All minimal sets that meet the frontdoor criterion. There is none where no directed path

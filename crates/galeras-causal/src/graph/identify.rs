@@ -3,7 +3,7 @@
 use super::dag::CausalGraph;
 use super::error::QueryError;
 use super::separation::open_path;
-use super::sets::VariableSets;
+use super::subsets::VariableSets;
 
 /// How many names of a path or set are shown.
 const SHOWN: usize = 12;

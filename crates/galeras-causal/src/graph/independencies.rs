@@ -1,8 +1,8 @@
 //! The independencies that a graph implies among observed variables, and that data can contradict.
 
 use super::dag::CausalGraph;
-use super::meter::{MOST_WORK, Meter};
-use super::separators::Separation;
+use super::separation::Separation;
+use super::subsets::{MOST_WORK, Meter};
 
 /// A pair of observed variables that are independent given certain sets.
 #[derive(Clone, Debug, PartialEq, Eq)]

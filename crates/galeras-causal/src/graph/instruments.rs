@@ -13,9 +13,9 @@
 
 use super::dag::CausalGraph;
 use super::error::QueryError;
-use super::meter::{MOST_WORK, Meter};
+use super::separation::Separation;
 use super::separation::reachable;
-use super::separators::Separation;
+use super::subsets::{MOST_WORK, Meter};
 use super::subsets::{minimal_subsets, relevant};
 
 /// An instrument and the variables that have to be adjusted for with it.

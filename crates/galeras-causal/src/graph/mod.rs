@@ -15,11 +15,8 @@ mod frontdoor;
 mod identify;
 mod independencies;
 mod instruments;
-mod meter;
 mod parse;
 mod separation;
-mod separators;
-mod sets;
 mod subsets;
 #[cfg(test)]
 mod tests;
@@ -29,4 +26,4 @@ pub use error::{GraphError, QueryError};
 pub use identify::{Identification, IdentificationReport, identify};
 pub use independencies::{Independence, Independencies};
 pub use instruments::{Instrument, Instruments};
-pub use sets::VariableSets;
+pub use subsets::VariableSets;

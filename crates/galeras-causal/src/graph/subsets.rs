@@ -1,7 +1,6 @@
 //! Search through subsets by size, for criteria that are not monotone and not cuts of a graph.
 
-use super::dag::View;
-use super::meter::{MOST_SETS, Meter};
+use crate::graph::dag::{CausalGraph, View};
 
 /// All inclusion-minimal subsets of `candidates` (sorted) that `accept` takes, sorted, and whether
 /// they are all. The search goes by size and ends with the meter's work or `MOST_SETS`.
@@ -99,4 +98,58 @@ pub(super) fn relevant(view: View<'_>, ends: &[usize]) -> Vec<bool> {
     }
     let on_paths: Vec<usize> = (0..size).filter(|&node| kept[node]).collect();
     view.descendants(&on_paths, &[])
+}
+
+// HEADER graph/meter.rs
+// How much work a question about a graph may take: what bounds every list of sets.
+
+/// The most sets of one kind that are listed.
+pub(super) const MOST_SETS: usize = 1_000;
+
+/// The work that one question may take, in nodes and edges visited.
+pub(super) const MOST_WORK: u64 = 20_000_000;
+
+/// What is left of the work that a question may take.
+pub(super) struct Meter {
+    pub(super) left: u64,
+}
+
+impl Meter {
+    pub(super) fn new(work: u64) -> Meter {
+        Meter { left: work }
+    }
+
+    pub(super) fn spend(&mut self, work: usize) {
+        self.left = self.left.saturating_sub(work as u64);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
+// HEADER graph/sets.rs
+// Lists of sets of variables, by name.
+
+/// Sets of variables: each sorted by name, and the list sorted by its sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableSets {
+    /// The sets. None of them contains another.
+    pub sets: Vec<Vec<String>>,
+    /// Whether these are all. Each set is minimal even when they are not.
+    pub complete: bool,
+}
+
+impl VariableSets {
+    pub(super) fn new(
+        graph: &CausalGraph,
+        (sets, complete): (Vec<Vec<usize>>, bool),
+    ) -> VariableSets {
+        VariableSets { sets: sets.iter().map(|set| graph.named(set)).collect(), complete }
+    }
+
+    /// The smallest set; among those of one size, the first by name.
+    pub fn smallest(&self) -> Option<&Vec<String>> {
+        self.sets.iter().min_by_key(|set| set.len())
+    }
 }

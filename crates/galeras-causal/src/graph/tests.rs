@@ -11,7 +11,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::meter::{MOST_SETS, Meter};
+use super::subsets::{MOST_SETS, Meter};
 use super::*;
 use oracle::Oracle;
 

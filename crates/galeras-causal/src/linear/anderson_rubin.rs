@@ -1,8 +1,8 @@
 //! Anderson and Rubin's test and confidence set of an effect by instruments, which hold however
 //! weak the instruments are.
 
-use super::covariance::Covariance;
 use super::fit::LinearFit;
+use super::sandwich::Covariance;
 use super::symmetric::{divide_rows, upper_factor};
 use crate::{ColumnRef, Refusal, tail};
 

@@ -6,8 +6,8 @@
 //! Where the trace of G, the sum of the cluster's leverages, is small, the power is a short
 //! series in G; the traces sum to k, so that the few others can afford their eigenvalues.
 
-use super::covariance::Covariance;
 use super::fit::LinearFit;
+use super::sandwich::Covariance;
 use super::symmetric::{add_outer, apply, dot, eigen, mirror};
 use crate::Refusal;
 

@@ -9,14 +9,8 @@
 mod adjusted;
 mod anderson_rubin;
 mod cluster;
-mod covariance;
 mod fit;
 #[cfg(test)]
-mod instrument_tests;
-mod interacted;
-mod overidentification;
-#[cfg(test)]
-mod parity_tests;
 mod sandwich;
 mod symmetric;
 #[cfg(test)]
@@ -25,10 +19,8 @@ mod two_stage;
 mod weighted;
 
 pub(crate) use adjusted::treatment_column;
-pub use adjusted::{AdjustedEffect, adjusted};
+pub use adjusted::{AdjustedEffect, adjusted, interacted};
 pub use anderson_rubin::{AndersonRubin, anderson_rubin};
-pub use covariance::Covariance;
 pub use fit::LinearFit;
-pub use interacted::interacted;
-pub use overidentification::Overidentification;
-pub use two_stage::{TwoStage, two_stage};
+pub use sandwich::Covariance;
+pub use two_stage::{Overidentification, TwoStage, two_stage};

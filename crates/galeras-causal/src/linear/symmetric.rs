@@ -6,7 +6,7 @@
 use faer::{Mat, Side};
 
 use crate::cholesky::Cholesky;
-use crate::lanes::lane_sums;
+use crate::compensated::lane_sums;
 
 /// Rows that are turned into columns at a time, and summed before they are added to the total,
 /// which keeps rounding small.

@@ -2,11 +2,14 @@
 //! with the reference lives in `parity_tests`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod instruments;
+mod parity;
+
 use proptest::prelude::*;
 
-use super::parity_tests::study;
 use super::*;
 use crate::{ColumnRef, Refusal};
+use parity::study;
 
 pub(super) const KINDS: [Covariance; 9] = [
     Covariance::Classic,

@@ -1,8 +1,8 @@
 //! The last step of a weighted regression, with everything that standard errors need: how an
 //! iteratively reweighted fit gets the same ones as least squares.
 
-use super::covariance::Covariance;
 use super::fit::{LinearFit, Location, SMALLEST_PIVOT, locate, transform};
+use super::sandwich::Covariance;
 use super::symmetric::{divide_rows, gram, multiply_upper};
 use crate::cholesky::Cholesky;
 use crate::{ColumnRef, Estimate, Refusal};

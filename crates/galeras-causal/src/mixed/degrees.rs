@@ -6,8 +6,8 @@
 //! Derivatives in θ are differences of the fourth order, those in σ are known.
 
 use super::criterion::Criterion;
+use super::dense::eigen;
 use super::minimise::free_parameters;
-use super::spectrum::eigen;
 
 /// What is differentiated: determinants, residual sum, and the variances of the coefficients in
 /// units of σ².

@@ -8,7 +8,7 @@
 //! the fourth order. Nothing is random and nothing depends on time.
 
 use super::criterion::Criterion;
-use super::spectrum::eigen;
+use super::dense::eigen;
 
 /// What a search found.
 pub(super) struct Minimum {

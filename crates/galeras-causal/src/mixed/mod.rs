@@ -19,7 +19,6 @@ mod factor;
 mod fit;
 mod minimise;
 mod products;
-mod spectrum;
 #[cfg(test)]
 mod tests;
 

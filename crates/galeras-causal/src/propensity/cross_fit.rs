@@ -4,10 +4,10 @@
 //! The folds are given, so that nothing is drawn here.
 
 use super::design::StandardisedDesign;
+use super::equations::clipped;
 use super::logistic::{expit, range, solve};
 use super::outcome_model::{OutcomeModel, pooled, residuals};
 use super::rows::{Rows, arms, bounds, same_length};
-use super::stacked::clipped;
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
 

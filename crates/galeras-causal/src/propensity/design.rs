@@ -3,7 +3,7 @@
 //! Standardising keeps the Gram matrix well conditioned whatever the units are. A block of rows
 //! fits the cache, so that a pass reads each column once.
 
-use crate::lanes::lane_sums;
+use crate::compensated::lane_sums;
 use crate::{ColumnRef, Refusal};
 
 /// Rows per block: a block of ten columns stays within the first-level cache.

@@ -3,10 +3,10 @@
 //! Both use linear models of the outcome; the estimate is right if either the scores or these
 //! models are.
 
+use super::equations::{ScoreEquations, clipped};
 use super::logistic::Propensity;
 use super::outcome_model::{OutcomeModel, residuals};
 use super::rows::{Rows, bounds};
-use super::stacked::{ScoreEquations, clipped};
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
 

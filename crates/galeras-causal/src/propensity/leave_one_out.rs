@@ -11,12 +11,12 @@
 //! have degrees of freedom.
 
 use super::design::{StandardisedDesign, dot};
+use super::equations::clipped;
 use super::equations::{DEPENDENT, Equations, score_equations};
 use super::jackknife::{ChangeParts, LeaveOut, jackknife};
 use super::logistic::Propensity;
 use super::outcome_model::{OutcomeModel, residuals};
 use super::rows::{Rows, bounds};
-use super::stacked::clipped;
 use super::weighting::Estimand;
 use crate::column::indicator;
 use crate::{Estimate, Refusal};

@@ -20,7 +20,6 @@ pub(crate) mod logistic;
 mod matching;
 mod outcome_model;
 mod rows;
-mod stacked;
 mod stratification;
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,9 @@
 //!
 //! All weights end in a Hájek ratio, whose sandwich knows that the scores are estimated.
 
+use super::equations::{ScoreEquations, clipped};
 use super::logistic::Propensity;
 use super::rows::{Rows, bounds};
-use super::stacked::{ScoreEquations, clipped};
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
 

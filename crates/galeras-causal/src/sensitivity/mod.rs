@@ -3,9 +3,6 @@
 
 mod contours;
 mod evalue;
-mod instrument;
-#[cfg(test)]
-mod referee_tests;
 mod risk_ratio;
 mod robustness;
 mod rosenbaum;
@@ -14,7 +11,6 @@ mod tests;
 
 pub use contours::{Benchmarks, ConfounderStrength, with_confounder};
 pub use evalue::{EValue, evalue_difference, evalue_ratio, pooled_deviation};
-pub use instrument::{InstrumentRobustness, instrument_robustness};
 pub use risk_ratio::{RiskRatio, standardised_risks};
-pub use robustness::{Robustness, robustness};
+pub use robustness::{InstrumentRobustness, Robustness, instrument_robustness, robustness};
 pub use rosenbaum::SignedRanks;

@@ -1,6 +1,8 @@
 //! Tests of the sensitivity analyses: the reference numbers, brute force, and degenerate input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod referee;
+
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;

@@ -4,13 +4,11 @@
 //! machine reads them, since they differ in their headers, keywords and ports only. It keeps its
 //! own stack, so that no depth of braces can exhaust the thread's.
 
-mod attributes;
 mod lexer;
 
-use super::dag::{CausalGraph, Draft, Edge, Marks};
-use super::error::GraphError;
-use attributes::{Direction, Target};
-use lexer::{Arrow, Lexer, Token};
+use crate::graph::dag::{CausalGraph, Draft, Edge, Marks};
+use crate::graph::error::GraphError;
+use crate::graph::parse::lexer::{Arrow, Lexer, Token};
 
 /// The most edges, and names moved in and out of groups, that a text may ask for: a short text
 /// can write a great many edges as `{a b c ...} -> {a b c ...}`.
@@ -241,7 +239,7 @@ impl Reader<'_> {
         self.frame(offset)?.end_statement()?;
         while self.lexer.peek_is(&Token::OpenBracket)? {
             self.lexer.next()?;
-            for attribute in attributes::read(&mut self.lexer)? {
+            for attribute in read_attributes(&mut self.lexer)? {
                 let frame = self.frame(offset)?;
                 match target {
                     Target::Nodes => attribute.mark(&mut frame.node_marks, dagitty)?,
@@ -356,7 +354,7 @@ impl Reader<'_> {
         };
         frame.closed = true;
         let ranges = std::mem::take(&mut frame.edges);
-        let attributes = attributes::read(&mut self.lexer)?;
+        let attributes = read_attributes(&mut self.lexer)?;
         let on_edges: usize = ranges.iter().map(|range| range.1 - range.0).sum();
         self.charge((on_edges + left.len()).saturating_mul(attributes.len()), offset)?;
         for attribute in &attributes {
@@ -377,5 +375,118 @@ impl Reader<'_> {
         frame.left = Some(left);
         frame.edges = ranges;
         Ok(())
+    }
+}
+
+// HEADER graph/parse/attributes.rs
+// The attributes in square brackets: which of them mean something, and what.
+//
+// Those that are about the drawing (`pos`, `label`, `color`, ...) are read and ignored.
+
+/// What a default statement of DOT is about.
+#[derive(Clone, Copy)]
+enum Target {
+    Nodes,
+    Edges,
+    Graph,
+}
+
+/// DOT's `dir` of an edge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Back,
+    Both,
+}
+
+impl Direction {
+    /// Turns an edge as its `dir` says.
+    fn apply(self, edge: &mut Edge) {
+        match self {
+            Direction::Forward => {}
+            Direction::Back => std::mem::swap(&mut edge.from, &mut edge.to),
+            Direction::Both => edge.both = true,
+        }
+    }
+}
+
+/// One attribute: its key in lower case, and its value.
+struct Attribute {
+    key: String,
+    value: Option<String>,
+    offset: usize,
+}
+
+impl Attribute {
+    /// Yes or no; without a value, yes.
+    fn truth(&self) -> Result<bool, GraphError> {
+        let Some(value) = &self.value else { return Ok(true) };
+        match value.trim().to_ascii_lowercase().as_str() {
+            "yes" | "true" | "1" | "y" | "t" => Ok(true),
+            "no" | "false" | "0" | "n" | "f" => Ok(false),
+            other => Err(GraphError::new(
+                format!("`{}` must be `yes` or `no`, found `{other}`", self.key),
+                self.offset,
+            )),
+        }
+    }
+
+    /// Marks a node as the attribute says. dagitty's one-letter forms are known in dagitty only.
+    fn mark(&self, marks: &mut Marks, dagitty: bool) -> Result<(), GraphError> {
+        let short = dagitty && self.value.is_none();
+        match self.key.as_str() {
+            "latent" | "unobserved" => marks.latent = self.truth()?,
+            "observed" => marks.latent = !self.truth()?,
+            "exposure" => marks.exposure = self.truth()?,
+            "outcome" => marks.outcome = self.truth()?,
+            "l" | "u" if short => marks.latent = true,
+            "e" if short => marks.exposure = true,
+            "o" if short => marks.outcome = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The direction that the attribute gives an edge, if it is about that.
+    fn direction(&self) -> Result<Option<Direction>, GraphError> {
+        if self.key != "dir" {
+            return Ok(None);
+        }
+        match self.value.as_deref().unwrap_or_default() {
+            "forward" => Ok(Some(Direction::Forward)),
+            "back" => Ok(Some(Direction::Back)),
+            "both" => Ok(Some(Direction::Both)),
+            other => Err(GraphError::new(
+                format!("`dir` must be `forward`, `back` or `both`, found `{other}`"),
+                self.offset,
+            )
+            .help("every edge of a causal graph needs a direction")),
+        }
+    }
+}
+
+/// Reads up to the closing bracket; the opening one has been read.
+fn read_attributes(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> {
+    let mut attributes = Vec::new();
+    loop {
+        let (token, offset) = lexer.next()?;
+        match token {
+            Token::CloseBracket => return Ok(attributes),
+            Token::Comma | Token::Semicolon => {}
+            Token::Name(name) => {
+                let mut value = None;
+                if lexer.peek_is(&Token::Equals)? {
+                    lexer.next()?;
+                    value = Some(lexer.value("`=`")?);
+                }
+                attributes.push(Attribute { key: name.text.to_ascii_lowercase(), value, offset });
+            }
+            other => {
+                return Err(GraphError::new(
+                    format!("expected an attribute or `]`, found {other}"),
+                    offset,
+                ));
+            }
+        }
     }
 }

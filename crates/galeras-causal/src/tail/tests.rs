@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::tail::*;
+use super::*;
 
 #[track_caller]
 fn close(found: f64, expected: f64, tolerance: f64) {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::tests::{KINDS, close, slices};
 use super::*;
 use crate::{Refusal, difference_in_means};
 

@@ -4,7 +4,6 @@
 
 use serde_json::Value;
 
-use super::tests::close;
 use super::*;
 
 struct Study {
