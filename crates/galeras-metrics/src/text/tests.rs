@@ -1,7 +1,5 @@
-//! What the tests of this module compare with.
-//!
-//! Here: the peers' values (tests/reference/text_metrics.json) and numbers that look random.
-//! Not here: anything that is built without tests.
+//! Reference values of the peers (tests/reference/text_metrics.json) and pseudorandom numbers for
+//! tests.
 
 use std::sync::LazyLock;
 
@@ -41,7 +39,7 @@ pub(super) fn pairs() -> Vec<Pair> {
     .collect()
 }
 
-/// Fails unless both are the same but for rounding.
+/// Fails unless both are equal except for rounding.
 #[track_caller]
 pub(super) fn assert_close(ours: f64, theirs: f64, what: &dyn std::fmt::Debug) {
     let near = (ours - theirs).abs() <= 1e-12 * theirs.abs();

@@ -18,7 +18,7 @@ fn score(mode: CodeBleuMode, pair: &Value) -> (CodeBleuScores, CodeBleuCounts) {
     scorer.score(&mut parser, &reference, pair["hypothesis"].as_str().unwrap()).unwrap()
 }
 
-/// The components that differ; k4black's own names are long.
+/// The components that differ; k4black's names are long.
 fn differences(ours: &CodeBleuScores, theirs: &Value) -> Vec<String> {
     let components = [
         ("codebleu", "codebleu", ours.codebleu),
@@ -59,7 +59,7 @@ fn the_goldens_are_met_in_both_modes() {
     none("corpus", differences(&corpus, &reference["notes"]["corpus_of_non_empty"]));
 }
 
-/// With sets that keep their order and the grammar that is linked, nothing is left to differ.
+/// With ordered sets and the linked grammar, all numbers are equal.
 #[test]
 fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
     let reference = reference();
@@ -74,7 +74,7 @@ fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
     none("corpus", differences(&corpus, &reference["linked_in_order"]["corpus"]));
 }
 
-/// The pairs that differ are those of which the peer's own numbers differ by grammar or seed.
+/// The pairs that differ are those whose peer numbers depend on grammar or hash seed.
 #[test]
 fn pairs_equal_the_published_peer_where_it_does_not_depend_on_grammar_or_seed() {
     let reference = reference();
@@ -98,7 +98,7 @@ fn pairs_equal_the_published_peer_where_it_does_not_depend_on_grammar_or_seed() 
     assert!(equal >= 120, "{equal}");
 }
 
-/// n-grams do not depend on the mode, except for the brevity of the weighted ones.
+/// n-grams do not depend on the mode, except for the brevity penalty of the weighted ones.
 #[test]
 fn correct_differs_from_the_peer_as_documented() {
     let reference = reference();
@@ -109,7 +109,7 @@ fn correct_differs_from_the_peer_as_documented() {
         assert!((correct.syntax - compat.syntax).abs() < 1e-9, "{name}");
         let flow = (counts.matched_flow, counts.reference_flow);
         if name == "unicode" {
-            // The peers cut tokens after `ñ` out at the wrong places.
+            // The peers cut tokens after `ñ` at the wrong places.
             assert_eq!((flow, peers.reference_flow), ((5, 5), 2));
         } else {
             assert_eq!(flow, (peers.matched_flow, peers.reference_flow), "{name}");
