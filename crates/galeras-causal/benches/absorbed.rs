@@ -1,9 +1,9 @@
-//! How long absorbed effects of many rows take: `cargo bench -p galeras-causal --bench absorbed`.
+//! Times absorbed effects of many rows: `cargo bench -p galeras-causal --bench absorbed`.
 //!
 //! A million rows whose outcome has a constant for each of 1,000 repositories, then for each of
-//! 1,000 repositories and 1,000 authors that are crossed with them, with three covariates; the
-//! treatment is more frequent where the constants are high. Exits with 1 if one of them takes more
-//! than 10 s or the known effect is missed. Random numbers are SplitMix64's.
+//! 1,000 repositories and 1,000 crossed authors, with three covariates; the treatment is more
+//! frequent if the constants are high. Exits with 1 if one of them takes more than 10 s or the
+//! known effect is missed. Random numbers are SplitMix64's.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -33,7 +33,7 @@ const LEVELS: u32 = 1_000;
 const EFFECT: f64 = 0.3;
 const MOST_SECONDS: f64 = 10.0;
 
-/// Absorbs the factors of the outcome; whether that went well.
+/// Absorbs the factors of the outcome; true if fast enough and correct.
 fn race(name: &str, factors: &[&[u32]], covariance: Covariance) -> bool {
     let mut draw = SplitMix(7);
     let constants: Vec<Vec<f64>> =

@@ -1,4 +1,4 @@
-//! How long a mixed model of many rows takes: `cargo bench -p galeras-causal --bench mixed`.
+//! Times mixed models of many rows: `cargo bench -p galeras-causal --bench mixed`.
 //!
 //! 100,000 rows with three crossed grouping columns, in three designs: data points crossed with
 //! repositories and models; five samples of each data point under each model, the data points
@@ -48,7 +48,8 @@ fn dense(codes: &[u32]) -> Vec<u32> {
         .collect()
 }
 
-/// Fits one design whose groups have the standard deviations `sds`; whether that went well.
+/// Fits one design whose groups have the standard deviations `sds`; true if fast enough and
+/// correct.
 fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bool {
     let groups: Vec<Vec<u32>> = groups.iter().map(|codes| dense(codes)).collect();
     let levels: Vec<usize> =
@@ -75,7 +76,7 @@ fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bo
     let fit = mixed(&outcome, &[&arm, &size], &terms, true).unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let found: Vec<f64> = fit.random.iter().map(|one| one.covariance[0].sqrt()).collect();
-    // A standard deviation of q groups is known to about 1 / sqrt(2 q) of itself.
+    // A standard deviation of q groups is known to about 1 / sqrt(2 q) of its value.
     let near = found.iter().zip(sds).zip(&levels).all(|((found, sd), levels)| {
         (found / sd - 1.0).abs() < 4.0 / (2.0 * *levels as f64).sqrt()
     });

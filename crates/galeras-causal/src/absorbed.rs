@@ -1,8 +1,5 @@
-//! Linear regression with fixed effects that are absorbed: a constant for each level of one or more
-//! factors, never estimated.
-//!
-//! `factor` is a factor, `within` takes the means of all factors out of a column, `effect` is the
-//! regression on what is left.
+//! Linear regression with absorbed fixed effects: a constant for each level of one or more factors,
+//! which is not estimated.
 
 #[cfg(test)]
 mod tests;
@@ -10,10 +7,7 @@ mod tests;
 use crate::linear::{Covariance, LinearFit, treatment_column};
 use crate::{ColumnRef, Estimate, Refusal};
 
-// HEADER absorbed/effect.rs
-// The coefficient of a binary treatment in a regression with absorbed effects.
-
-/// The share of a column's variance that has to be left within the levels.
+/// The least share of a column's variance that must remain within the levels.
 const SMALLEST_SHARE: f64 = 1e-10;
 
 /// The effect of a binary treatment among rows that share the levels of all factors.
@@ -21,28 +15,27 @@ const SMALLEST_SHARE: f64 = 1e-10;
 pub struct AbsorbedEffect {
     /// The coefficient of the treatment.
     pub estimate: Estimate,
-    /// The constants that were absorbed, without those that follow from others.
+    /// The number of absorbed constants that are not redundant.
     pub absorbed: usize,
-    /// Rows less coefficients less absorbed constants.
+    /// Rows minus coefficients minus absorbed constants.
     pub residual_degrees: usize,
 }
 
 /// The coefficient of `treated` in a linear regression of `outcome` on the treatment, `covariates`
-/// and a constant for each level of each of `factors`, by the within-transformation (Frisch, Waugh
-/// & Lovell), in units of the outcome. Equals that of linearmodels' `AbsorbingLS` and of least
-/// squares with an indicator for each level.
+/// and a constant for each level of each of `factors`, by the within transformation (Frisch, Waugh
+/// & Lovell), in units of the outcome. Equals linearmodels' `AbsorbingLS`, and least squares with
+/// an indicator for each level.
 ///
 /// All columns have one entry for each of n rows; a factor holds the code of each row's level.
-/// `kind` is one of `Classic`, `Hc0`, `Hc1`, `Cr0` and `Cr1`. Degrees of freedom are rows less
-/// coefficients less absorbed constants; with clusters Student's t has one degree less than there
-/// are, and constants of levels that lie within clusters do not count in the factor of `Cr1`
-/// (Cameron & Miller 2015; as reghdfe).
+/// `kind` is one of `Classic`, `Hc0`, `Hc1`, `Cr0` and `Cr1`. Degrees of freedom are rows minus
+/// coefficients minus absorbed constants; with G clusters Student's t has G - 1, and constants of
+/// levels that lie within clusters do not count in the factor of `Cr1` (Cameron & Miller 2015; as
+/// in reghdfe).
 ///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty, below two clusters, or if no degree of freedom is left;
-/// [`Refusal::UnusableColumn`] with [`ColumnRef::Treatment`] or [`ColumnRef::Covariate`] for a column
-/// that does not vary within the levels; as for least squares else. [`Refusal::Other`] for a kind
-/// that needs leverages, or factors that are too loosely connected.
+/// # Errors [`Refusal::TooFew`] if an arm is empty, below two clusters, or without a degree of
+/// freedom; [`Refusal::UnusableColumn`] with [`ColumnRef::Treatment`] or [`ColumnRef::Covariate`]
+/// for a column that does not vary within the levels; [`Refusal::Other`] for a kind that needs
+/// leverages, or for factors that are too loosely connected; otherwise those of least squares.
 pub fn absorbed(
     treated: &[bool],
     outcome: &[f64],
@@ -106,7 +99,7 @@ pub fn absorbed(
                 .into_iter()
                 .filter(|factor| !clusters.is_some_and(|groups| factor.is_nested_in(groups)))
                 .collect();
-            // The overall constant is there even if all others are within clusters.
+            // The overall constant counts even if all others are within clusters.
             let used = slopes + constants(&counted).max(1);
             let factor = count / (count - 1.0) * (rows - 1) as f64 / (rows - used) as f64;
             (Covariance::Cr0, factor, count - 1.0)
@@ -129,7 +122,7 @@ pub fn absorbed(
     })
 }
 
-/// A column without the means of the levels.
+/// A column minus the means of the levels.
 fn varying_within(
     column: &[f64],
     rows: usize,
@@ -137,7 +130,7 @@ fn varying_within(
     reference: ColumnRef,
 ) -> Result<Vec<f64>, Refusal> {
     crate::column::check_column(column, reference, rows)?;
-    // On a scale on which nothing overflows, and without a mean that costs digits.
+    // Scaled so that nothing overflows, and centred so that a large mean costs no digits.
     let centred = crate::compensated::centred(column, reference)?;
     let unit = scale(column, &centred);
     let mut left = within(&centred, factors)?;
@@ -174,30 +167,26 @@ fn distinct(codes: &[u32]) -> usize {
     sorted.len()
 }
 
-// HEADER absorbed/within.rs
-// Takes the means of all levels of all factors out of a column.
-
 /// Steps after which factors count as too loosely connected.
 const MOST_STEPS: usize = 10_000;
-/// The squared length of the step that is left, of the column, below which all means are zero.
+/// The squared length of the remaining step, relative to the column, at which the iteration stops.
 const CONVERGED: f64 = 1e-28;
 
-/// The residuals of a column on the levels of the factors: exact in one pass for one factor; for
-/// several, symmetric alternating projections (Halperin 1962), accelerated by conjugate gradients
-/// (Hernández-Ramos, Escalante & Raydan 2011; as Stata's reghdfe does, Correia 2017).
+/// The residuals of a column on the levels of the factors. One factor takes one exact pass; several
+/// take symmetric alternating projections (Halperin 1962) accelerated by conjugate gradients
+/// (Hernández-Ramos, Escalante & Raydan 2011; as in Stata's reghdfe, Correia 2017).
 ///
-/// # Errors
-/// No convergence: some levels are tied to the others by hardly any row.
+/// # Errors No convergence: hardly any row connects some levels to the others.
 fn within(column: &[f64], factors: &[Factor<'_>]) -> Result<Vec<f64>, Refusal> {
     let mut sums = Vec::new();
     let mut values = column.to_vec();
     if let [only] = factors {
-        // The second pass removes what rounding left in the first.
+        // The second pass removes the rounding errors of the first.
         only.take_out(&mut values, &mut sums);
         only.take_out(&mut values, &mut sums);
         return Ok(values);
     }
-    // One sweep there and back: a symmetric operator whose fixed points have no means.
+    // One sweep forth and back is a symmetric operator whose fixed points have zero means.
     let mut sweep = |values: &mut [f64]| {
         for factor in factors {
             factor.take_out(values, &mut sums);
@@ -215,7 +204,7 @@ fn within(column: &[f64], factors: &[Factor<'_>]) -> Result<Vec<f64>, Refusal> {
     let mut left = square(&residual);
     for _ in 0..MOST_STEPS {
         if left <= CONVERGED * length {
-            // What the steps' rounding put back is taken out at last.
+            // Removes the rounding errors of the steps.
             sweep(&mut values);
             return Ok(values);
         }
@@ -251,16 +240,12 @@ fn square(values: &[f64]) -> f64 {
     product(values, values)
 }
 
-/// An inner product in blocks, which keeps rounding small.
+/// An inner product in blocks, which reduces rounding errors.
 fn product(left: &[f64], right: &[f64]) -> f64 {
     let blocks = left.chunks(1024).zip(right.chunks(1024));
     blocks.map(|(left, right)| left.iter().zip(right).map(|(a, b)| a * b).sum::<f64>()).sum()
 }
 
-// HEADER absorbed/factor.rs
-// A factor whose levels have a constant each, and how many constants several factors have.
-
-/// The levels of a factor.
 struct Factor<'a> {
     /// The level of each row.
     codes: &'a [u32],
@@ -293,7 +278,7 @@ impl<'a> Factor<'a> {
         }
     }
 
-    /// Whether each level lies within one group.
+    /// True if each level lies within one group.
     fn is_nested_in(&self, groups: &[u32]) -> bool {
         let mut known = vec![u32::MAX; self.inverse_counts.len()];
         self.codes.iter().zip(groups).all(|(code, group)| {
@@ -304,8 +289,8 @@ impl<'a> Factor<'a> {
         })
     }
 
-    /// The connected parts of the levels of two factors, of which two are tied by a row that has
-    /// both: as many constants of the two say the same.
+    /// The connected components of the levels of two factors, where a row connects its two levels:
+    /// as many constants of the two factors are redundant.
     fn parts(&self, other: &Factor<'_>) -> usize {
         let offset = self.inverse_counts.len();
         let mut parent: Vec<usize> = (0..offset + other.inverse_counts.len()).collect();
@@ -329,9 +314,9 @@ impl<'a> Factor<'a> {
     }
 }
 
-/// How many constants factors have that do not follow from the others: exact for one and two
-/// (Abowd, Creecy & Kramarz 2002); for each further factor as many are redundant as connected parts
-/// with the one before it that has most, which is the count of reghdfe's pairwise method.
+/// The number of constants of the factors that are not redundant: exact for one and two factors
+/// (Abowd, Creecy & Kramarz 2002). For each further factor, the redundant ones are the most
+/// connected components that it has with an earlier factor, as in reghdfe's pairwise method.
 fn constants(factors: &[&Factor<'_>]) -> usize {
     let mut total = 0;
     for (at, factor) in factors.iter().enumerate() {

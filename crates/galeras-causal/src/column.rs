@@ -1,15 +1,14 @@
-//! Which column of an estimator's arguments a refusal is about: a value, so that a caller can put
-//! its own name for the column in the message.
+//! References to columns in refusals, checks of columns and levels, and the treatment as a column.
 
 use std::fmt;
 
 use crate::refusal::Refusal;
 
-/// A column, by the argument that held it and its position there.
+/// A column, by the argument that held it and its position there, so that a caller can replace it
+/// by its name for the column.
 ///
-/// `Display` gives the name of the argument, with `#` and the position where the argument is a
-/// list: what a reader of this crate's signatures understands. Users are shown names of their own,
-/// through [`Refusal::describe`](crate::Refusal::describe).
+/// `Display` gives the name of the argument, with `#` and the position if the argument is a list.
+/// Users see their names through [`Refusal::describe`](crate::Refusal::describe).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ColumnRef {
     /// The treatment as a column of zeros and ones.
@@ -20,9 +19,9 @@ pub enum ColumnRef {
     TreatedOutcome,
     /// The outcomes of the control member of each pair.
     ControlOutcome,
-    /// The differences within pairs, treated less control.
+    /// The differences within pairs, treated minus control.
     Differences,
-    /// The column that instruments stand in for.
+    /// The endogenous column, which has instruments.
     Endogenous,
     /// The column at this position, from 0, of `covariates`, `columns`, `exogenous` or `given`.
     Covariate(usize),
@@ -38,7 +37,7 @@ pub enum ColumnRef {
     Score,
     /// The grouping factor of the random term at this position, from 0, of `random`.
     Grouping(usize),
-    /// Of the random term at the first position the slope at the second.
+    /// The slope at the second position of the random term at the first.
     Slope(usize, usize),
     /// The first column of a correlation.
     X,
@@ -72,11 +71,6 @@ impl fmt::Display for ColumnRef {
     }
 }
 
-// HEADER column.rs
-// What several statistics do with their input: checks of columns and of levels of significance,
-// and the treatment as a column.
-
-/// The treatment as a column of zeros and ones.
 pub(super) fn indicator(treated: &[bool]) -> Vec<f64> {
     treated.iter().map(|treated| f64::from(u8::from(*treated))).collect()
 }

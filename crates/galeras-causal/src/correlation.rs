@@ -1,7 +1,4 @@
-//! Correlations of two columns.
-//!
-//! The request and its answer live in `methods` and `coefficient`; the coefficients in `pearson`,
-//! `spearman`, `kendall` and `partial`.
+//! Correlations of two columns: Pearson's, Spearman's, Kendall's and partial.
 
 #[cfg(test)]
 mod tests;
@@ -11,9 +8,6 @@ use crate::column::{check_column, check_level};
 use crate::compensated::{self, Twofold};
 use crate::refusal::Refusal;
 use crate::{ColumnRef, Refusal, compensated, rank, tail};
-
-// HEADER correlation/methods.rs
-// The correlation of two columns by one of three methods.
 
 /// The coefficient of correlation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,29 +20,27 @@ pub enum CorrelationMethod {
     Kendall,
 }
 
-/// The correlation of `x` and `y`, columns of n rows each, with its p-value and the interval of
-/// level `1 - alpha`. Coefficients equal those of `scipy.stats` (`pearsonr`, `spearmanr`,
-/// `kendalltau`).
+/// The correlation of `x` and `y`, columns of n rows, with its p-value and the interval of level `1
+/// - alpha`. Coefficients equal those of `scipy.stats` (`pearsonr`, `spearmanr`, `kendalltau`).
 ///
-/// - Pearson: p from Student's t with n - 2 degrees of freedom, exact for normal data; the
-///   interval is Fisher's, atanh r +- z / sqrt(n - 3) (R. A. Fisher 1921).
+/// - Pearson: p from Student's t with n - 2 degrees of freedom, exact for normal data; the interval
+///   is Fisher's, atanh r +- z / sqrt(n - 3) (R. A. Fisher 1921).
 /// - Spearman: p from the same t, an approximation (for a coefficient of 1 or -1, where t is
-///   infinite, the exact probability of the order); the standard error on Fisher's scale is
-///   sqrt((1 + r^2 / 2) / (n - 3)) (D. G. Bonett & T. A. Wright, "Sample size requirements for
-///   estimating Pearson, Kendall and Spearman correlations", Psychometrika 65, 2000).
-/// - Kendall: p from the exact distribution where no column has ties and there are at most 33
-///   rows (or at most one pair out of order), else from the normal distribution with the
-///   variance corrected for ties; the standard error on Fisher's scale is sqrt(0.437 / (n - 4))
-///   (E. C. Fieller, H. O. Hartley & E. S. Pearson, "Tests for rank correlation coefficients",
-///   Biometrika 44, 1957), good for |tau| < 0.8 and meant for data with few ties.
+///   infinite, the exact probability of the order); the standard error on Fisher's scale is sqrt((1
+///   + r^2 / 2) / (n - 3)) (D. G. Bonett & T. A. Wright, "Sample size requirements for estimating
+///   Pearson, Kendall and Spearman correlations", Psychometrika 65, 2000).
+/// - Kendall: p from the exact distribution if no column has ties and there are at most 33 rows (or
+///   at most one pair out of order), otherwise from the normal distribution with the variance
+///   corrected for ties; the standard error on Fisher's scale is sqrt(0.437 / (n - 4)) (E. C.
+///   Fieller, H. O. Hartley & E. S. Pearson, "Tests for rank correlation coefficients", Biometrika
+///   44, 1957), good for |tau| < 0.8 and few ties.
 ///
-/// The order of the rows does not matter: ranks and pairs are counted in integers, and the sums
-/// of Pearson's coefficient are taken in twofold precision before they are rounded.
+/// The order of the rows does not matter: ranks and pairs are counted in integers, and Pearson's
+/// sums have twofold precision before they are rounded.
 ///
-/// # Errors
-/// [`Refusal::UnusableColumn`] if `y` has not as many rows as `x` or a value is not finite;
+/// # Errors [`Refusal::UnusableColumn`] if `y` and `x` differ in length or a value is not finite;
 /// [`Refusal::TooFew`] below 3 rows; [`Refusal::Constant`] if a column has one value only, or
-/// values that differ by rounding only; [`Refusal::Other`] if not 0 < `alpha` < 1. Columns are
+/// values that differ by rounding only; [`Refusal::Other`] unless 0 < `alpha` < 1. Columns are
 /// [`ColumnRef::X`] and [`ColumnRef::Y`].
 pub fn correlation(
     x: &[f64],
@@ -69,18 +61,15 @@ pub fn correlation(
     }
 }
 
-// HEADER correlation/coefficient.rs
-// A coefficient of correlation: Student's t of it, and the interval on Fisher's z scale.
-
 /// A coefficient of correlation, its p-value and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correlation {
     /// The coefficient, in [-1, 1].
     pub coefficient: f64,
-    /// The lower and the upper end of the confidence interval of level `1 - alpha`. `None`
-    /// where it is not defined: the coefficient is 1 or -1 (infinite on Fisher's scale), or
-    /// there are too few rows for its standard error (fewer than 4 for Pearson and Spearman,
-    /// 5 for Kendall, 4 + k for a partial correlation given k columns).
+    /// The ends of the confidence interval of level `1 - alpha`. `None` if the coefficient is 1 or
+    /// -1 (infinite on Fisher's scale), or there are too few rows for its standard error (fewer
+    /// than 4 for Pearson and Spearman, 5 for Kendall, 4 + k for a partial correlation given k
+    /// columns).
     pub interval: Option<(f64, f64)>,
     /// The two-sided p-value of no association.
     pub p_value: f64,
@@ -88,10 +77,9 @@ pub struct Correlation {
     pub n: usize,
 }
 
-/// A coefficient with what rounding it to a double would lose where it is close to 1 or -1.
+/// A coefficient with the digits that rounding it to a double loses near 1 or -1.
 #[derive(Clone, Copy, Debug)]
 struct Coefficient {
-    /// The coefficient r.
     value: f64,
     /// 1 - r^2; zero if r is 1 or -1.
     complement: f64,
@@ -107,13 +95,13 @@ impl Coefficient {
         }
     }
 
-    /// The interval tanh(atanh r +- z se), for the variance se^2 on Fisher's scale; `None` if
-    /// the variance is not a finite number above zero or r is 1 or -1.
+    /// The interval tanh(atanh r +- z se), for the variance se^2 on Fisher's scale; `None` unless
+    /// the variance is finite and above zero and r is not 1 or -1.
     fn interval(self, variance: f64, alpha: f64) -> Option<(f64, f64)> {
         if !(self.complement > 0.0 && variance > 0.0 && variance.is_finite()) {
             return None;
         }
-        // 1 - r^2 is known to more digits than 1 - r; near zero the direct form is the better.
+        // 1 - r^2 has more correct digits than 1 - r, except near zero.
         let centre = if self.value.abs() < 0.5 {
             self.value.atanh()
         } else {
@@ -124,11 +112,6 @@ impl Coefficient {
     }
 }
 
-// HEADER correlation/pearson.rs
-// Pearson's correlation, and the product-moment coefficient that others take of their ranks
-// or residuals.
-
-/// Pearson's correlation of two checked columns.
 fn pearson(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     let coefficient = of_columns(x, y)?;
     let n = x.len() as f64;
@@ -140,17 +123,15 @@ fn pearson(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     })
 }
 
-/// The product-moment coefficient of two columns.
 fn of_columns(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
     of_centred(&compensated::centred(x, ColumnRef::X)?, &compensated::centred(y, ColumnRef::Y)?)
 }
 
-/// The product-moment coefficient of two columns whose means are zero and whose magnitudes
-/// are moderate. 1 - r^2 comes from the twofold sums, so that it keeps its digits where r is
-/// close to 1; both are exact 1 and 0 where r rounds to 1.
+/// The product-moment coefficient of two columns with zero means and moderate magnitudes. 1 - r^2
+/// comes from the twofold sums, so it keeps its digits if r is close to 1; both are exactly 1 and 0
+/// if r rounds to 1.
 ///
-/// # Errors
-/// [`Refusal::Constant`] if a column has no variance after all.
+/// # Errors [`Refusal::Constant`] if a column has no variance after all.
 fn of_centred(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
     let (xx, yy) = (compensated::dot(x, x), compensated::dot(y, y));
     let xy = compensated::dot(x, y);
@@ -167,10 +148,7 @@ fn of_centred(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
     Ok(Coefficient { value, complement: rest.over(product).high.clamp(f64::MIN_POSITIVE, 1.0) })
 }
 
-// HEADER correlation/spearman.rs
-// Spearman's rank correlation: Pearson's of the average ranks.
-
-/// Spearman's correlation of two checked columns.
+/// Spearman's correlation of two checked columns: Pearson's of the average ranks.
 fn spearman(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     // Ranks would turn differences by rounding into a perfect order of rows.
     compensated::centred(x, ColumnRef::X)?;
@@ -182,7 +160,7 @@ fn spearman(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     Ok(Correlation {
         coefficient: coefficient.value,
         interval: coefficient.interval(variance, alpha),
-        // There the t approximation ends in 0, for three rows too.
+        // The t approximation would give 0, even for three rows.
         p_value: if coefficient.complement > 0.0 {
             coefficient.p_value(n - 2.0)
         } else {
@@ -192,8 +170,8 @@ fn spearman(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     })
 }
 
-/// The probability of a correlation of 1 or -1 if all orders of rows are equally likely: of n!
-/// orders those that exchange rows of equal rank, in both directions where both are possible.
+/// The probability of a correlation of 1 or -1 if all orders of rows are equally likely: the share
+/// of the n! orders that exchange rows of equal rank, in both directions if both are possible.
 fn perfect(mut ranks: Vec<f64>) -> f64 {
     ranks.sort_unstable_by(f64::total_cmp);
     let ties: Vec<usize> = ranks.chunk_by(|a, b| a == b).map(<[f64]>::len).collect();
@@ -202,9 +180,6 @@ fn perfect(mut ranks: Vec<f64>) -> f64 {
     let directions = if ties.iter().eq(ties.iter().rev()) { 2.0 } else { 1.0 };
     directions * (exchanges - log_factorial(ranks.len())).exp()
 }
-
-// HEADER correlation/kendall.rs
-// Kendall's tau-b in O(n log n), its exact distribution and its normal approximation.
 
 /// Up to this many rows without ties the p-value is exact.
 const EXACT_ROWS: usize = 33;
@@ -225,11 +200,11 @@ struct Pairs {
 /// Sums over the groups of t equal values of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ties {
-    /// Of t (t - 1) / 2, the tied pairs.
+    /// Sum of t (t - 1) / 2, the tied pairs.
     pairs: i128,
-    /// Of t (t - 1) (t - 2).
+    /// Sum of t (t - 1) (t - 2).
     triples: i128,
-    /// Of t (t - 1) (2 t + 5).
+    /// Sum of t (t - 1) (2 t + 5).
     variance: i128,
 }
 
@@ -242,7 +217,7 @@ impl Ties {
     }
 }
 
-/// Kendall's tau-b of two checked columns.
+/// Kendall's tau-b of two checked columns, in O(n log n).
 fn kendall(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     compensated::centred(x, ColumnRef::X)?;
     compensated::centred(y, ColumnRef::Y)?;
@@ -250,7 +225,7 @@ fn kendall(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     let n = x.len() as f64;
     let untied = pairs.ties.map(|ties| pairs.total - ties.pairs);
     let value = if untied[0] == untied[1] {
-        // tau is a ratio of integers then, exactly 1 where every pair agrees.
+        // Here tau is a ratio of integers, exactly 1 if every pair agrees.
         pairs.excess as f64 / untied[0] as f64
     } else {
         pairs.excess as f64 / (untied[0] as f64).sqrt() / (untied[1] as f64).sqrt()
@@ -266,11 +241,11 @@ fn kendall(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     })
 }
 
-/// Counts the pairs: sorted by x, the discordant ones are the inversions of y, and a merge sort
-/// counts those (W. R. Knight, "A computer method for calculating Kendall's tau with ungrouped
+/// Counts the pairs. After sorting by x, the discordant pairs are the inversions of y, which a
+/// merge sort counts (W. R. Knight, "A computer method for calculating Kendall's tau with ungrouped
 /// data", JASA 61, 1966).
 fn count(x: &[f64], y: &[f64]) -> Pairs {
-    // Adding zero makes -0.0 equal to 0.0 in the total order, too.
+    // Adding zero makes -0.0 equal to 0.0 in the total order.
     let mut rows: Vec<(f64, f64)> = x.iter().zip(y).map(|(x, y)| (x + 0.0, y + 0.0)).collect();
     rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut ties = [Ties::default(); 2];
@@ -288,7 +263,8 @@ fn count(x: &[f64], y: &[f64]) -> Pairs {
     Pairs { total, discordant, excess, ties }
 }
 
-/// Sorts the column by merging from the bottom up; returns how many pairs were out of order.
+/// Sorts the column by merging from the bottom up; returns the number of pairs that were out of
+/// order.
 fn inversions(column: &mut Vec<f64>) -> i128 {
     let n = column.len();
     let mut merged = column.clone();
@@ -315,7 +291,7 @@ fn inversions(column: &mut Vec<f64>) -> i128 {
     inversions
 }
 
-/// The two-sided p-value of no association, by the rule of `scipy.stats.kendalltau`.
+/// The two-sided p-value of no association, by the rules of `scipy.stats.kendalltau`.
 fn p_value(n: usize, pairs: &Pairs) -> f64 {
     let fewer = pairs.discordant.min(pairs.total - pairs.discordant);
     if pairs.ties.iter().all(|ties| ties.pairs == 0) && (n <= EXACT_ROWS || fewer <= 1) {
@@ -324,13 +300,12 @@ fn p_value(n: usize, pairs: &Pairs) -> f64 {
     tail::normal_two_sided(standardised_excess(n, pairs)).min(1.0)
 }
 
-/// Concordant less discordant pairs of two columns in standard errors, without association; the
-/// variance is that with ties in both. Neither column is constant.
+/// Concordant minus discordant pairs of two columns in standard errors under no association; the
+/// variance corrects for ties in both. Neither column may be constant.
 pub(crate) fn tie_corrected_excess(x: &[f64], y: &[f64]) -> f64 {
     standardised_excess(x.len(), &count(x, y))
 }
 
-/// The same of pairs that are counted.
 fn standardised_excess(n: usize, pairs: &Pairs) -> f64 {
     // G. E. Noether, "Elements of nonparametric statistics", 1967; M. G. Kendall, "Rank
     // correlation methods", 4th edition, 1970, chapter 4.
@@ -346,14 +321,14 @@ fn standardised_excess(n: usize, pairs: &Pairs) -> f64 {
 
 /// Twice the share of the n! orders that have at most `fewer` inversions, at most 1.
 fn exact_p_value(n: usize, fewer: i128) -> f64 {
-    // 2 / n! or 2 / (n - 1)!; for many rows it underflows to zero in its own time.
+    // 2 / n! or 2 / (n - 1)!, which underflows to zero for many rows.
     let reciprocal = |n: usize| (2..=n).fold(2.0, |p: f64, j| p / j as f64);
     match fewer {
         0 => reciprocal(n).min(1.0),
         1 => reciprocal(n - 1).min(1.0),
         _ => {
-            // Orders of j rows by inversions follow from those of j - 1 rows: the new row is
-            // before 0 to j - 1 others. 33! is below 2^128, so that the counts are exact.
+            // Orders of j rows by inversions follow from those of j - 1 rows: the new row precedes
+            // 0 to j - 1 others. 33! is below 2^128, so the counts are exact.
             let most = fewer as usize;
             let mut orders = vec![0u128; most + 1];
             orders[0] = 1;
@@ -372,25 +347,20 @@ fn exact_p_value(n: usize, fewer: i128) -> f64 {
     }
 }
 
-// HEADER correlation/partial.rs
-// The partial correlation of two columns given others: Pearson's of the residuals.
-
-/// A column whose part that the others do not explain is below this share of its norm is a
-/// linear combination of them.
+/// A column is a linear combination of the others if its unexplained part is below this share of
+/// its norm.
 const COLLINEAR: f64 = 1e-10;
 
-/// The correlation of what is left of `x` and of `y` after the least squares regressions on the
-/// columns `given` and an intercept; with no column given, Pearson's. All columns have n rows;
-/// `given` holds k columns. The p-value is that of
-/// Student's t with n - 2 - k degrees of freedom for k columns, the interval Fisher's with the
-/// standard error 1 / sqrt(n - k - 3) (R. A. Fisher, "The distribution of the partial
-/// correlation coefficient", Metron 3, 1924). O(n k^2).
+/// The correlation of the residuals of `x` and of `y` in the least squares regressions on the
+/// columns `given` and an intercept; Pearson's if no column is given. All columns have n rows;
+/// `given` holds k columns. The p-value is that of Student's t with n - 2 - k degrees of freedom,
+/// the interval Fisher's with the standard error 1 / sqrt(n - k - 3) (R. A. Fisher, "The
+/// distribution of the partial correlation coefficient", Metron 3, 1924). O(n k^2).
 ///
-/// # Errors
-/// [`Refusal::TooFew`] below 3 + k rows; [`Refusal::UnusableColumn`] if a column has another length
-/// than `x` or a value that is not finite; [`Refusal::Constant`] if one has one value only;
-/// [`Refusal::Collinear`] if one is a linear combination of those given before it;
-/// [`Refusal::Other`] if not 0 < `alpha` < 1. [`ColumnRef::Covariate`] counts in `given`.
+/// # Errors [`Refusal::TooFew`] below 3 + k rows; [`Refusal::UnusableColumn`] if a column has
+/// another length than `x` or a value that is not finite; [`Refusal::Constant`] if one has one
+/// value only; [`Refusal::Collinear`] if one is a linear combination of earlier given ones;
+/// [`Refusal::Other`] unless 0 < `alpha` < 1. [`ColumnRef::Covariate`] is a position in `given`.
 pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Correlation, Refusal> {
     check_level(alpha)?;
     check_column(x, ColumnRef::X, x.len())?;
@@ -419,11 +389,11 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
     })
 }
 
-/// What is left of a centred column after its projections on an orthogonal basis, each with
-/// its squared norm: modified Gram-Schmidt with inner products in twofold precision. Where a
-/// round takes away most of the column, what rounding left of the basis weighs more in the
-/// rest, and another round removes it; two are always enough (L. Giraud, J. Langou &
-/// M. Rozloznik, Computers & Mathematics with Applications 50, 2005).
+/// The residual of a centred column after projection on an orthogonal basis, which holds vectors
+/// with their squared norms: modified Gram-Schmidt with inner products in twofold precision. If a
+/// round removes most of the column, rounding errors of the basis weigh more in the rest, and a
+/// second round, which always suffices, removes them (L. Giraud, J. Langou & M. Rozloznik,
+/// Computers & Mathematics with Applications 50, 2005).
 fn residual(
     values: &[f64],
     column: ColumnRef,

@@ -1,8 +1,5 @@
-//! Treatments that are doses: how the outcome changes along them, and whether it does so in one
-//! direction.
-//!
-//! `spline` is the basis of natural cubic splines, `curve` the regression on it with pointwise
-//! intervals, `trend` the tests of a monotone trend.
+//! Treatments with doses: the change of the outcome along a natural cubic spline, and tests of a
+//! monotone trend.
 
 #[cfg(test)]
 mod tests;
@@ -13,29 +10,26 @@ use crate::glm::check_binary;
 use crate::linear::{Covariance, LinearFit};
 use crate::{ColumnRef, Estimate, Refusal, compensated, rank, tail};
 
-// HEADER dose/curve.rs
-// The effect of each dose against a reference dose, by regression on a natural cubic spline.
-
 /// A dose on the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DosePoint {
     /// The dose.
     pub dose: f64,
-    /// The mean outcome at this dose less that at the reference, at equal covariates; `None` at the
-    /// reference itself, where it is 0 by definition.
+    /// The mean outcome at this dose minus that at the reference, at equal covariates; `None` at
+    /// the reference, where it is 0 by definition.
     pub effect: Option<Estimate>,
 }
 
-/// How the outcome changes with the dose.
+/// The outcome as a function of the dose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DoseCurve {
-    /// The points asked for, in their order.
+    /// The requested points, in their order.
     pub points: Vec<DosePoint>,
     /// The knots of the spline.
     pub knots: Vec<f64>,
-    /// Wald's F of all functions of the dose: whether the outcome changes with it at all.
+    /// Wald's F for all functions of the dose: no change of the outcome with the dose.
     pub any: JointTest,
-    /// The same of the functions beyond the straight line; none with two knots.
+    /// Wald's F for the functions beyond the straight line; `None` with two knots.
     pub nonlinear: Option<JointTest>,
 }
 
@@ -44,22 +38,21 @@ pub struct DoseCurve {
 pub struct JointTest {
     /// Wald's statistic over the number of coefficients.
     pub f: f64,
-    /// The coefficients, and the degrees of freedom of the denominator.
+    /// The number of coefficients, and the degrees of freedom of the denominator.
     pub degrees: (usize, f64),
     /// The p-value by the F distribution.
     pub p_value: f64,
 }
 
 /// Least squares of `outcome` on 1, a natural cubic spline of `dose` with these knots, and
-/// `covariates`; for each of `grid` the difference to `reference` with its standard error. Equals
-/// statsmodels' `OLS` on patsy's `cr(dose, knots=…)` with the outer knots as bounds.
+/// `covariates`. For each of `grid` it gives the difference from `reference` with its standard
+/// error. Equals statsmodels' `OLS` on patsy's `cr(dose, knots=…)` with the outer knots as bounds.
 ///
-/// Columns have one entry for each of n rows; degrees of freedom are those of
-/// [`LinearFit::estimate`], for the joint tests rows less coefficients, or clusters less one.
+/// Columns have one entry for each of n rows. Degrees of freedom are those of
+/// [`LinearFit::estimate`], for the joint tests rows minus coefficients, or clusters minus one.
 ///
-/// # Errors
-/// As [`LinearFit::fit`] and [`LinearFit::estimate`]; [`ColumnRef::Treatment`] is a function of the
-/// dose, [`ColumnRef::Covariate`] a position in `covariates`.
+/// # Errors As [`LinearFit::fit`] and [`LinearFit::estimate`]; [`ColumnRef::Treatment`] is a
+/// function of the dose, [`ColumnRef::Covariate`] a position in `covariates`.
 #[allow(clippy::too_many_arguments)]
 pub fn dose_curve(
     dose: &[f64],
@@ -117,7 +110,7 @@ pub fn dose_curve(
 }
 
 impl LinearFit {
-    /// Whether the coefficients at these positions are all zero, by Wald's F.
+    /// Wald's F test that the coefficients at these positions are all zero.
     fn joint(
         &self,
         tested: std::ops::Range<usize>,
@@ -160,12 +153,9 @@ impl LinearFit {
     }
 }
 
-// HEADER dose/spline.rs
-// Natural cubic splines: cubic between knots, smooth to the second derivative, straight beyond the
-// outermost ones.
-
-/// The basis of natural cubic splines with these knots, without the constant: the dose itself and a
-/// truncated-power term for each knot but two (Harrell, Regression Modeling Strategies, 2.4.5).
+/// The basis of natural cubic splines without the constant: the dose and a truncated-power term for
+/// each knot but two (Harrell, Regression Modeling Strategies, 2.4.5). Such splines are cubic
+/// between knots and straight beyond the outermost ones.
 struct NaturalSpline {
     /// Ascending; two make a straight line.
     knots: Vec<f64>,
@@ -184,16 +174,15 @@ impl NaturalSpline {
         Ok(Self { knots: knots.to_vec() })
     }
 
-    /// How many functions there are.
+    /// The number of functions.
     fn width(&self) -> usize {
         self.knots.len() - 1
     }
 
-    /// The functions at a dose.
     fn at(&self, dose: f64) -> Vec<f64> {
         let (first, last) = (self.knots[0], self.knots[self.knots.len() - 1]);
         let before_last = self.knots[self.knots.len() - 2];
-        // On the range of the knots as unit, so that cubes stay of the size of the dose.
+        // In units of the range of the knots, so that cubes have the size of the dose.
         let range = last - first;
         let cube = |knot: f64| ((dose - knot) / range).max(0.0).powi(3);
         let mut values = vec![(dose - first) / range];
@@ -206,12 +195,11 @@ impl NaturalSpline {
     }
 }
 
-/// Where `count` knots lie by Harrell's quantiles of the doses (3 to 7 knots), or at the doses
-/// themselves where there are no more different ones than knots.
+/// `count` knots at Harrell's quantiles of the doses (3 to 7 knots), or at the distinct doses if
+/// these are no more than `count`.
 ///
-/// # Errors
-/// [`Refusal::Other`] unless `count` is 3 to 7; [`Refusal::TooFew`] below two different doses, or
-/// where quantiles coincide so that fewer than two knots are left.
+/// # Errors [`Refusal::Other`] unless `count` is 3 to 7; [`Refusal::TooFew`] below two distinct
+/// doses, or if quantiles coincide so that fewer than two knots remain.
 pub fn natural_knots(doses: &[f64], count: usize) -> Result<Vec<f64>, Refusal> {
     // Harrell, table 2.3, in thousandths.
     let places: &[usize] = match count {
@@ -241,9 +229,6 @@ pub fn natural_knots(doses: &[f64], count: usize) -> Result<Vec<f64>, Refusal> {
     Ok(knots)
 }
 
-// HEADER dose/trend.rs
-// Tests of a monotone trend of the outcome along the dose.
-
 /// A test of no trend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrendTest {
@@ -254,12 +239,11 @@ pub struct TrendTest {
 }
 
 /// The Cochran-Armitage test of a linear trend of a proportion along the dose, with the doses as
-/// scores (Armitage 1955, Biometrics 11:375; R's `prop.trend.test`). `outcome` is 0 and 1; both
-/// have one entry for each row.
+/// scores (Armitage 1955, Biometrics 11:375; R's `prop.trend.test`). `outcome` is 0 or 1; both have
+/// one entry for each row.
 ///
-/// # Errors
-/// [`Refusal::UnusableColumn`] for values that are not finite, or an outcome that is not 0 or 1;
-/// [`Refusal::Constant`] if either has one value only.
+/// # Errors [`Refusal::UnusableColumn`] for values that are not finite, or an outcome that is not 0
+/// or 1; [`Refusal::Constant`] if a column has one value only.
 pub fn cochran_armitage(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refusal> {
     check_column(dose, ColumnRef::Treatment, outcome.len())?;
     check_binary(outcome)?;
@@ -273,15 +257,14 @@ pub fn cochran_armitage(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refu
     Ok(TrendTest { z, p_value: tail::normal_two_sided(z) })
 }
 
-/// The Jonckheere-Terpstra test of outcomes that are ordered as the doses are (Jonckheere 1954,
-/// Biometrika 41:133), in O(n log n), with the variance for ties in both (Hollander & Wolfe, section
-/// 6.2) and the normal approximation. The statistic is a linear function of Kendall's concordant
-/// less discordant pairs, so that the p-value equals that of
+/// The Jonckheere-Terpstra test that outcomes are ordered as the doses are (Jonckheere 1954,
+/// Biometrika 41:133), in O(n log n), with the variance for ties in both columns (Hollander &
+/// Wolfe, section 6.2) and the normal approximation. The statistic is a linear function of
+/// Kendall's concordant minus discordant pairs, so the p-value equals that of
 /// `scipy.stats.kendalltau(method="asymptotic")`.
 ///
-/// # Errors
-/// [`Refusal::UnusableColumn`] for values that are not finite; [`Refusal::Constant`] if either has
-/// one value only; [`Refusal::TooFew`] below three rows.
+/// # Errors [`Refusal::UnusableColumn`] for values that are not finite; [`Refusal::Constant`] if a
+/// column has one value only; [`Refusal::TooFew`] below three rows.
 pub fn jonckheere_terpstra(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refusal> {
     check_column(dose, ColumnRef::Treatment, outcome.len())?;
     check_column(outcome, ColumnRef::Outcome, outcome.len())?;

@@ -1,7 +1,5 @@
-//! Effect sizes with intervals, for independent arms, pairs and clusters.
-//!
-//! `dominance`: how often a row of one arm lies above one of the other (Cliff's delta, Vargha and
-//! Delaney's A). `standardised`: differences in standard deviations (Cohen's d and d_z, Hedges' g).
+//! Effect sizes with intervals, for independent arms, pairs and clusters: Cohen's d and d_z,
+//! Hedges' g, Cliff's delta, Vargha and Delaney's A.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::refute::dense;
 use crate::tail;
 
-/// The sums of `parts` by cluster, or by row where there are no clusters; how many there are.
+/// The sums of `parts` by cluster, or by row without clusters.
 fn cluster_sums(parts: &[f64], clusters: Option<&[u32]>) -> Vec<f64> {
     match clusters {
         None => parts.to_vec(),
@@ -31,7 +29,7 @@ fn cluster_sums(parts: &[f64], clusters: Option<&[u32]>) -> Vec<f64> {
     }
 }
 
-/// The clusters (rows where there are none) that have rows in each arm: treated, control.
+/// The clusters (rows without clusters) that have rows in each arm: treated, control.
 fn clusters_per_arm(treated: &[bool], clusters: Option<&[u32]>) -> [usize; 2] {
     let Some(clusters) = clusters else {
         let ones = treated.iter().filter(|treated| **treated).count();
@@ -49,31 +47,28 @@ fn at_least(what: &'static str, found: usize, needed: usize) -> Result<(), Refus
     if found < needed { Err(Refusal::TooFew { what, found, needed }) } else { Ok(()) }
 }
 
-// HEADER effect_size/standardised.rs
-// Differences in standard deviations: Cohen's d and d_z, Hedges' g.
-
-/// A difference in standard deviations, with the distribution that it is judged by.
+/// A difference in standard deviations, with the distribution of its estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardised {
-    /// The mean difference over the standard deviation, without a unit.
+    /// The mean difference over the standard deviation.
     pub value: f64,
-    /// The degrees of freedom of the standard deviation: rows less arms, or pairs less one.
+    /// The degrees of freedom of the standard deviation: rows minus arms, or pairs minus one.
     freedom: f64,
     law: Law,
 }
 
-/// What the interval comes from.
+/// The source of the interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Law {
-    /// `value * root` is a noncentral t whose shift is the true value times `root`: exact for
+    /// `value * root` is a noncentral t with shift `root` times the true value: exact for
     /// independent normal outcomes.
     Noncentral { root: f64, degrees: f64 },
-    /// Student's t about the estimate, by the sandwich of its estimating equations.
+    /// Student's t around the estimate, with the sandwich of its estimating equations.
     Sandwich { standard_error: f64, degrees: f64 },
 }
 
 impl Standardised {
-    /// Its standard error; none where the interval is that of the noncentral t.
+    /// Its standard error; `None` if the interval is that of the noncentral t.
     pub fn standard_error(&self) -> Option<f64> {
         match self.law {
             Law::Noncentral { .. } => None,
@@ -88,9 +83,9 @@ impl Standardised {
         }
     }
 
-    /// Hedges' correction J, by which d becomes g: its bias, exact for normal outcomes (L. V. Hedges
-    /// 1981), gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)) of the degrees of freedom f of the
-    /// standard deviation. None below two, where it is not defined.
+    /// Hedges' correction J, which turns d into g: its bias, exact for normal outcomes (L. V.
+    /// Hedges 1981), gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)) with the degrees of freedom f
+    /// of the standard deviation. `None` below f = 2, where it is undefined.
     pub fn hedges_correction(&self) -> Option<f64> {
         (self.freedom >= 2.0).then(|| 1.0 / over_deviation(self.freedom, 0.0, f64::recip))
     }
@@ -136,18 +131,16 @@ impl OneSided for Standardised {
     }
 }
 
-/// Cohen's d of two arms: the difference in means over the pooled standard deviation, whose squares
-/// are those about the mean of each arm, over n - 2.
+/// Cohen's d of two arms: the difference in means over the pooled standard deviation (n - 2).
 ///
 /// Without clusters its interval inverts the noncentral t (G. Cumming and S. Finch 2001; equals R's
-/// `MBESS::ci.smd`). With clusters, which may lie in one arm or in both (for pairs, the pair), it is
-/// Student's t with the sandwich of the means and the variance, summed within clusters, times
-/// G / (G - 1), with one degree of freedom less than the clusters of the arm that has fewer; it
-/// assumes no normal distribution.
+/// `MBESS::ci.smd`). With clusters, which may lie in one arm or in both (for pairs, the pair), it
+/// is Student's t with the sandwich of the means and the variance, summed within clusters, times G
+/// / (G - 1). Its degrees of freedom are the clusters of the arm with fewer, minus one; it does not
+/// assume a normal distribution.
 ///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
-/// length or a value that is not finite; [`Refusal::Other`] where no arm varies.
+/// # Errors [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for
+/// another length or a value that is not finite; [`Refusal::Other`] if no arm varies.
 pub fn standardised_difference(
     treated: &[bool],
     outcome: &[f64],
@@ -184,7 +177,7 @@ pub fn standardised_difference(
             let (mean, weight) =
                 if *treated { (one.mean, 1.0 / n1) } else { (zero.mean, -1.0 / n0) };
             let apart = (outcome - mean) / deviation;
-            // The mean's part, and that of the variance, of which d takes half.
+            // The parts of the mean and of the variance, of which d takes half.
             let spread = (apart * apart - freedom / (n1 + n0)) / freedom;
             apart * weight - 0.5 * value * spread
         })
@@ -201,9 +194,8 @@ pub fn standardised_difference(
 /// Without clusters its interval inverts the noncentral t; with clusters of pairs it is a sandwich,
 /// as for [`standardised_difference`].
 ///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is not
-/// finite; [`Refusal::Other`] where all are equal.
+/// # Errors [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a
+/// difference is not finite; [`Refusal::Other`] if all differences are equal.
 pub fn standardised_pairs(
     differences: &[f64],
     clusters: Option<&[u32]>,
@@ -243,10 +235,7 @@ fn sandwich(value: f64, freedom: f64, sums: &[f64], degrees: f64) -> Result<Stan
     Ok(Standardised { value, freedom, law: Law::Sandwich { standard_error, degrees } })
 }
 
-// HEADER effect_size/dominance.rs
-// Cliff's delta and Vargha and Delaney's A, between arms and within pairs.
-
-/// How often an outcome under the treatment lies above one under control.
+/// The frequency with which an outcome under the treatment exceeds one under control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dominance {
     /// Cliff's delta: P(treated > control) - P(treated < control), in [-1, 1] (N. Cliff,
@@ -256,16 +245,16 @@ pub struct Dominance {
     pub standard_error: f64,
     /// The degrees of freedom of Student's t.
     pub degrees: f64,
-    /// The independent pieces of the smaller arm: rows, pairs or clusters.
+    /// The independent units of the smaller arm: rows, pairs or clusters.
     pub independent: usize,
 }
 
 impl Dominance {
     /// The interval of delta that covers the truth with probability `1 - alpha`: asymmetric and
     /// within [-1, 1] (D. Feng and N. Cliff, "Monte Carlo evaluation of ordinal d with improved
-    /// confidence interval", Journal of Modern Applied Statistical Methods 3, 2004). Where delta is
-    /// 1 or -1 and there is no variance, Wilson's score interval of as many trials as the smaller
-    /// arm has independent pieces.
+    /// confidence interval", Journal of Modern Applied Statistical Methods 3, 2004). If delta is 1
+    /// or -1 with zero variance, Wilson's score interval with as many trials as the smaller arm has
+    /// independent units.
     pub fn interval(&self, alpha: f64) -> (f64, f64) {
         let d = self.delta;
         if d.abs() == 1.0 {
@@ -282,13 +271,13 @@ impl Dominance {
         (end(-1.0), end(1.0))
     }
 
-    /// Vargha and Delaney's A (A12): P(treated > control) + P(treated = control) / 2, in [0, 1]
-    /// (A. Vargha and H. D. Delaney 2000), which is (delta + 1) / 2.
+    /// Vargha and Delaney's A (A12): P(treated > control) + P(treated = control) / 2, in [0, 1] (A.
+    /// Vargha and H. D. Delaney 2000), which is (delta + 1) / 2.
     pub fn a12(&self) -> f64 {
         0.5 * (self.delta + 1.0)
     }
 
-    /// The interval of [`Dominance::a12`], that of delta on its scale.
+    /// The interval of [`Dominance::a12`], rescaled from that of delta.
     pub fn a12_interval(&self, alpha: f64) -> (f64, f64) {
         let (low, high) = self.interval(alpha);
         (0.5 * (low + 1.0), 0.5 * (high + 1.0))
@@ -297,18 +286,17 @@ impl Dominance {
 
 /// Compares every treated row with every control row. The standard error is that of the placements
 /// (E. Brunner and U. Munzel 2000, who also give the degrees of freedom; P. K. Sen 1960), summed
-/// within clusters where these are given (N. A. Obuchowski, "Nonparametric analysis of clustered ROC
+/// within clusters if these are given (N. A. Obuchowski, "Nonparametric analysis of clustered ROC
 /// curve data", Biometrics 53, 1997). Clusters may lie in one arm or in both: for pairs the pair is
 /// the cluster (U. Munzel and E. Brunner 2002). O(n log n).
 ///
-/// Without clusters this is statsmodels' `rank_compare_2indep`. With clusters that all lie in one
-/// arm the degrees of freedom are Welch and Satterthwaite's of the clusters, else one less than the
-/// clusters of the arm that has fewer.
+/// Without clusters this is statsmodels' `rank_compare_2indep`. If every cluster lies in one arm,
+/// the degrees of freedom are those of Welch and Satterthwaite over clusters; otherwise they are
+/// the clusters of the arm with fewer, minus one.
 ///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
-/// length or a value that is not finite; [`Refusal::Other`] where the standard error would be zero
-/// though the arms overlap.
+/// # Errors [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for
+/// another length or a value that is not finite; [`Refusal::Other`] if the standard error would be
+/// zero although the arms overlap.
 pub fn dominance(
     treated: &[bool],
     outcome: &[f64],
@@ -331,7 +319,7 @@ pub fn dominance(
         at_least("clusters with treated rows", pieces[0], 2)?;
         at_least("clusters with control rows", pieces[1], 2)?;
     }
-    // Rows of the other arm above less those below, from the view of a row: whole numbers.
+    // Rows of the other arm above this row minus those below it: an integer.
     let margin = |row: usize| {
         let other = if treated[row] { &zeros } else { &ones };
         let below = other.partition_point(|value| *value < outcome[row]);
@@ -342,7 +330,7 @@ pub fn dominance(
     let sum: i128 = (0..n).filter(|row| treated[*row]).map(|row| i128::from(margins[row])).sum();
     let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
     let delta = sum as f64 / (n1 * n0);
-    // The placement of a row on the scale of delta, less delta, over the size of its arm.
+    // The placement of a row on the scale of delta, minus delta, over the size of its arm.
     let part = |row: usize| {
         let margin = margins[row] as f64;
         if treated[row] { (margin / n0 - delta) / n1 } else { (-margin / n1 - delta) / n0 }
@@ -376,15 +364,15 @@ pub fn dominance(
     finished(delta, variance, degrees, pieces[0].min(pieces[1]))
 }
 
-/// Compares the members of each pair only: the share of pairs in which the treatment is above less
+/// Compares the members of each pair only: the share of pairs in which the treatment is above minus
 /// that in which it is below (Cliff's delta within, d_w, of N. Cliff, "Ordinal methods for
-/// behavioral data analysis", 1996). `differences` are treated less control; the standard error is
-/// that of a mean of signs, summed within clusters where these are given (CR1 without a factor for
-/// rows), with one degree of freedom less than pairs or clusters.
+/// behavioral data analysis", 1996). `differences` are treated minus control. The standard error is
+/// that of a mean of signs, summed within clusters if these are given (CR1 without a factor for
+/// rows), with pairs or clusters minus one degrees of freedom.
 ///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is not
-/// finite; [`Refusal::Other`] where the standard error would be zero and delta is not 1 or -1.
+/// # Errors [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a
+/// difference is not finite; [`Refusal::Other`] if the standard error would be zero and delta is
+/// not 1 or -1.
 pub fn dominance_within(
     differences: &[f64],
     clusters: Option<&[u32]>,
@@ -412,7 +400,7 @@ fn finished(
     independent: usize,
 ) -> Result<Dominance, Refusal> {
     let standard_error = variance.max(0.0).sqrt();
-    // What rounding leaves where every placement is the same.
+    // The rounding error if every placement is the same.
     if delta.abs() < 1.0 && standard_error < 1e-12 {
         let text = "every pair or cluster says the same: the standard error would be zero";
         return Err(Refusal::Other(text.to_owned()));

@@ -1,4 +1,4 @@
-//! The effect of a treatment through observed mediators, by the front door.
+//! The effect of a treatment through observed mediators, by the front-door formula.
 
 #[cfg(test)]
 mod tests;
@@ -7,43 +7,39 @@ use crate::cholesky::Cholesky;
 use crate::column::check_column;
 use crate::{ColumnRef, Estimate, LinearFit, Refusal, compensated};
 
-/// Fewer rows in an arm are refused, and fewer clusters.
+/// The least number of rows in an arm, and of clusters.
 const FEWEST: usize = 10;
-/// With fewer rows, intervals by a mediator of two values cover less than they say
-/// (docs/coverage.md).
+/// With fewer rows, intervals by a binary mediator cover too little (docs/coverage.md).
 const FEWEST_ROWS: usize = 30;
 
-/// What the front door gives.
+/// An estimate by the front-door formula.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrontDoor {
-    /// The effect: the sum over mediators of what the treatment does to them times what they do to
-    /// the outcome, with the jackknife's standard error, which leaves out each row or cluster, and
-    /// Student's t with n less the coefficients, or clusters less one.
+    /// The effect: the sum over mediators of the treatment's effect on the mediator times the
+    /// mediator's effect on the outcome. The standard error is the jackknife's, which leaves out
+    /// each row or cluster; Student's t has n minus the coefficients, or clusters minus one.
     pub estimate: Estimate,
-    /// For each mediator, by how much the treatment changes it.
+    /// The effect of the treatment on each mediator.
     pub on_mediators: Vec<f64>,
-    /// For each mediator, by how much a unit of it changes the outcome, averaged over the arms.
+    /// The effect of one unit of each mediator on the outcome, averaged over the arms.
     pub on_outcome: Vec<f64>,
 }
 
-/// The effect of `treated` on `outcome` where all of it runs through `mediators` and the
-/// confounders of treatment and outcome touch none of these: Pearl's front-door formula,
-/// Σ_m [P(m | 1) - P(m | 0)] Σ_t E[Y | m, t] P(t) (Pearl 2009, theorem 3.3.4), with E[Y | m, t] a
-/// linear function of the mediators in each arm. With one mediator of two values that is no
-/// assumption, and the estimate is the formula with shares counted; with other mediators their
-/// effects on the outcome are taken as linear and additive.
+/// The effect of `treated` on `outcome` if all of it runs through `mediators` and the confounders
+/// of treatment and outcome affect none of them: Pearl's front-door formula, Σ_m [P(m | 1) - P(m |
+/// 0)] Σ_t E[Y | m, t] P(t) (Pearl 2009, theorem 3.3.4), with E[Y | m, t] a linear function of the
+/// mediators in each arm. For one binary mediator the estimate is the formula itself, with counted
+/// shares; the effects of other mediators on the outcome are assumed to be linear and additive.
 ///
-/// `treated`, `outcome`, `clusters` (as codes) and each of `mediators` have one entry for each
-/// row. Units: those of the outcome.
+/// `treated`, `outcome`, `clusters` (as codes) and each of `mediators` have one entry for each row.
+/// Units: those of the outcome.
 ///
-/// # Errors
-///
-/// [`Refusal::TooFew`] with fewer than 10 rows of an arm, than 30 rows without clusters, or than 10
+/// # Errors [`Refusal::TooFew`] with fewer than 10 rows of an arm, 30 rows without clusters, or 10
 /// clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for the
 /// position of a mediator that does not vary within an arm, or depends on others;
 /// [`Refusal::Leverage`] for a row and [`Refusal::Other`] for a cluster without which there is no
-/// estimate, and if the arms determine the mediators and these the outcome, so that there is no
-/// standard error.
+/// estimate; [`Refusal::Other`] if the arms determine the mediators and these the outcome, so that
+/// there is no standard error.
 pub fn front_door(
     treated: &[bool],
     mediators: &[&[f64]],
@@ -128,12 +124,6 @@ impl Arm {
     }
 }
 
-// HEADER front_door/leave_out.rs
-// The jackknife of the front door: the estimate without each row, or each cluster, from the sums of
-// products that are left. It does what the influence function does of a large sample, and keeps its
-// size in a small one, where a product of two slopes is far from normal (MacKinnon, Nielsen and
-// Webb 2023, "Leverage, influence, and the jackknife in clustered regression models").
-
 /// The share of a mediator's variance in an arm that the others must leave unexplained.
 const DEPENDENT: f64 = 1e-10;
 
@@ -149,7 +139,7 @@ impl Moments {
         Self { sums: vec![0.0; width * width], width }
     }
 
-    /// Adds a row so many times.
+    /// Adds a row `times` times.
     fn add(&mut self, row: &[f64], times: f64) {
         for (line, value) in self.sums.chunks_exact_mut(self.width).zip(row) {
             line.iter_mut().zip(row).for_each(|(sum, other)| *sum += times * value * other);
@@ -169,7 +159,7 @@ impl Moments {
         self.sums[at] / self.rows()
     }
 
-    /// The slopes of the outcome on the mediators; none if these do not vary.
+    /// The slopes of the outcome on the mediators; `None` if these do not vary.
     fn slopes(&self) -> Option<Vec<f64>> {
         let mediators = self.width - 2;
         if self.rows() < self.width as f64 - 0.5 {
@@ -178,7 +168,7 @@ impl Moments {
         let product = |i: usize, j: usize| {
             self.sums[i * self.width + j] - self.sums[i] * self.sums[j] / self.rows()
         };
-        // A column that is constant in what is left has a rest of rounding only.
+        // The rest of a column that is constant among these rows is rounding.
         let least = |i: usize| DEPENDENT * self.sums[i * self.width + i];
         let varies = |at: usize, pivot: f64| pivot > least(at + 1) && pivot.is_finite();
         let factor = Cholesky::new(mediators, |i, j| product(i + 1, j + 1), varies).ok()?;
@@ -187,8 +177,8 @@ impl Moments {
     }
 }
 
-/// The estimate by the moments of the control and the treatment, in which mediators are distances
-/// from the means of their arm, which are `steps` apart.
+/// The estimate from the moments of control and treatment, in which mediators are distances from
+/// the means of their arm. `steps` are the distances between those means.
 fn estimate(steps: &[f64], [control, treatment]: [&Moments; 2]) -> Option<f64> {
     let (of_control, of_treatment) = (control.slopes()?, treatment.slopes()?);
     let share = treatment.rows() / (treatment.rows() + control.rows());
@@ -202,11 +192,13 @@ fn estimate(steps: &[f64], [control, treatment]: [&Moments; 2]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The standard error of the front door's estimate, in units of the outcome: the root of
-/// (g - 1) / g times the sum of squared changes when each of g rows or clusters is left out.
+/// The jackknife's standard error, in units of the outcome: the root of (g - 1) / g times the sum
+/// of squared changes when each of g rows or clusters is left out. Equals the influence function's
+/// in a large sample, and stays right in a small one, where a product of two slopes is far from
+/// normal (MacKinnon, Nielsen and Webb 2023, "Leverage, influence, and the jackknife in clustered
+/// regression models").
 ///
-/// # Errors
-/// [`Refusal::Other`] if there is no estimate without one of them.
+/// # Errors [`Refusal::Other`] if there is no estimate without one of them.
 fn jackknife(
     treated: &[bool],
     mediators: &[&[f64]],
@@ -268,12 +260,12 @@ fn jackknife(
     Ok((squares * (count as f64 - 1.0) / count as f64).sqrt() * scale)
 }
 
-/// How many clusters there are; every code occurs.
+/// The number of clusters; every code occurs.
 fn cluster_count(codes: &[u32]) -> usize {
     codes.iter().max().map_or(0, |last| *last as usize + 1)
 }
 
-/// A column by its distances from the means of the arms, in units of their root mean square.
+/// A column as distances from the means of the arms, in units of their root mean square.
 struct WithinArms {
     distances: Vec<f64>,
     /// Of the control and the treatment.

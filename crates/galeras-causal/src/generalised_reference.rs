@@ -1,4 +1,4 @@
-//! What tests/reference/generalised_models.json says, for the tests of several modules.
+//! The numbers of tests/reference/generalised_models.json, for the tests of several modules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn table(text: &str) -> Vec<(String, Vec<f64>)> {
     columns
 }
 
-/// The kinds that have a number of their own, by the names in the file.
+/// The kinds with numbers in the file, by their names there.
 pub(crate) const KINDS: [(&str, Covariance); 8] = [
     ("classic", Covariance::Classic),
     ("HC0", Covariance::Hc0),
@@ -67,7 +67,7 @@ pub(crate) const KINDS: [(&str, Covariance); 8] = [
     ("CR3", Covariance::Cr3),
 ];
 
-/// Two numbers that are the same to a relative 1e-6 or better.
+/// Fails unless two numbers agree to a relative tolerance.
 #[track_caller]
 pub(crate) fn near(found: f64, expected: &Value, tolerance: f64) {
     let expected = expected.as_f64().unwrap_or_else(|| panic!("{expected} is not a number"));

@@ -1,14 +1,12 @@
 //! Causal inference on columns of numbers: estimators, graphs, refuters and diagnostics.
 //!
-//! Everything here is arithmetic over slices: no Arrow, no DataFusion, no random state that is
-//! not derived from a seed. Rows come in the order of their keys, and every sum runs in that
-//! order, so a result depends on the rows and nothing else.
+//! Everything is arithmetic over slices; random numbers are derived from a seed. Rows come in the
+//! order of their keys and every sum runs in that order, so results depend on the rows alone.
 //!
-//! Columns are slices with one entry for each row, lists of columns slices of such slices; there
-//! are no row-major matrices. Effects, means and standard errors are in units of the outcome. What
-//! cannot be estimated gives a [`Refusal`] and never a wrong number; a refusal names columns by
-//! [`ColumnRef`], for which the caller has the names. Does not live here: how rows are read, which
-//! estimators a user may ask for, and how a result is worded.
+//! A column is a slice with one entry for each row, and several columns are a slice of such slices.
+//! Effects, means and standard errors are in units of the outcome. A number that cannot be
+//! estimated becomes a [`Refusal`], which names columns by [`ColumnRef`]; the caller knows their
+//! names.
 
 mod absorbed;
 mod attrition;

@@ -1,8 +1,4 @@
 //! Robust location of paired differences, and effects relative to the control arm.
-//!
-//! Here: [`location()`] with medians, trimmed mean and the shape of the differences,
-//! [`relative`]. In `hodges_lehmann`: the median of all pairwise averages; in `signs`: the
-//! Wilcoxon signed-rank test and the sign test. The mean difference with its t is in `paired`.
 
 #[cfg(test)]
 mod tests;
@@ -12,14 +8,13 @@ use crate::column::check_column;
 use crate::refusal::Refusal;
 use crate::{compensated, rank, tail};
 
-/// Where paired differences lie, by estimators that few extreme pairs cannot move, with tests
-/// of no shift and the shape that shows why they may differ from the mean.
+/// Robust location of paired differences with tests of zero, and their skewness and kurtosis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RobustLocation {
     /// The median difference, in units of the outcome.
     pub median: f64,
-    /// The pseudomedian: the median of the averages of all pairs of differences, each
-    /// difference with itself included (J. L. Hodges & E. L. Lehmann 1963).
+    /// The pseudomedian: the median of the averages of all pairs of differences, including each
+    /// difference with itself (J. L. Hodges & E. L. Lehmann 1963).
     pub hodges_lehmann: f64,
     /// The mean without the smallest and the largest tenth (each rounded down to whole
     /// differences).
@@ -27,11 +22,11 @@ pub struct RobustLocation {
     /// Wilcoxon's W: the smaller one of the sums of the ranks of |difference| over the positive
     /// and over the negative differences; zero differences are dropped, ties share ranks.
     pub wilcoxon_statistic: f64,
-    /// W in standard errors from its expectation, with the correction for ties and without one
-    /// for continuity; never above zero. Zero if all differences are zero.
+    /// W in standard errors from its expectation, corrected for ties but not for continuity; never
+    /// above zero. Zero if all differences are zero.
     pub wilcoxon_z: f64,
-    /// The two-sided p-value of W: exact (given the ties) with at most 50 differences other
-    /// than zero, else from `wilcoxon_z`.
+    /// The two-sided p-value of W: exact (given the ties) with at most 50 nonzero differences,
+    /// otherwise from `wilcoxon_z`.
     pub wilcoxon_p: f64,
     /// The two-sided p-value of the exact sign test; zero differences are dropped.
     pub sign_p: f64,
@@ -39,7 +34,7 @@ pub struct RobustLocation {
     pub positive: usize,
     /// The number of differences below zero.
     pub negative: usize,
-    /// The number of differences that are zero.
+    /// The number of zero differences.
     pub zero: usize,
     /// The third moment over the cube of the standard deviation, both with the divisor n;
     /// `None` if all differences are equal.
@@ -61,12 +56,12 @@ pub struct RelativeEffect {
     pub mean_log1p_difference: Option<f64>,
 }
 
-/// The robust location of paired differences (treated less control, in units of the outcome), one
-/// value for each pair. W and its normal approximation equal those of `scipy.stats.wilcoxon`.
-/// O(n log n) in time and O(n) in memory.
+/// The robust location of paired differences (treated minus control, in units of the outcome), one
+/// value for each pair. W and its normal approximation equal those of `scipy.stats.wilcoxon`. O(n
+/// log n) in time and O(n) in memory.
 ///
-/// # Errors
-/// [`Refusal::TooFew`] without a difference; [`Refusal::UnusableColumn`] if one is not finite.
+/// # Errors [`Refusal::TooFew`] without a difference; [`Refusal::UnusableColumn`] if one is not
+/// finite.
 pub fn location(differences: &[f64]) -> Result<RobustLocation, Refusal> {
     let n = differences.len();
     check_column(differences, ColumnRef::Differences, n)?;
@@ -97,7 +92,7 @@ pub fn location(differences: &[f64]) -> Result<RobustLocation, Refusal> {
     })
 }
 
-/// Skewness and excess kurtosis, which do not depend on the scale of the column.
+/// Skewness and excess kurtosis; both are independent of scale.
 fn shape(values: &[f64]) -> Option<(f64, f64)> {
     let column = compensated::centred(values, ColumnRef::Differences).ok()?;
     let n = column.len() as f64;
@@ -106,13 +101,12 @@ fn shape(values: &[f64]) -> Option<(f64, f64)> {
     Some((moment(3) / variance.powf(1.5), moment(4) / (variance * variance) - 3.0))
 }
 
-/// The effect relative to the control arm of outcomes in pairs: `treated` and `control` have
-/// one value for each of the same n pairs.
+/// The effect relative to the control arm of outcomes in pairs: `treated` and `control` have one
+/// value for each of the same n pairs.
 ///
-/// # Errors
-/// [`Refusal::UnusableColumn`] if `control` has not as many values as `treated` or a value is not
-/// finite; [`Refusal::TooFew`] below 2 pairs; [`Refusal::Other`] if a mean is zero or below (a
-/// ratio of such means says nothing), or the ratio or its standard error overflows.
+/// # Errors [`Refusal::UnusableColumn`] if the lengths of `control` and `treated` differ or a value
+/// is not finite; [`Refusal::TooFew`] below 2 pairs; [`Refusal::Other`] if a mean is zero or below
+/// (the ratio would be meaningless), or the ratio or its standard error overflows.
 pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refusal> {
     let n = treated.len();
     check_column(treated, ColumnRef::TreatedOutcome, n)?;
@@ -146,41 +140,37 @@ pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refu
     })
 }
 
-// HEADER location/hodges_lehmann.rs
-// The Hodges-Lehmann pseudomedian: an exact selection among the n (n + 1) / 2 pairwise sums
-// that never stores them.
-
-/// The median of the averages (d_i + d_j) / 2 over all i <= j; 0 for an empty column.
-/// `sorted` ascends.
+/// The median of the averages (d_i + d_j) / 2 over all i <= j; 0 for an empty column. `sorted`
+/// ascends.
 ///
-/// The sums ascend along rows and columns of the matrix d_i + d_j, so that one walk along its
-/// staircase counts the sums up to a bound (D. B. Johnson & T. Mizoguchi, "Selecting the kth
-/// element in X + Y", SIAM J. Computing 7, 1978; J. F. Monahan, ACM TOMS 10, 1984). The bound is
-/// found by bisection of the doubles themselves, with at most 64 walks, until no more than about
-/// n sums lie between its ends (or all that do are equal); those are sorted out one by one. The
-/// result is exactly one of the sums, or the mean of two.
+/// The sums ascend along rows and columns of the matrix d_i + d_j, so one walk along its staircase
+/// counts the sums up to a bound (D. B. Johnson & T. Mizoguchi, "Selecting the kth element in X +
+/// Y", SIAM J. Computing 7, 1978; J. F. Monahan, ACM TOMS 10, 1984). The bound is found by
+/// bisection over doubles, with at most 64 walks, until no more than about n sums lie between its
+/// ends (or they are all equal); those are sorted. The result is exactly one of the sums, or the
+/// mean of two.
 fn pseudomedian(sorted: &[f64]) -> f64 {
     if sorted.is_empty() {
         return 0.0;
     }
-    // Sums of two must not overflow.
+    // Sums of two values must not overflow.
     if compensated::largest(sorted) > f64::MAX / 4.0 {
         let quarters: Vec<f64> = sorted.iter().map(|value| value / 4.0).collect();
         return pseudomedian(&quarters) * 4.0;
     }
     let n = sorted.len() as u64;
     let total = n * (n + 1) / 2;
-    // The middle sum, or the lower one of the two.
+    // The middle sum, or the lower middle one.
     let wanted = total.div_ceil(2);
     let lower = walsh_sum(sorted, wanted);
     let upper =
         if total % 2 == 1 || count(sorted, lower) > wanted { lower } else { next(sorted, lower) };
-    // As the mean of two averages; adding zero makes a negative zero positive.
+    // The mean of two averages; adding zero makes a negative zero positive.
     (lower / 2.0 + upper / 2.0) / 2.0 + 0.0
 }
 
 /// The sum at position `wanted`, from 1, among all sums of two, ascending. `sorted` ascends and is
-/// not empty; no sum overflows.
+/// not empty; no sum may overflow.
 pub(crate) fn walsh_sum(sorted: &[f64], wanted: u64) -> f64 {
     let [Some(&first), Some(&last)] = [sorted.first(), sorted.last()] else {
         return 0.0;
@@ -202,11 +192,11 @@ pub(crate) fn walsh_sum(sorted: &[f64], wanted: u64) -> f64 {
     if low == high { value(low) } else { pick(sorted, low, high, wanted - below) }
 }
 
-/// How many sums are at most `bound`.
+/// The number of sums that are at most `bound`.
 fn count(sorted: &[f64], bound: f64) -> u64 {
     let (mut row, mut end, mut count) = (0, sorted.len(), 0);
-    // The sums of the row with the columns row..end are at most the bound, once the last one
-    // is. Either the row or the end moves, without a branch that could not be foreseen.
+    // If the last one is at most the bound, so are all sums of the row with the columns row..end.
+    // Either the row or the end moves, without an unpredictable branch.
     while row < end {
         let fits = usize::from(sorted[row] + sorted[end - 1] <= bound);
         count += (fits * (end - row)) as u64;
@@ -250,7 +240,7 @@ fn pick(sorted: &[f64], low: i64, high: i64, position: u64) -> f64 {
     if between.is_empty() { value(low) } else { value(*between.select_nth_unstable(index).1) }
 }
 
-/// An integer for a double, in the same order; both zeros have the same.
+/// An integer for a double, in the same order; both zeros have the same integer.
 fn key(value: f64) -> i64 {
     let bits = (value + 0.0).to_bits() as i64;
     if bits < 0 { (bits ^ i64::MAX) + 1 } else { bits }
@@ -261,10 +251,7 @@ fn value(key: i64) -> f64 {
     f64::from_bits(if key < 0 { (key - 1) ^ i64::MAX } else { key } as u64)
 }
 
-// HEADER location/signs.rs
-// Tests of the signs of paired differences: Wilcoxon's signed ranks and the sign test.
-
-/// Up to this many differences other than zero the p-value of W is exact.
+/// Up to this many nonzero differences, the p-value of W is exact.
 const EXACT_DIFFERENCES: usize = 50;
 
 /// Wilcoxon's signed-rank test.
@@ -278,8 +265,8 @@ struct SignedRank {
     p_value: f64,
 }
 
-/// Wilcoxon's signed-rank test of symmetry about zero; zero differences are dropped
-/// (F. Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945).
+/// Wilcoxon's signed-rank test of symmetry about zero; zero differences are dropped (F. Wilcoxon,
+/// "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945).
 fn signed_rank(differences: &[f64]) -> SignedRank {
     let kept: Vec<f64> = differences.iter().copied().filter(|&value| value != 0.0).collect();
     if kept.is_empty() {
@@ -301,8 +288,8 @@ fn signed_rank(differences: &[f64]) -> SignedRank {
     SignedRank { statistic, z, p_value }
 }
 
-/// Twice the share of the 2^n choices of signs whose ranks sum to at most `statistic`, at most
-/// 1. Ties make half ranks, hence everything is doubled.
+/// Twice the share of the 2^n choices of signs whose ranks sum to at most `statistic`, at most 1.
+/// Ties have half ranks, so everything is doubled.
 fn exact_p_value(ranks: &[f64], statistic: f64) -> f64 {
     let most = (2.0 * statistic) as usize;
     let mut choices = vec![0u64; most + 1];
@@ -321,12 +308,12 @@ fn exact_p_value(ranks: &[f64], statistic: f64) -> f64 {
 /// The two-sided p-value of `positive` against `negative` signs under equal chances: twice the
 /// smaller tail of the binomial distribution, at most 1.
 fn sign_test(positive: usize, negative: usize) -> f64 {
-    /// A step between the scale of the sum and the next one.
+    /// The exponent of one step between scales of the sum.
     const STEP: i32 = 512;
     let shift = |steps: i32| 2.0f64.powi(steps);
     let (n, fewer) = (positive + negative, positive.min(negative));
     // Sums the binomial coefficients from the first one, in units of 2^scale; all terms are
-    // positive, so that no digits cancel.
+    // positive, so no digits cancel.
     let (mut term, mut total, mut scale) = (1.0, 1.0, -(n as i64));
     for i in 1..=fewer {
         term *= (n - i + 1) as f64 / i as f64;

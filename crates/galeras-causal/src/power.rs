@@ -1,5 +1,9 @@
-//! Power: the smallest effect that a design would detect, given the standard error it attains; in
-//! `study`, what a design would attain before it is run.
+//! Power: the smallest effect that a design would detect, and the size of a planned study.
+//!
+//! The variance of an effect has up to three sources: differences between units, between clusters
+//! of units, and between samples of one unit under one arm. A pilot estimates them ([`pilot`]), or
+//! they are assumed; a [`StudyDesign`] gives the standard error of the effect from them, and the
+//! noncentral t its power.
 
 #[cfg(test)]
 mod tests;
@@ -12,27 +16,24 @@ use crate::refute::dense;
 use crate::root::crossing;
 use crate::{Refusal, tail};
 
-/// What pairing gains in power.
+/// The gain in power by pairing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DetectableEffects {
     /// The minimum detectable effect of the paired design, in units of the outcome.
     pub paired: f64,
     /// The minimum detectable effect if the pairing were ignored.
     pub unpaired: f64,
-    /// The variance of the unpaired over that of the paired estimate: by what factor more units
-    /// an unpaired design needs.
+    /// The variance of the unpaired over that of the paired estimate: the factor by which an
+    /// unpaired design needs more units.
     pub variance_ratio: f64,
 }
 
 /// The smallest true effect for which a two-sided test at level `alpha` rejects with probability
-/// `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error (Bloom
-/// 1995, Evaluation Review 19:547), in units of the standard error's outcome. The chance of
-/// rejecting on the wrong side is left out.
+/// `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error (Bloom 1995,
+/// Evaluation Review 19:547), in units of the outcome. Rejections on the wrong side are ignored.
 ///
-/// # Errors
-///
-/// [`Refusal::Other`] if the standard error is not above zero and finite, or not
-/// 0 < `alpha` < `power` < 1.
+/// # Errors [`Refusal::Other`] if the standard error is not above zero and finite, or not 0 <
+/// `alpha` < `power` < 1.
 pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result<f64, Refusal> {
     if !(standard_error > 0.0 && standard_error.is_finite()) {
         return Err(Refusal::Other("the standard error is not above zero and finite".to_owned()));
@@ -43,7 +44,7 @@ pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result
              the level must be above 0 and below the power, and the power below 1"
         )));
     }
-    // The lower tail keeps its digits where 1 - alpha/2 would be rounded to 1.
+    // The lower tail keeps its digits if 1 - alpha/2 would be rounded to 1.
     let effect =
         (tail::normal_quantile(power) - tail::normal_quantile(alpha / 2.0)) * standard_error;
     if effect.is_finite() {
@@ -53,13 +54,12 @@ pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result
     }
 }
 
-/// Compares the minimum detectable effects with and without regard to the pairing, from the
-/// standard errors of the mean paired difference and of the difference in means (Welch), both in
-/// units of the outcome. `alpha` and `power` are as for [`minimum_detectable`].
+/// Compares the minimum detectable effects with and without the pairing, from the standard errors
+/// of the mean paired difference and of the difference in means (Welch), both in units of the
+/// outcome. `alpha` and `power` are as for [`minimum_detectable`].
 ///
-/// # Errors
-///
-/// As [`minimum_detectable`]; also [`Refusal::Other`] if the ratio of the variances overflows.
+/// # Errors As [`minimum_detectable`]; also [`Refusal::Other`] if the ratio of the variances
+/// overflows.
 pub fn paired_gain(
     paired: f64,
     unpaired: f64,
@@ -79,22 +79,14 @@ pub fn paired_gain(
     }
 }
 
-// HEADER power/study.rs
-// Power before a study: what a design of units, samples and clusters detects.
-//
-// The variance of an effect has up to three sources: how it differs between units, how it differs
-// between clusters of units, and what is left between two samples of one unit under one arm. A
-// pilot gives them ([`pilot`]), or they are assumed; a [`StudyDesign`] makes the standard error of
-// the effect from them, and the noncentral t makes the power.
-
-/// What a power may lack: the units that find the smallest effect of a design are its own.
+/// The tolerance of a power: the smallest effect of a design must need the units of this design.
 const ROUNDING: f64 = 1e-11;
 
 /// Standard deviations, in units of the outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct VarianceComponents {
-    /// Of the effect between units (within a cluster). Where units are not paired, of their
-    /// outcomes under one arm.
+    /// Of the effect between units (within a cluster). For unpaired units, of their outcomes under
+    /// one arm.
     pub unit: f64,
     /// Of the effect between clusters; zero without clusters.
     pub cluster: f64,
@@ -105,12 +97,12 @@ pub struct VarianceComponents {
 /// A study that compares two arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StudyDesign {
-    /// The data points: each is seen under both arms, or in an unpaired study half of them under
-    /// each.
+    /// The data points: each is observed under both arms, or in an unpaired study half of them
+    /// under each.
     pub units: f64,
-    /// How often each is answered under an arm, 1 or more.
+    /// The answers to each data point under an arm, 1 or more.
     pub samples: f64,
-    /// Whether each unit is seen under both arms.
+    /// Each unit is observed under both arms.
     pub paired: bool,
     /// The units of a cluster, 1 or more; `None` without clusters.
     pub cluster_size: Option<f64>,
@@ -133,8 +125,8 @@ impl StudyDesign {
         ((clusters + square(parts.unit) + 2.0 * noise) / self.units).sqrt()
     }
 
-    /// The degrees of freedom of its t: clusters or units less one, or units less two if they are
-    /// not paired.
+    /// The degrees of freedom of its t: clusters or units minus one, or units minus two if they are
+    /// unpaired.
     pub fn degrees(&self) -> f64 {
         match (self.paired, self.cluster_size) {
             (true, Some(size)) => self.units / size - 1.0,
@@ -150,8 +142,8 @@ impl StudyDesign {
         t_power(effect / self.standard_error(parts), self.degrees(), alpha)
     }
 
-    /// The probability that two one-sided tests at the level `alpha` show that the effect lies
-    /// within -`margin` and `margin` if it is `effect`.
+    /// The probability that two one-sided tests at the level `alpha` show that the effect is
+    /// between -`margin` and `margin` if its true value is `effect`.
     pub fn equivalence_power(
         &self,
         parts: &VarianceComponents,
@@ -165,9 +157,8 @@ impl StudyDesign {
 
     /// The smallest effect that is found with probability `power`.
     ///
-    /// # Errors
-    /// [`Refusal::Other`] unless 0 < `alpha` < `power` < 1, there is a degree of freedom and the
-    /// standard error is above zero.
+    /// # Errors [`Refusal::Other`] unless 0 < `alpha` < `power` < 1, there is a degree of freedom
+    /// and the standard error is above zero.
     pub fn detectable(
         &self,
         parts: &VarianceComponents,
@@ -187,11 +178,11 @@ impl StudyDesign {
         Ok(shift * error)
     }
 
-    /// The fewest units (whole clusters; an even number if they are not paired) with which
-    /// `effect` is found with probability `power`; those of the design itself do not matter.
+    /// The fewest units (whole clusters; an even number if they are unpaired) with which `effect`
+    /// is found with probability `power`, regardless of the units of the design.
     ///
-    /// # Errors
-    /// As [`StudyDesign::detectable`], and if `effect` is zero or more than 1e9 units are needed.
+    /// # Errors As [`StudyDesign::detectable`], and if `effect` is zero or more than 1e9 units are
+    /// needed.
     pub fn units_needed(
         &self,
         parts: &VarianceComponents,
@@ -209,8 +200,7 @@ impl StudyDesign {
     /// The fewest units with which equivalence within -`margin` and `margin` is shown with
     /// probability `power` if the effect is `effect`.
     ///
-    /// # Errors
-    /// As [`StudyDesign::units_needed`], and if the effect does not lie within the margin.
+    /// # Errors As [`StudyDesign::units_needed`], and if the effect is not within the margin.
     pub fn units_for_equivalence(
         &self,
         parts: &VarianceComponents,
@@ -229,9 +219,9 @@ impl StudyDesign {
         })
     }
 
-    /// The fewest units for which `enough` holds, which it does for all above.
+    /// The fewest units for which `enough` holds; it must hold for all larger numbers.
     fn fewest(&self, enough: impl Fn(&StudyDesign) -> bool) -> Result<f64, Refusal> {
-        // Counted in pieces: clusters, pairs, or a unit in each arm.
+        // Counted in clusters, pairs, or one unit in each arm.
         let piece = match (self.paired, self.cluster_size) {
             (true, Some(size)) => size,
             (true, None) => 1.0,
@@ -274,7 +264,7 @@ fn t_power(shift: f64, degrees: f64, alpha: f64) -> f64 {
 }
 
 /// The power of two one-sided t tests; all in standard errors. Both share the standard deviation S:
-/// given S the estimate must lie within margin - t S of zero (D. B. Owen 1965).
+/// given S the estimate must be within margin - t S of zero (D. B. Owen 1965).
 fn equivalence_power(shift: f64, margin: f64, degrees: f64, alpha: f64) -> f64 {
     if degrees.is_nan() || degrees < 1.0 {
         return f64::NAN;
@@ -287,32 +277,32 @@ fn equivalence_power(shift: f64, margin: f64, degrees: f64, alpha: f64) -> f64 {
     })
 }
 
-/// What a pilot says of a study.
+/// The result of a pilot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pilot {
-    /// Mean of treatment less control, in units of the outcome.
+    /// Mean of treatment minus control, in units of the outcome.
     pub effect: f64,
     /// The standard deviations.
     pub components: VarianceComponents,
-    /// The units with rows under both arms; without units the rows.
+    /// The units with rows under both arms, or the rows if there are no units.
     pub units: usize,
-    /// The clusters, where these are given.
+    /// The clusters, if given.
     pub clusters: Option<usize>,
     /// The mean number of rows of a unit under an arm (harmonic); 1 without units.
     pub samples: f64,
 }
 
-/// The variance components of a pilot by the analysis of variance (S. R. Searle, G. Casella and C. E.
-/// McCulloch, "Variance Components", 1992, chapter 3): what is left within units and arms; the
-/// variance of the unit differences less its share of that; the variance between clusters less its
-/// share of both. A component below zero is zero. Without `units` rows are units that are not paired, and `unit` is
-/// the pooled standard deviation of the arms.
+/// The variance components of a pilot by the analysis of variance (S. R. Searle, G. Casella and C.
+/// E. McCulloch, "Variance Components", 1992, chapter 3): the residual within units and arms; the
+/// variance of the unit differences minus its share of that; the variance between clusters minus
+/// its share of both. Negative components become zero. Without `units`, rows are unpaired units,
+/// and `unit` is the pooled standard deviation of the arms.
 ///
 /// All slices have one entry for each row.
 ///
-/// # Errors
-/// [`Refusal::TooFew`] below 2 units (rows in an arm) or clusters; [`Refusal::UnusableColumn`] if an
-/// outcome is not finite; [`Refusal::Other`] if a unit lies in two clusters.
+/// # Errors [`Refusal::TooFew`] below 2 units (rows in an arm) or clusters;
+/// [`Refusal::UnusableColumn`] if an outcome is not finite; [`Refusal::Other`] if a unit lies in
+/// two clusters.
 pub fn pilot(
     treated: &[bool],
     outcome: &[f64],
@@ -353,7 +343,7 @@ pub fn pilot(
     if n < 2 {
         return Err(Refusal::TooFew { what: "units under both arms", found: n, needed: 2 });
     }
-    // Each cell of one row adds a rounding of zero degrees of freedom.
+    // Each cell of one row adds a rounding error of zero degrees of freedom.
     let noise = if freedom > 0.5 { squares / freedom } else { 0.0 };
     let of = |unit: &usize| mean(cells[*unit][1]) - mean(cells[*unit][0]);
     let differences: Vec<f64> = kept.iter().map(of).collect();

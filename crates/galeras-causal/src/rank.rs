@@ -1,12 +1,11 @@
-//! Average ranks, with the sizes of the groups of ties.
+//! Average ranks with the sizes of the groups of ties, and quantiles.
 
 /// The ranks of a column and its ties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
     /// The rank of every row, from 1; equal values share the mean of their ranks.
     pub ranks: Vec<f64>,
-    /// The sizes of the groups of equal values, in the order of their values, groups of at
-    /// least two only.
+    /// The sizes of the groups of at least two equal values, in the order of their values.
     pub ties: Vec<u64>,
 }
 
@@ -40,14 +39,11 @@ pub fn average_ranks(values: &[f64]) -> Ranks {
     Ranks { ranks, ties }
 }
 
-// HEADER quantile.rs
-// Quantiles by linear interpolation.
-
 /// The quantile at `part / parts` of values in ascending order, by linear interpolation between the
 /// neighbours of (n - 1) * part / parts: definition 7 of R. J. Hyndman & Y. Fan, "Sample quantiles
 /// in statistical packages", The American Statistician 50, 1996, the default of numpy. 0 for an
-/// empty column. The position is computed in integers, so that a quantile which is one of the
-/// values is exactly that value.
+/// empty column. The position is computed in integers, so a quantile that is one of the values is
+/// exact.
 pub(super) fn quantile(sorted: &[f64], part: usize, parts: usize) -> f64 {
     let position = sorted.len().saturating_sub(1) as u128 * part as u128;
     let (below, rest) = (position / parts.max(1) as u128, position % parts.max(1) as u128);

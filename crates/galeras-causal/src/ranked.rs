@@ -1,5 +1,5 @@
-//! Shifts by Wilcoxon's tests: between two independent samples (rank sum, Mann and Whitney) and
-//! within pairs (signed ranks), each with the estimate and the interval that belong to the test.
+//! Shifts by Wilcoxon's tests, between two independent samples (rank sum, Mann and Whitney) and
+//! within pairs (signed ranks), each with the estimate and the interval of its test.
 
 #[cfg(test)]
 mod tests;
@@ -10,21 +10,19 @@ use crate::location::{location, walsh_sum};
 use crate::rank::average_ranks;
 use crate::{ColumnRef, Refusal, tail};
 
-// HEADER ranked/independent.rs
-// Wilcoxon's rank sum test, which is Mann and Whitney's, with the shift of Hodges and Lehmann.
-
 /// Up to this many rows in each arm, without ties, the distribution of the statistic is exact.
 const EXACT_ROWS: usize = 50;
 
-/// What the rank sum test gives.
+/// The result of the rank sum test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSum {
     /// The median of all differences of a treated and a control row (Hodges & Lehmann 1963), in
     /// units of the outcome, with the interval of shifts that the test does not reject.
     pub shift: InvertedEstimate,
-    /// Mann and Whitney's U: the pairs of rows in which the treated one is larger, ties by half.
+    /// Mann and Whitney's U: the pairs of rows in which the treated one is larger, ties counted
+    /// half.
     pub u: f64,
-    /// Whether the p-value is exact.
+    /// The p-value is exact.
     pub exact: bool,
 }
 
@@ -96,12 +94,12 @@ pub fn rank_sum(treated: &[f64], control: &[f64], alpha: f64) -> Result<RankSum,
     })
 }
 
-/// P(U <= u) for each u from 0 to half of its range, without ties: the coefficients of the
-/// Gaussian binomial (Mann & Whitney 1947, Annals of Mathematical Statistics 18:50).
+/// P(U <= u) for each u from 0 to half of its range, without ties: the coefficients of the Gaussian
+/// binomial (Mann & Whitney 1947, Annals of Mathematical Statistics 18:50).
 fn lower_tails(n1: usize, n0: usize) -> Vec<f64> {
     let most = n1 * n0 / 2;
-    // Counts by u for some treated and j control rows. Doubles: all terms are positive, so that
-    // they are right to a few units in the last place however large they are.
+    // Counts by u for some treated and j control rows. As doubles they are right to a few units in
+    // the last place, because all terms are positive.
     let mut nothing = vec![0.0; most + 1];
     nothing[0] = 1.0;
     let mut fewer = vec![nothing; n0 + 1];
@@ -148,7 +146,7 @@ impl Differences {
         Self { treated: sorted(treated), control: sorted(control) }
     }
 
-    /// How many differences are at most `bound`.
+    /// The number of differences that are at most `bound`.
     fn count(&self, bound: f64) -> u64 {
         let mut below = 0;
         let mut count = 0;
@@ -162,7 +160,7 @@ impl Differences {
         count
     }
 
-    /// The difference at `position`, from 1: bisection of the doubles themselves.
+    /// The difference at `position`, from 1, by bisection over doubles.
     fn select(&self, position: u64) -> f64 {
         let last = |values: &[f64]| values.last().copied().unwrap_or_default();
         let mut low = ordered(self.treated[0] - last(&self.control));
@@ -175,7 +173,7 @@ impl Differences {
     }
 }
 
-/// An integer for a double, in the same order; both zeros have the same.
+/// An integer for a double, in the same order; both zeros have the same integer.
 fn ordered(value: f64) -> i64 {
     let bits = (value + 0.0).to_bits() as i64;
     if bits < 0 { (bits ^ i64::MAX) + 1 } else { bits }
@@ -186,32 +184,28 @@ fn unordered(key: i64) -> f64 {
     f64::from_bits(if key < 0 { (key - 1) ^ i64::MAX } else { key } as u64)
 }
 
-// HEADER ranked/pairs.rs
-// Wilcoxon's signed-rank test, with the pseudomedian of Hodges and Lehmann.
-
-/// Up to this many pairs the place of the interval's ends is exact.
+/// Up to this many pairs the position of the interval's ends is exact.
 const EXACT_PAIRS: usize = 50;
 
-/// What the signed-rank test gives.
+/// The result of the signed-rank test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRankShift {
     /// The pseudomedian of the differences with the interval of shifts that the test does not
-    /// reject. The p-value drops differences of zero; estimate and interval have all of them.
+    /// reject. The p-value drops differences of zero; estimate and interval keep them.
     pub shift: InvertedEstimate,
     /// The smaller sum of ranks.
     pub w: f64,
-    /// Differences other than zero.
+    /// The number of nonzero differences.
     pub nonzero: usize,
 }
 
-/// The signed-rank test of paired differences, in units of the outcome, one for each pair, in
-/// O(n log n). W and p are those of [`location()`]; the ends of the interval are averages of two
-/// differences (Tukey 1949), at the place that the distribution of W gives.
+/// The signed-rank test of paired differences, in units of the outcome, one for each pair, in O(n
+/// log n). W and p are those of [`location()`]; the ends of the interval are averages of two
+/// differences (Tukey 1949), at the position given by the distribution of W.
 ///
-/// # Errors
-/// [`Refusal::TooFew`] without a pair; [`Refusal::UnusableColumn`] for a difference that is not
-/// finite or too large; [`Refusal::Other`] if all differences are zero, or there are too few pairs
-/// for an interval of `1 - alpha`.
+/// # Errors [`Refusal::TooFew`] without a pair; [`Refusal::UnusableColumn`] for a difference that
+/// is not finite or too large; [`Refusal::Other`] if all differences are zero, or there are too few
+/// pairs for an interval of `1 - alpha`.
 pub fn signed_rank_shift(differences: &[f64], alpha: f64) -> Result<SignedRankShift, Refusal> {
     check_level(alpha)?;
     let found = location(differences)?;
@@ -245,7 +239,8 @@ pub fn signed_rank_shift(differences: &[f64], alpha: f64) -> Result<SignedRankSh
     })
 }
 
-/// The place of the lower end among the sorted averages: the largest k with P(W < k) <= alpha / 2.
+/// The position of the lower end among the sorted averages: the largest k with P(W < k) <= alpha /
+/// 2.
 fn position(n: usize, alpha: f64) -> u64 {
     let half = alpha / 2.0;
     if n > EXACT_PAIRS {

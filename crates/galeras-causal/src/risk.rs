@@ -1,5 +1,5 @@
-//! Yes-or-no outcomes of two arms, without covariates: differences and ratios of proportions by
-//! score intervals, and McNemar's test of pairs.
+//! Binary outcomes of two arms, without covariates: differences and ratios of proportions by score
+//! intervals, and McNemar's test of pairs.
 
 #[cfg(test)]
 mod tests;
@@ -8,17 +8,7 @@ use crate::estimate::{InvertedEstimate, falling_root};
 use crate::glm::check_binary;
 use crate::{ColumnRef, Refusal, tail};
 
-// HEADER risk/proportions.rs
-// Two independent proportions: risk difference, risk ratio, odds ratio, each with the interval of
-// the score test.
-//
-// The interval holds the values that the score test does not reject, whose variance is that of the
-// likeliest pair of proportions with this value (Miettinen & Nurminen 1985, Statistics in Medicine
-// 4:213, with their factor N / (N - 1)). It keeps its coverage where the normal approximation of
-// the estimate does not, such as near 0 and 1. The p-value is that of the same test and the same
-// for all three measures.
-
-/// How two proportions are compared.
+/// The comparison of two proportions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RiskMeasure {
     /// The difference.
@@ -29,7 +19,13 @@ pub enum RiskMeasure {
     OddsRatio,
 }
 
-/// How many of each arm have the outcome.
+/// Counts of a binary outcome in two arms, whose proportions are compared by the score test.
+///
+/// An interval has the values that the score test does not reject, with the variance of the
+/// likeliest pair of proportions with this value (Miettinen & Nurminen 1985, Statistics in Medicine
+/// 4:213, with their factor N / (N - 1)). It keeps its coverage near 0 and 1, where the normal
+/// approximation of the estimate does not. The p-value is that of the same test and the same for
+/// all three measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FourfoldTable {
     /// Treated rows with the outcome, and all treated rows.
@@ -41,9 +37,8 @@ pub struct FourfoldTable {
 impl FourfoldTable {
     /// Counts rows; `treated` and `outcome` (0 and 1) have one entry for each.
     ///
-    /// # Errors
-    /// [`Refusal::UnusableColumn`](crate::Refusal::UnusableColumn) if an outcome is not 0 or 1;
-    /// [`Refusal::Other`] if lengths differ.
+    /// # Errors [`Refusal::UnusableColumn`](crate::Refusal::UnusableColumn) if an outcome is not 0
+    /// or 1; [`Refusal::Other`] if lengths differ.
     pub fn of(treated: &[bool], outcome: &[f64]) -> Result<Self, Refusal> {
         if treated.len() != outcome.len() {
             return Err(Refusal::Other(format!(
@@ -61,12 +56,11 @@ impl FourfoldTable {
         Ok(Self { treated: count(true), control: count(false) })
     }
 
-    /// The proportions compared, with an interval of `1 - alpha`. Equals statsmodels'
+    /// The measure of the two proportions, with an interval of `1 - alpha`. Equals statsmodels'
     /// `confint_proportions_2indep` and `test_proportions_2indep` with `method="score"`.
     ///
-    /// # Errors
-    /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if no row or every row has the
-    /// outcome, or, for a ratio, if an arm makes it 0, infinite or undefined.
+    /// # Errors [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if no row or every row
+    /// has the outcome, or, for a ratio, if an arm makes it 0, infinite or undefined.
     pub fn compare(&self, measure: RiskMeasure, alpha: f64) -> Result<InvertedEstimate, Refusal> {
         crate::column::check_level(alpha)?;
         let arms = [self.treated, self.control];
@@ -122,7 +116,7 @@ impl Score {
         };
         let z = self.statistic(measure, null);
         let critical = tail::normal_quantile(1.0 - alpha / 2.0);
-        // The statistic falls with the value that is tested.
+        // The statistic falls with the tested value.
         let interval = match measure {
             RiskMeasure::Difference => {
                 let end = |low: f64, high: f64, z: f64| {
@@ -162,7 +156,7 @@ impl Score {
                 (n1 * (p1 - q1), w1 / (1.0 + w1 / w0))
             }
         };
-        // At the edge of what is possible nothing varies: the observed value is there or it is not.
+        // At the edge of the possible values nothing varies.
         if distance == 0.0 {
             return 0.0;
         }
@@ -191,7 +185,8 @@ impl Score {
                     true => 2.0 * events / (b + root),
                     false => (root - b) / (2.0 * a),
                 };
-                // Both proportions have the events of the table; near 1 the odds have lost their digits.
+                // Both proportions have the events of the table; near 1 the odds have lost their
+                // digits.
                 let q1 = match q0 > 0.5 {
                     true => (events - n0 * q0) / n1,
                     false => q0 * value / (1.0 + q0 * (value - 1.0)),
@@ -203,7 +198,7 @@ impl Score {
     }
 
     /// The likeliest proportions with this difference. The equation of the control's is a cubic;
-    /// bisection loses no digits where its solution in closed form does.
+    /// bisection keeps digits that its closed form loses.
     fn likeliest_difference(&self, d: f64) -> (f64, f64) {
         let ([x1, x0], [n1, n0]) = (self.events, self.rows);
         let (low, high) = ((-d).max(0.0), (1.0 - d).min(1.0));
@@ -221,15 +216,12 @@ impl Score {
     }
 }
 
-// HEADER risk/mcnemar.rs
-// McNemar's test of pairs with a yes-or-no outcome.
-
-/// Pairs by whether each member has the outcome.
+/// Counts of pairs with a binary outcome, for McNemar's test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct McNemar {
-    /// Pairs in which the treated member only has it.
+    /// Pairs in which only the treated member has the outcome.
     pub gained: usize,
-    /// Pairs in which the control only has it.
+    /// Pairs in which only the control has it.
     pub lost: usize,
     /// Pairs in which both or neither have it.
     pub unchanged: usize,
@@ -237,8 +229,8 @@ pub struct McNemar {
 
 /// Counts pairs; `treated` and `control` hold the outcome (0 and 1) of both members of each.
 ///
-/// # Errors
-/// [`Refusal::UnusableColumn`] if a value is not 0 or 1; [`Refusal::Other`] if lengths differ.
+/// # Errors [`Refusal::UnusableColumn`] if a value is not 0 or 1; [`Refusal::Other`] if lengths
+/// differ.
 pub fn mcnemar(treated: &[f64], control: &[f64]) -> Result<McNemar, Refusal> {
     if treated.len() != control.len() {
         return Err(Refusal::Other(format!(
@@ -262,26 +254,25 @@ pub fn mcnemar(treated: &[f64], control: &[f64]) -> Result<McNemar, Refusal> {
 }
 
 impl McNemar {
-    /// The two-sided p-value of equal chances of gain and loss: the binomial test of the pairs that
-    /// changed (statsmodels' `mcnemar(exact=True)`). With `mid`, half of the probability of what
-    /// was observed counts (Fagerland, Lydersen & Laake 2013, BMC Medical Research Methodology
-    /// 13:91). 1 if no pair changed.
+    /// The two-sided p-value of equal chances of gain and loss: the binomial test of the changed
+    /// pairs (statsmodels' `mcnemar(exact=True)`). With `mid`, the observed count has half of its
+    /// probability (Fagerland, Lydersen & Laake 2013, BMC Medical Research Methodology 13:91). 1 if
+    /// no pair changed.
     pub fn p_value(&self, mid: bool) -> f64 {
         let changed = self.gained + self.lost;
         let fewer = self.gained.min(self.lost);
         if changed == 0 || self.gained == self.lost {
             return 1.0;
         }
-        // By symmetry the lower tail of the fewer is the upper one of the more.
+        // By symmetry the lower tail of the smaller count is the upper tail of the larger.
         (2.0 * upper_tail(changed - fewer, changed, 0.5, mid)).min(1.0)
     }
 
     /// The ratio of the odds within pairs, gained over lost, with the interval of `1 - alpha` that
     /// belongs to the p-value: Clopper and Pearson's for the share of gains, or its mid-p version.
     ///
-    /// # Errors
-    /// [`Refusal::Other`] if no pair changed, or none in one of the two directions: the ratio is
-    /// then undefined, 0 or infinite, and the text says what the p-value is.
+    /// # Errors [`Refusal::Other`] if no pair changed, or none in one of the two directions: the
+    /// ratio is then undefined, 0 or infinite, and the text has the p-value.
     pub fn odds_ratio(&self, mid: bool, alpha: f64) -> Result<InvertedEstimate, Refusal> {
         crate::column::check_level(alpha)?;
         let changed = self.gained + self.lost;
@@ -319,8 +310,7 @@ impl McNemar {
     }
 }
 
-/// The probability of at least `successes` of `trials`; with `mid`, half of that of just as many
-/// is left out.
+/// The probability of at least `successes` of `trials`; with `mid`, exactly as many count half.
 fn upper_tail(successes: usize, trials: usize, share: f64, mid: bool) -> f64 {
     let at_least = |successes: usize| {
         if successes == 0 {

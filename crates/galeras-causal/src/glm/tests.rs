@@ -1,5 +1,5 @@
 //! Generalised linear models against statsmodels, by definition where it has none, and at the edges
-//! where there is no number.
+//! without a number.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::*;
 use crate::generalised_reference::{GeneralisedReference, KINDS, near};
 use crate::{Covariance, Estimate, Refusal};
 
-/// The rows of NHEFS as the reference makes them.
+/// The rows of NHEFS as the reference prepares them.
 fn nhefs(reference: &GeneralisedReference) -> (Vec<bool>, Vec<f64>, Vec<f64>, Vec<u32>) {
     let treated: Vec<bool> = reference.nhefs("qsmk").iter().map(|one| *one == 1.0).collect();
     let gained = reference.nhefs("wt82_71").iter().map(|y| f64::from(u8::from(*y > 0.0)));
@@ -87,7 +87,7 @@ fn count_ratios_equal_those_of_statsmodels() {
             if let Some(dispersion) = expected.get("dispersion") {
                 near(found.dispersion, dispersion, 1e-6);
             }
-            // At the peer's dispersion, which is right to what its optimiser stops at.
+            // At the peer's dispersion, which is accurate to its optimiser's tolerance.
             for (kind, value) in expected["errors"].as_object().unwrap() {
                 if let Some((_, kind)) = KINDS.iter().find(|one| one.0 == kind) {
                     near(fit(*kind).log_ratio.standard_error, value, 1e-6);
@@ -112,7 +112,7 @@ fn refuses<T: std::fmt::Debug>(result: Result<T, Refusal>, words: &str) {
 #[test]
 fn separation_is_refused() {
     let (treated, x) = rows();
-    // The covariate tells the outcome of every row.
+    // The covariate determines the outcome of every row.
     let complete: Vec<f64> = x.iter().map(|x| f64::from(u8::from(*x > 4.5))).collect();
     refuses(logistic(&treated, &complete, &[&x], Covariance::Hc2, None), "complete separation");
     // An indicator whose rows all have the outcome.

@@ -1,4 +1,4 @@
-//! d-separation: which nodes a path can reach when some are given, and along which path.
+//! d-separation: nodes reachable by open paths, open paths, and minimal separators.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,12 +7,11 @@ use crate::graph::error::QueryError;
 use crate::graph::subsets::{MOST_SETS, Meter};
 
 impl CausalGraph {
-    /// Whether `given` d-separates every node of `xs` from every node of `ys` (Pearl 2009,
-    /// definition 1.2.3). A node in both is separated only when it is given; latent nodes may
-    /// stand anywhere.
+    /// True if `given` d-separates every node of `xs` from every node of `ys` (Pearl 2009,
+    /// definition 1.2.3). A node in both is separated only if it is given; any argument may contain
+    /// latent nodes.
     ///
-    /// # Errors
-    /// [`QueryError::UnknownNode`] for a name that the graph does not have.
+    /// # Errors [`QueryError::UnknownNode`] for a name that the graph does not have.
     pub fn d_separated(
         &self,
         xs: &[&str],
@@ -25,8 +24,8 @@ impl CausalGraph {
     }
 }
 
-/// The nodes that are d-connected to one of `from` when `given` is given, those of `from`
-/// included. In O(nodes + edges): the reachability of Koller and Friedman (2009, algorithm 3.1).
+/// The nodes that are d-connected to one of `from` given `given`, including `from`. O(nodes +
+/// edges): the reachability of Koller and Friedman (2009, algorithm 3.1).
 pub(super) fn reachable(
     view: View<'_>,
     from: &[usize],
@@ -35,10 +34,10 @@ pub(super) fn reachable(
 ) -> Vec<bool> {
     let size = view.graph.size();
     let is_given = view.graph.mask(given);
-    // A collider is open when it, or a descendant of it, is given.
+    // A collider is open if it, or a descendant of it, is given.
     let opens = view.ancestors(given);
     let mut reached = vec![false; size];
-    // Whether a node has been met coming from a child (0) or from a parent (1).
+    // Nodes visited from a child (0) or from a parent (1).
     let mut met = vec![[false; 2]; size];
     let mut stack = Vec::new();
     let mut work = size;
@@ -71,8 +70,8 @@ pub(super) fn reachable(
     reached
 }
 
-/// A shortest path from `from` to `to` that is open when `given` is given, as its nodes. With
-/// `no_colliders`, one that has none, so that nothing can close it but its own nodes.
+/// A shortest path from `from` to `to` that is open given `given`, as its nodes. With
+/// `no_colliders`, one without colliders, so that only its own nodes can close it.
 pub(super) fn open_path(
     view: View<'_>,
     from: usize,
@@ -114,16 +113,14 @@ pub(super) fn open_path(
     None
 }
 
-// HEADER graph/separators.rs
-// All minimal sets that d-separate two nodes, with polynomial delay.
-//
-// Every minimal d-separator of a and b consists of ancestors of a or b, and a set of such
-// ancestors d-separates them if and only if it cuts them in the moral graph over those ancestors
-// (van der Zander, Textor and Liskiewicz 2014, 2019). There all minimal cuts are listed by moving
-// from the one next to a towards b, a node at a time (Shen and Liang 1997; Takata 2010). The
-// moral graph is walked, never built: nodes that must not be in a set are walked through.
-
-/// Two nodes to be separated by nodes of `allowed`, to which neither belongs.
+/// Two nodes and the nodes that may separate them, from which all minimal d-separators are listed
+/// with polynomial delay.
+///
+/// Every minimal d-separator of a and b consists of ancestors of a or b, and a set of such
+/// ancestors d-separates them if and only if it cuts them in the moral graph over those ancestors
+/// (van der Zander, Textor and Liskiewicz 2014, 2019). All minimal cuts are listed by moving from
+/// the one next to a towards b, a node at a time (Shen and Liang 1997; Takata 2010). The moral
+/// graph is walked but never built; nodes that must not be in a set are walked through.
 pub(super) struct Separation<'a> {
     view: View<'a>,
     a: usize,
@@ -132,7 +129,7 @@ pub(super) struct Separation<'a> {
     ancestors: Vec<bool>,
 }
 
-/// What a walk from one of the two nodes meets before the nodes that stop it.
+/// The nodes that a walk from one of the two nodes reaches.
 struct Walk {
     inside: Vec<bool>,
     stopped_at: Vec<usize>,
@@ -143,12 +140,12 @@ impl<'a> Separation<'a> {
         Separation { view, a, b, allowed, ancestors: view.ancestors(&[a, b]) }
     }
 
-    /// Walks the moral graph from `start`; the nodes for which `stops` holds are not entered.
+    /// Walks the moral graph from `start`; nodes for which `stops` holds are not entered.
     fn walk(&self, start: usize, stops: impl Fn(usize) -> bool, meter: &mut Meter) -> Walk {
         let size = self.ancestors.len();
         let mut met = vec![false; size];
         let mut inside = vec![false; size];
-        // The parents of a child are married once, however many of them come by.
+        // The parents of a child are connected once, however many of them are visited.
         let mut married = vec![false; size];
         let mut stopped_at = Vec::new();
         let mut stack = vec![start];
@@ -184,21 +181,21 @@ impl<'a> Separation<'a> {
         Walk { inside, stopped_at }
     }
 
-    /// The minimal cut that lies as near to `b` as `near_a` lets it: the part of `near_a` that a
-    /// walk from `b` meets.
+    /// The minimal cut as near to `b` as `near_a` allows: the part of `near_a` that a walk from `b`
+    /// reaches.
     fn towards_b(&self, near_a: &[usize], meter: &mut Meter) -> Vec<usize> {
         let stops = self.view.graph.mask(near_a);
         self.walk(self.b, |node| stops[node], meter).stopped_at
     }
 
-    /// The minimal separator next to `a`; none when no set separates the two.
+    /// The minimal separator next to `a`; `None` if no set separates the two.
     pub(super) fn first(&self, meter: &mut Meter) -> Option<Vec<usize>> {
         let near = self.walk(self.a, |node| self.allowed[node], meter);
         if near.inside[self.b] { None } else { Some(self.towards_b(&near.stopped_at, meter)) }
     }
 
-    /// All minimal separators, sorted, and whether they are all. When there is one, one is found
-    /// whatever the meter says.
+    /// All minimal separators, sorted, and true if the list is complete. If there is any, one is
+    /// found regardless of the meter.
     pub(super) fn all(&self, meter: &mut Meter) -> (Vec<Vec<usize>>, bool) {
         let Some(first) = self.first(meter) else { return (Vec::new(), true) };
         let mut separators = BTreeSet::from([first.clone()]);
@@ -212,7 +209,7 @@ impl<'a> Separation<'a> {
                     complete = false;
                     break 'search;
                 }
-                // The side of `a` takes in one node of the cut, and the cut moves behind it.
+                // The side of `a` absorbs one node of the cut, and the cut moves behind it.
                 let stops = |node: usize| self.allowed[node] && !side[node] && node != moved;
                 let near = self.walk(self.a, stops, meter);
                 if near.inside[self.b] {

@@ -1,5 +1,4 @@
-//! Tests of the graph questions: reference answers, a brute-force comparison, and bounds. Tests of
-//! the reader are in `tests/text.rs`.
+//! Tests of the graph queries: reference answers, brute force, and limits.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod oracle;
@@ -15,10 +14,10 @@ use super::subsets::{MOST_SETS, Meter};
 use super::*;
 use oracle::Oracle;
 
-/// How many random graphs are tried: as many as take a few seconds.
+/// The number of random graphs: as many as take a few seconds.
 const CASES: u32 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 
-/// The seconds that a bounded question may take on a busy machine.
+/// The most seconds for a bounded query on a busy machine.
 const PATIENCE: f64 = if cfg!(debug_assertions) { 200.0 } else { 20.0 };
 
 fn reference_dir() -> PathBuf {
@@ -163,7 +162,7 @@ fn refusals_name_the_open_path() {
         reasons("dag { Y -> X }"),
         format!("`X <- Y` cannot be blocked: the outcome causes the treatment{end}")
     );
-    // C confounds, and is a collider between two latent causes: no choice is right.
+    // C is a confounder, and a collider between two latent causes: no choice is right.
     assert_eq!(
         reasons("dag { C -> {X Y} X <-> C C <-> Y X -> Y }"),
         format!(
@@ -192,7 +191,7 @@ fn questions_about_other_nodes_are_refused() {
     assert!(fork.minimal_frontdoor("X", "Y").unwrap().sets.is_empty());
 }
 
-/// A text of `n` nodes in which every pair (i < j) is asked for an edge.
+/// A graph of `n` nodes with an edge for every pair (i < j) that `edge` accepts.
 fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> CausalGraph {
     let mut text = String::from("digraph {");
     for i in 0..n {
@@ -229,14 +228,14 @@ fn two_hundred_nodes_are_answered_quickly() {
         }),
         ("confounded", made(200, |i, j| j == 199 || i % 3 == 0, "v000->v199[dir=both]")),
     ];
-    // The bounds are on work, which takes long in a build that is not optimised.
+    // The limits count work, which takes long in an unoptimised build.
     let few = cfg!(debug_assertions);
     let ends = [("v000", "v199"), ("v100", "v199"), ("v150", "v160")];
     for (name, graph) in graphs.iter().filter(|(name, _)| !few || *name == "ladder") {
         for (x, y) in ends.into_iter().take(if few { 1 } else { 3 }) {
             let started = Instant::now();
             let found = identify(graph, x, y).unwrap();
-            // Those of a search that was cut short must be instruments all the same.
+            // Results of a truncated search must still be instruments.
             let cut = graph.mask(&[graph.find(x).unwrap()]);
             for one in graph.instruments(x, y).unwrap().list.iter().step_by(97) {
                 let given: Vec<usize> =
@@ -269,7 +268,7 @@ fn two_hundred_nodes_are_answered_quickly() {
         let seconds = started.elapsed().as_secs_f64();
         assert!(seconds < PATIENCE, "{name}: {seconds}");
     }
-    // Covariates that touch the outcome only do not make counting hard.
+    // Covariates that affect the outcome only do not make counting hard.
     let by_design = made(60, |_, j| j == 59, "");
     assert_eq!(by_design.count_backdoor("v000", "v059").unwrap(), 1 << 58);
 }

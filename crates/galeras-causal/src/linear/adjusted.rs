@@ -1,4 +1,5 @@
-//! The coefficient of a binary treatment in a linear regression on covariates.
+//! The coefficient of a binary treatment in a linear regression on covariates, alone or interacted
+//! with them.
 
 use crate::column::indicator;
 use crate::linear::fit::LinearFit;
@@ -10,16 +11,16 @@ use crate::{ColumnRef, Estimate, Refusal};
 pub struct AdjustedEffect {
     /// The coefficient of the treatment.
     pub estimate: Estimate,
-    /// The rows that were treated.
+    /// The treated rows.
     pub treated: usize,
-    /// The rows that were not.
+    /// The control rows.
     pub control: usize,
     /// The largest leverage of a row, between 0 and 1.
     pub max_leverage: f64,
-    /// The coefficient divided by its classic standard error: what Cinelli & Hazlett (2020)
-    /// derive robustness values from, whatever standard error the estimate carries.
+    /// The coefficient divided by its classic standard error, from which Cinelli & Hazlett (2020)
+    /// derive robustness values, for any kind of standard error.
     pub classic_statistic: f64,
-    /// Rows less coefficients.
+    /// Rows minus coefficients.
     pub residual_degrees: usize,
 }
 
@@ -30,13 +31,11 @@ pub struct AdjustedEffect {
 /// `treated`, `outcome`, each of `covariates` and `clusters` have one entry for each of n rows;
 /// `clusters` holds the code of each row's cluster and is needed by the clustered kinds only.
 ///
-/// # Errors
-///
-/// [`Refusal::TooFew`] if an arm is empty, there are not more rows than coefficients, or fewer than
-/// two clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for
-/// a position in `covariates`; [`Refusal::UnusableColumn`] if a value is not finite or beyond
-/// 1e290; [`Refusal::Leverage`] for HC2 and HC3; [`Refusal::Other`] if lengths differ, the fit is
-/// perfect, the variance is zero to rounding, or clusters are missing.
+/// # Errors [`Refusal::TooFew`] if an arm is empty, there are not more rows than coefficients, or
+/// fewer than two clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with
+/// [`ColumnRef::Covariate`] for a position in `covariates`; [`Refusal::UnusableColumn`] if a value
+/// is not finite or beyond 1e290; [`Refusal::Leverage`] for HC2 and HC3; [`Refusal::Other`] if
+/// lengths differ, the fit is perfect, the variance is zero to rounding, or clusters are missing.
 pub fn adjusted(
     treated: &[bool],
     outcome: &[f64],
@@ -76,7 +75,7 @@ pub(super) fn judge(
     })
 }
 
-/// The treatment as a column of zeros and ones, of which there must be both.
+/// The treatment as a column of zeros and ones; both arms must have rows.
 pub(crate) fn treatment_column(treated: &[bool], rows: usize) -> Result<Vec<f64>, Refusal> {
     if treated.len() != rows {
         return Err(Refusal::Other(format!(
@@ -93,20 +92,14 @@ pub(crate) fn treatment_column(treated: &[bool], rows: usize) -> Result<Vec<f64>
     Ok(indicator(treated))
 }
 
-// HEADER linear/interacted.rs
-// Lin's regression: the treatment interacted with centred covariates.
-
-/// The coefficient of `treated` in y ~ 1 + treated + x + treated x, with every covariate x
-/// centred at its mean over all rows (Lin 2013, Annals of Applied Statistics 7:295): the average
-/// effect in units of the outcome, without the assumption that the covariates act alike in both
-/// arms.
+/// The coefficient of `treated` in y ~ 1 + treated + x + treated x, with every covariate x centred
+/// at its mean over all rows (Lin 2013, Annals of Applied Statistics 7:295): the average effect in
+/// units of the outcome, without assuming that the covariates act alike in both arms.
 ///
-/// The arguments are those of [`adjusted`](fn@super::adjusted): columns of n rows each. The means
-/// are taken as given by the standard error, as in the paper.
+/// The arguments are those of [`adjusted`]: columns of n rows each. The standard error takes the
+/// means as fixed, as in the paper.
 ///
-/// # Errors
-///
-/// As [`adjusted`](fn@super::adjusted); [`ColumnRef::Interaction`] is the product with a covariate.
+/// # Errors As [`adjusted`]; [`ColumnRef::Interaction`] is the product with a covariate.
 pub fn interacted(
     treated: &[bool],
     outcome: &[f64],
@@ -137,7 +130,7 @@ fn centre(column: &[f64]) -> Vec<f64> {
     let Some(origin) = column.first().copied() else {
         return Vec::new();
     };
-    // Relative to one of the values, a column far from zero loses nothing.
+    // Relative to one of the values, so that a column far from zero keeps its digits.
     let shift = column.iter().map(|value| value - origin).sum::<f64>() / column.len() as f64;
     column.iter().map(|value| value - origin - shift).collect()
 }

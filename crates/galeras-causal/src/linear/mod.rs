@@ -1,10 +1,9 @@
-//! Linear regression of an outcome on a treatment and covariates, with the standard errors that
-//! the literature knows.
+//! Linear regression of an outcome on a treatment and covariates, with standard errors by HC and CR
+//! kinds.
 //!
-//! Least squares itself lives in `fit`, the kinds of standard errors in `covariance`, variances in
-//! `sandwich` and `cluster`, the plain regression in `adjusted`, Lin's with interactions in
-//! `interacted`, instruments in `two_stage` with the tests of `overidentification` and the intervals
-//! of `anderson_rubin`, the last step of a weighted regression in `weighted`.
+//! `fit` is least squares, `sandwich` and `cluster` compute variances, `adjusted` has the plain and
+//! the interacted regression, `two_stage` and `anderson_rubin` use instruments, and `weighted` is
+//! the last step of a weighted regression.
 
 mod adjusted;
 mod anderson_rubin;

@@ -1,5 +1,4 @@
-//! Tests of linear regression: brute force for clusters, invariances, and each refusal. Parity
-//! with the reference lives in `parity_tests`.
+//! Tests of linear regression: brute force for clusters, invariances, and each refusal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod instruments;
@@ -36,7 +35,7 @@ pub(super) fn close(found: f64, expected: f64, tolerance: f64) {
     );
 }
 
-/// A generator for made-up data, so that tests do not depend on anybody's random numbers.
+/// A random generator for synthetic data.
 struct Noise(u64);
 
 impl Noise {
@@ -118,11 +117,11 @@ fn clusters_equal_brute_force() {
         let codes: Vec<u32> = (0..rows)
             .map(|row| if row < clusters { row } else { row * row * 31 % clusters } as u32)
             .collect();
-        // One column without variation inside clusters, as a treatment of whole clusters is.
+        // One column is constant within clusters, like a treatment of whole clusters.
         let mut columns = slices(&columns);
         let whole: Vec<f64> = codes.iter().map(|code| f64::from(code % 2)).collect();
         columns[1] = &whole;
-        // And one that varies inside the first cluster only, whose I - H is then singular.
+        // Another varies within the first cluster only, whose I - H is then singular.
         let alone: Vec<f64> =
             (0..rows).map(|row| if codes[row] == 0 { columns[3][row] } else { 0.0 }).collect();
         if clusters == 13 {
@@ -134,7 +133,7 @@ fn clusters_equal_brute_force() {
             let (second, third, degrees) =
                 brute_force(&columns, fit.residuals(), &codes, coefficient);
             if second < 1e-9 {
-                // Scores cancel altogether, so that there is nothing to compare.
+                // Scores cancel completely, so there is nothing to compare.
                 assert!(fit.estimate(coefficient, Covariance::Cr2, Some(&codes)).is_err());
                 continue;
             }
@@ -234,10 +233,10 @@ fn refuses_what_cannot_be_right() {
     let fives = vec![0.1 + 0.2; rows];
     assert_eq!(run(&[&a, &fives], &y, Covariance::Hc2), Refusal::Constant(ColumnRef::Covariate(1)));
     assert_eq!(run(&[&a], &fives, Covariance::Hc2), Refusal::Constant(ColumnRef::Outcome));
-    // The fit is perfect, but for rounding.
+    // The fit is perfect, except for rounding.
     let exact: Vec<f64> = a.iter().map(|a| 1e6 + 0.1 * a).collect();
     assert!(run(&[&a], &exact, Covariance::Classic).to_string().contains("perfect"));
-    // One row has a covariate to itself.
+    // Only one row has a nonzero covariate.
     let alone: Vec<f64> = (0..rows).map(|row| f64::from(u8::from(row == 4))).collect();
     for kind in [Covariance::Hc2, Covariance::Hc3] {
         assert!(matches!(run(&[&alone], &y, kind), Refusal::Leverage { row: 4, .. }));
@@ -255,7 +254,7 @@ fn refuses_what_cannot_be_right() {
     );
     assert!(adjusted(&treated, &y, &[], Covariance::Cr2, None).is_err());
     assert!(adjusted(&treated, &y, &[], Covariance::Cr2, Some(&[0, 1])).is_err());
-    // Each arm is one cluster: its residuals sum to zero, whatever the data are.
+    // Each arm is one cluster, so its residuals always sum to zero.
     let arms: Vec<u32> = treated.iter().map(|t| u32::from(*t)).collect();
     for kind in &KINDS[5..] {
         assert!(adjusted(&treated, &y, &[], *kind, Some(&arms)).is_err(), "{kind}");
@@ -286,7 +285,7 @@ fn two_stage_refuses_what_cannot_be_right() {
     assert_eq!(run(&d, &[&z], &[&w, &w]).unwrap_err(), collinear(ColumnRef::Covariate(1)));
     assert_eq!(run(&[1.0; 50], &[&z], &[]).unwrap_err(), Refusal::Constant(ColumnRef::Endogenous));
     assert!(run(&z, &[&z], &[&w]).unwrap_err().to_string().contains("entirely"));
-    // An instrument without any covariance with the treatment, exactly.
+    // An instrument with exactly zero covariance with the treatment.
     let d: Vec<f64> = (0..50).map(|row| f64::from(row % 2)).collect();
     let z: Vec<f64> = (0..50).map(|row| f64::from(row / 2 % 5)).collect();
     assert!(run(&d, &[&z], &[]).unwrap_err().to_string().contains("do not move"));

@@ -1,13 +1,14 @@
-//! The Cholesky factor of the dense block that is left when no more elimination order saves work.
+//! Dense matrices: the Cholesky factor of the block that remains after sparse elimination, and
+//! eigenvalues of small matrices.
 
-/// How many columns are factored at a time.
+/// Columns factored at a time.
 const PANEL: usize = 32;
-/// How many rows of them are updated at a time, so that they stay in the processor's cache.
+/// Rows of a panel updated at a time, which fit into the processor's cache.
 const CHUNK: usize = 256;
 
-/// Replaces the lower triangle of a matrix, column after column, by its Cholesky factor. Columns
-/// from `unchecked` on may have pivots that are not above zero, which are then left as they are
-/// without dividing; the values of the pivots, before their roots, are returned.
+/// Replaces the lower triangle of a column-major matrix by its Cholesky factor. Columns from
+/// `unchecked` on may have pivots that are not positive; these are not divided. Returns the pivots
+/// before their roots.
 pub(super) fn factor(matrix: &mut [f64], size: usize, unchecked: usize) -> Vec<f64> {
     let mut pivots = vec![0.0; size];
     for first in (0..size).step_by(PANEL) {
@@ -36,7 +37,7 @@ pub(super) fn factor(matrix: &mut [f64], size: usize, unchecked: usize) -> Vec<f
     pivots
 }
 
-/// Subtracts from the columns `first..last` what all columns before `first` contribute.
+/// Subtracts the contributions of all columns before `first` from the columns `first..last`.
 fn update(matrix: &mut [f64], size: usize, first: usize, last: usize) {
     let (before, rest) = matrix.split_at_mut(first * size);
     for top in (first..size).step_by(CHUNK) {
@@ -64,13 +65,9 @@ fn update(matrix: &mut [f64], size: usize, first: usize, last: usize) {
     }
 }
 
-// HEADER mixed/spectrum.rs
-// Eigenvalues of small symmetric matrices by Jacobi's method: as many as there are parameters.
-//
-// Written out, and not taken from a library, so that the order of every operation is fixed on any
-// machine: the path of the minimiser depends on it.
-
-/// Eigenvalues and, row by row, their eigenvectors, of a row-major matrix, `size` by `size`.
+/// Eigenvalues and, row by row, eigenvectors of a row-major matrix, `size` by `size`, by Jacobi's
+/// method. Not taken from a library, so that the order of every operation is the same on any
+/// machine: the path of the minimiser depends on it.
 pub(super) fn eigen(matrix: &[f64], size: usize) -> (Vec<f64>, Vec<f64>) {
     let mut a = matrix.to_vec();
     let mut vectors = vec![0.0; size * size];

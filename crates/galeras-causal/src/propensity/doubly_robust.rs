@@ -1,7 +1,8 @@
-//! Augmented inverse-propensity weighting, and regression adjustment, which is it without scores.
+//! Augmented inverse-propensity weighting, and regression adjustment, which is the same without
+//! scores.
 //!
-//! Both use linear models of the outcome; the estimate is right if either the scores or these
-//! models are.
+//! Both use linear models of the outcome; the estimate is consistent if either the scores or these
+//! models are correct.
 
 use super::equations::{ScoreEquations, clipped};
 use super::logistic::Propensity;
@@ -10,7 +11,7 @@ use super::rows::{Rows, bounds};
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
 
-/// What augmented weighting gives.
+/// The result of augmented weighting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DoublyRobust {
     /// The average effect over all units, with the standard error of the sandwich of all stacked
@@ -18,14 +19,14 @@ pub struct DoublyRobust {
     pub estimate: Estimate,
     /// The augmented mean of the outcome without treatment.
     pub control_mean: f64,
-    /// The standard error that takes scores and outcome models for known: the root of the sum of
-    /// squared influence over n, added up within clusters first where there are any.
+    /// The standard error that takes scores and outcome models as known: the root of the sum of
+    /// squared influence over n, summed within clusters first if there are any.
     pub se_influence: f64,
-    /// How many scores lay outside the bounds.
+    /// The number of scores outside the bounds.
     pub clipped: usize,
 }
 
-/// What regression adjustment gives.
+/// The result of regression adjustment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegressionAdjustment {
     /// The mean difference of the two arms' predictions over all units, with the standard error
@@ -39,14 +40,13 @@ pub struct RegressionAdjustment {
 ///
 /// `treated`, `outcome` and `clusters` have one entry for each of n rows; the effect is in units of
 /// the outcome and equals that of statsmodels' `TreatmentEffect.aipw`. `covariates` are those of
-/// the propensity's fit, columns of n values, and enter the linear outcome models too: one model
+/// the propensity's fit, columns of n values, and also enter the linear outcome models: one model
 /// per arm, or with `additive` one for both with the treatment as a column. `clip` bounds the
-/// scores. With `clusters` (codes from zero) influence is added up within clusters first. A
-/// constant score is not refused.
+/// scores. With `clusters` (codes from zero) influence is summed within clusters first. A constant
+/// score is accepted.
 ///
-/// # Errors
-/// [`Refusal::TooFew`] if an arm is empty or has too few rows for its regression, or there are
-/// fewer than two clusters; [`Refusal::Collinear`] if covariates are dependent within an arm;
+/// # Errors [`Refusal::TooFew`] if an arm is empty or has too few rows for its regression, or there
+/// are fewer than two clusters; [`Refusal::Collinear`] if covariates are dependent within an arm;
 /// [`Refusal::NoOverlap`] if nearly every score is 0 or 1; [`Refusal::UnusableColumn`] if an
 /// outcome is not finite; [`Refusal::Other`] if lengths differ, `clip` is not an interval within
 /// \[0, 1\], cluster codes have gaps, or the outcome is explained without error. Refusals of
@@ -102,11 +102,10 @@ pub fn aipw(
 ///
 /// `covariates` are columns of n values; `treated`, `outcome` and `clusters` have n entries, and
 /// the effect is in units of the outcome. The value is that of the fully interacted regression (Lin
-/// 2013); the standard error is that of the stacked estimating equations and counts the spread of
-/// the covariates too (Stata's `teffects ra`).
+/// 2013); the standard error is that of the stacked estimating equations and includes the spread of
+/// the covariates (Stata's `teffects ra`).
 ///
-/// # Errors
-/// As [`aipw`], without those about scores and their bounds.
+/// # Errors As [`aipw`], without those about scores and their bounds.
 pub fn regression_adjustment(
     covariates: &[&[f64]],
     treated: &[bool],

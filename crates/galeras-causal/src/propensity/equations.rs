@@ -1,4 +1,5 @@
-//! Estimating equations of a regression, and how their solution moves when some rows are left out.
+//! Estimating equations of regressions: their solution without some rows, and the effect of
+//! estimated scores on an estimator's error.
 
 use crate::Refusal;
 use crate::cholesky::Cholesky;
@@ -10,11 +11,11 @@ use crate::propensity::rows::same_length;
 /// The share of a pivot below which a regression without some rows has no solution.
 pub(super) const DEPENDENT: f64 = 1e-9;
 
-/// Estimating equations sum(x r) = 0 with the derivative -sum(w x x'), at their solution: those of
-/// a logistic or a linear regression.
+/// Estimating equations sum(x r) = 0 with the derivative -sum(w x x'), at the solution of a
+/// logistic or a linear regression.
 pub(super) struct Equations<'a> {
     design: &'a StandardisedDesign<'a>,
-    /// The lower triangle of the derivative, with a penalty if there is one.
+    /// The lower triangle of the derivative, including a penalty.
     matrix: Vec<f64>,
     factor: Cholesky,
     weights: Vec<f64>,
@@ -33,8 +34,8 @@ impl<'a> Equations<'a> {
         Ok(Self { design, matrix, factor, weights, residual })
     }
 
-    /// How the coefficients change, by one Newton step, if these rows are left out; none if there
-    /// is no solution without them. `x` is memory to work in.
+    /// The change of the coefficients, by one Newton step, if these rows are left out; `None` if
+    /// there is no solution without them. `x` is a buffer.
     pub(super) fn without(&self, members: &[usize], x: &mut [f64]) -> Option<Vec<f64>> {
         let mut right = vec![0.0; self.design.width()];
         for row in members {
@@ -44,8 +45,8 @@ impl<'a> Equations<'a> {
         self.solve_without(members, &right, x)
     }
 
-    /// The solution for this right-hand side with the derivative of the other rows; none if that is
-    /// singular. `x` is memory to work in.
+    /// The solution for this right-hand side with the derivative of the other rows; `None` if that
+    /// is singular. `x` is a buffer.
     pub(super) fn solve_without(
         &self,
         members: &[usize],
@@ -58,7 +59,7 @@ impl<'a> Equations<'a> {
             if weight == 0.0 {
                 return Some(solution);
             }
-            // The formula of Sherman and Morrison.
+            // The Sherman-Morrison formula.
             self.design.row(*row, x);
             let along = self.factor.solve(x);
             let left = 1.0 - weight * dot(x, &along);
@@ -82,7 +83,6 @@ impl<'a> Equations<'a> {
         Some(Cholesky::new(width, entry, pivot).ok()?.solve(right))
     }
 
-    /// The solution for this right-hand side.
     pub(super) fn solve(&self, right: &[f64]) -> Vec<f64> {
         self.factor.solve(right)
     }
@@ -109,16 +109,13 @@ pub(super) fn score_equations<'a>(
     Equations::new(design, matrix, weights, residual)
 }
 
-// HEADER propensity/stacked.rs
-// How the estimated propensity score adds to an estimator's error: stacked estimating equations.
-//
-// An estimator that uses estimated scores solves its own equation together with those of the
-// logistic regression. Writing the sandwich of the whole stack by rows gives each row's
-// influence: its own part, plus the derivative of the estimate by the logistic coefficients
-// times the row's part in these (Stefanski & Boos 2002; Lunceford & Davidian 2004). The sum of
-// squared influence equals the sandwich A⁻¹BA⁻ᵀ of the stack, without forming it.
-
-/// The estimating equations of the logistic coefficients, at their solution.
+/// The estimating equations of the logistic coefficients, at their solution, which an estimator
+/// with estimated scores solves together with its own equation.
+///
+/// Writing the sandwich of the whole stack by rows gives each row's influence: its own part, plus
+/// the derivative of the estimate by the logistic coefficients times the row's part in these
+/// (Stefanski & Boos 2002; Lunceford & Davidian 2004). The sum of squared influence equals the
+/// sandwich A⁻¹BA⁻ᵀ of the stack, without forming it.
 pub(super) struct ScoreEquations<'a> {
     design: StandardisedDesign<'a>,
     factor: Cholesky,
@@ -129,11 +126,10 @@ pub(super) struct ScoreEquations<'a> {
 }
 
 impl<'a> ScoreEquations<'a> {
-    /// Takes the propensity up where its fit ended.
+    /// The equations at the end of the propensity's fit.
     ///
-    /// # Errors
-    /// Covariates that are not those of the fit, or a Hessian that cannot be inverted because
-    /// nearly every score is 0 or 1.
+    /// # Errors Covariates that differ from those of the fit, or a singular Hessian because nearly
+    /// every score is 0 or 1.
     pub(super) fn new(
         covariates: &[&'a [f64]],
         treatment: &[f64],
@@ -165,10 +161,10 @@ impl<'a> ScoreEquations<'a> {
         Ok(Self { design, factor, residual, drift })
     }
 
-    /// Adds what the estimated scores contribute to each row's influence.
+    /// Adds the contribution of the estimated scores to each row's influence.
     ///
-    /// `slope` holds, for each row, the derivative of the estimate by that row's linear
-    /// predictor: zero where the score is clipped.
+    /// `slope` holds, for each row, the derivative of the estimate by that row's linear predictor:
+    /// zero if the score is clipped.
     pub(super) fn correct(&self, slope: &[f64], influence: &mut [f64]) {
         let direction = self.factor.solve(&self.design.cross(slope));
         let drift = dot(&direction, &self.drift);

@@ -1,18 +1,18 @@
-//! The jackknife's standard error, judged under errors of equal variance.
+//! The jackknife's standard error, calibrated under errors of equal variance.
 //!
 //! Leaving out a group g (a row, or the rows of a cluster) changes an estimate c'y, which is linear
-//! in the outcome, by a_g'y. The sum of these squares is too large where a regression has few rows:
+//! in the outcome, by a_g'y. The sum of these squares is too large if a regression has few rows:
 //! for independent errors of variance s2 its mean is s2 sum(a_g'a_g), while the estimate has the
-//! variance s2 c'c. So it is scaled by the ratio of both, and judged by Student's t, with clusters
-//! with Satterthwaite's degrees of freedom for the same errors, tr(AA')^2 / tr(AA'AA') with the a_g
-//! as the rows of A (Bell and McCaffrey 2002 for clustered least squares; Hansen 2022, "Jackknife
-//! standard errors for clustered regression"). These take the estimate for independent of its
-//! variance. Without clusters it is not (weights leave residuals in the estimate), and intervals by
-//! them cover 97 % of 20 rows; so there the degrees are those of the squared coefficients, less the
-//! share of the estimated parameters, if they are more: 95 %.
+//! variance s2 c'c. So it is scaled by the ratio of both and compared with Student's t. With
+//! clusters the degrees of freedom are Satterthwaite's for the same errors, tr(AA')^2 / tr(AA'AA')
+//! with the a_g as the rows of A (Bell and McCaffrey 2002 for clustered least squares; Hansen 2022,
+//! "Jackknife standard errors for clustered regression"). These assume that the estimate is
+//! independent of its variance. Without clusters it is not (weights leave residuals in the
+//! estimate), and such intervals cover 97 % with 20 rows. There the degrees are those of the
+//! squared coefficients, minus the share of the estimated parameters, if that is more: 95 %.
 //!
-//! A is never formed: a_g has entries of its own in the rows of its group, and beyond these lies in
-//! the span of q vectors, as many as there are coefficients.
+//! A is never formed: a_g has separate entries in the rows of its group, and elsewhere is in the
+//! span of q vectors, as many as there are coefficients.
 
 use super::design::dot;
 use super::rows::{Rows, estimate};
@@ -21,38 +21,37 @@ use crate::{Estimate, Refusal};
 /// With more groups than this for each coefficient the scale is 1 to three digits.
 const MANY: usize = 1000;
 
-/// An estimate as a linear function of the outcome, and how it changes when rows are left out.
+/// An estimate as a linear function of the outcome, and its change when rows are left out.
 pub(super) trait LeaveOut {
-    /// How many coefficients and means are estimated.
+    /// The number of estimated coefficients and means.
     fn parameters(&self) -> usize;
 
-    /// How many vectors the changes share.
+    /// The number of vectors that the changes share.
     fn shared(&self) -> usize;
 
     /// The entries of the shared vectors in a row.
     fn shared_entries(&self, row: usize, entries: &mut [f64]);
 
-    /// What the outcome of a row counts in the estimate.
+    /// The coefficient of a row's outcome in the estimate.
     fn coefficient(&self, row: usize) -> f64;
 
-    /// The change if these rows are left out, and of what it is made; none if there is no estimate
-    /// without them.
+    /// The change if these rows are left out, and its parts; `None` if there is no estimate without
+    /// them.
     fn change(&self, members: &[usize], parts: &mut ChangeParts) -> Option<f64>;
 }
 
-/// Of what the change of an estimate is made, as a linear function of the outcome.
+/// The change of an estimate as a linear function of the outcome.
 pub(super) struct ChangeParts {
-    /// What each row that is left out counts on its own account.
+    /// The coefficients of the rows that are left out.
     pub(super) own: Vec<f64>,
-    /// What each of the shared vectors counts.
+    /// The coefficients of the shared vectors.
     pub(super) shared: Vec<f64>,
 }
 
 /// The estimate `value` with its standard error by leaving out each row, or each cluster.
 ///
-/// # Errors
-/// [`Refusal::Other`] if there is no estimate without one of them, or the standard error is zero or
-/// overflows.
+/// # Errors [`Refusal::Other`] if there is no estimate without one of them, or the standard error
+/// is zero or overflows.
 pub(super) fn jackknife(
     rows: &Rows<'_>,
     value: f64,
@@ -96,7 +95,7 @@ struct WorkingModel {
     gram: Vec<f64>,
     /// The mean of the sum of squares, tr(AA').
     trace: f64,
-    /// What the groups' own entries add to tr(AA'AA').
+    /// The contribution of the groups' own entries to tr(AA'AA').
     squares: f64,
     /// With AA' = diag(b) + PV' + VP': the sums V'V, P'P and P'V.
     products: [Vec<f64>; 3],
@@ -165,11 +164,11 @@ fn add_product(matrix: &mut [f64], left: &[f64], right: &[f64]) {
     }
 }
 
-/// What is left out together: a row, or the rows of a cluster.
+/// The rows that are left out together: one row, or the rows of a cluster.
 struct Groups {
-    /// Rows, group after group.
+    /// Rows by group.
     order: Vec<usize>,
-    /// Where each group begins in `order`, and the end.
+    /// The start of each group in `order`, and the end.
     starts: Vec<usize>,
     clustered: bool,
 }
@@ -197,7 +196,7 @@ impl Groups {
     }
 }
 
-/// The refusal of an estimate that rests on one group.
+/// The refusal of an estimate that depends on one group.
 fn alone(clustered: bool) -> Refusal {
     let what = if clustered { "cluster" } else { "row" };
     Refusal::Other(format!(

@@ -1,5 +1,4 @@
-//! Tests of the propensity estimators against the reference files; cases and properties in the
-//! files below.
+//! Tests of the propensity estimators against the reference files, and helpers for the files below.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cases;
@@ -14,7 +13,6 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Where the reference files are.
 pub(super) fn reference_dir() -> PathBuf {
     PathBuf::from("../../tests/reference/causal")
 }
@@ -55,7 +53,7 @@ pub(super) fn slices(columns: &[Vec<f64>]) -> Vec<&[f64]> {
     columns.iter().map(Vec::as_slice).collect()
 }
 
-/// Asserts a relative difference; differences below the tolerance itself pass too.
+/// Asserts a relative difference; absolute differences below the tolerance also pass.
 #[track_caller]
 pub(super) fn close(what: &str, found: f64, expected: f64, tolerance: f64) {
     let bound = tolerance * expected.abs().max(1e-3);

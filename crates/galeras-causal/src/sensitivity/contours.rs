@@ -1,5 +1,5 @@
-//! What an estimate would be with a confounder of given strength, and how strong one is that is as
-//! strong as an observed covariate.
+//! Estimates under a confounder of given strength, and the strength of observed covariates as
+//! benchmarks.
 
 use crate::column::indicator;
 use crate::{ColumnRef, Covariance, Estimate, LinearFit, Refusal};
@@ -7,20 +7,18 @@ use crate::{ColumnRef, Covariance, Estimate, LinearFit, Refusal};
 /// The strength of an unobserved confounder, as two partial R², each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConfounderStrength {
-    /// The share of the treatment that it explains of what the covariates leave.
+    /// The share of the treatment's variance, given the covariates, that it explains.
     pub treatment_r2: f64,
-    /// The share of the outcome that it explains of what treatment and covariates leave.
+    /// The share of the outcome's variance, given treatment and covariates, that it explains.
     pub outcome_r2: f64,
 }
 
-/// The coefficient of a treatment in an ordinary regression, with its classic standard error, as
-/// it would be with a confounder of this strength that biases it away from zero (Cinelli and
-/// Hazlett 2020, Journal of the Royal Statistical Society B 82:39, equations 6 and 7). Equals
-/// sensemakr's `adjusted_estimate` and `adjusted_se`. The confounder takes a degree of freedom.
+/// The coefficient of a treatment in an ordinary regression, with its classic standard error, as it
+/// would be with a confounder of this strength that biases it away from zero (Cinelli and Hazlett
+/// 2020, Journal of the Royal Statistical Society B 82:39, equations 6 and 7). Equals sensemakr's
+/// `adjusted_estimate` and `adjusted_se`. The confounder takes a degree of freedom.
 ///
-/// # Errors
-///
-/// [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] unless 0 <=
+/// # Errors [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] unless 0 <=
 /// `treatment_r2` < 1 and 0 <= `outcome_r2` <= 1, or if a number is not finite.
 pub fn with_confounder(
     estimate: &Estimate,
@@ -53,9 +51,9 @@ pub fn with_confounder(
     }
 }
 
-/// The ordinary regression of `outcome` on 1, the treatment and `covariates`, and what each
-/// covariate explains in it: what bounds on confounders are made of. All columns have one entry
-/// for each row.
+/// The ordinary regression of `outcome` on 1, the treatment and `covariates`, with the strength of
+/// each covariate, from which bounds on confounders follow. All columns have one entry for each
+/// row.
 #[derive(Clone, Debug)]
 pub struct Benchmarks {
     /// The coefficient of the treatment, with its classic standard error.
@@ -65,9 +63,7 @@ pub struct Benchmarks {
 }
 
 impl Benchmarks {
-    /// # Errors
-    ///
-    /// As [`adjusted`](crate::adjusted).
+    /// # Errors As [`adjusted`](crate::adjusted).
     pub fn new(treated: &[bool], outcome: &[f64], covariates: &[&[f64]]) -> Result<Self, Refusal> {
         let arm = indicator(treated);
         let mut columns = vec![arm.as_slice()];
@@ -102,8 +98,8 @@ impl Benchmarks {
 
     /// The largest strength of a confounder that is `times` as strong as the covariate at this
     /// position, in explaining the treatment and in explaining the outcome (Cinelli and Hazlett
-    /// 2020, section 4.4). Equals sensemakr's `ovb_partial_r2_bound`. `None` where no confounder
-    /// can be that strong: it would explain more of the treatment than there is.
+    /// 2020, section 4.4). Equals sensemakr's `ovb_partial_r2_bound`. `None` if such a confounder
+    /// would explain more of the treatment than possible.
     pub fn bound(&self, covariate: usize, times: f64) -> Option<ConfounderStrength> {
         let (with_treatment, with_outcome) = *self.shares.get(covariate)?;
         let treatment_r2 = times * with_treatment / (1.0 - with_treatment);

@@ -1,5 +1,5 @@
-//! Sensitivity analyses: how strong an unmeasured confounder would have to be to explain an
-//! effect away. Numbers only; which of them belong to an analysis is up to the caller.
+//! Sensitivity analyses: the strength that an unmeasured confounder would need to explain an effect
+//! away.
 
 mod contours;
 mod evalue;

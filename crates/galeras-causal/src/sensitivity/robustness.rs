@@ -1,9 +1,9 @@
-//! The robustness value of a regression coefficient.
+//! Robustness values of a regression coefficient, and of an estimate by an instrument.
 
 use crate::column::indicator;
 use crate::{ColumnRef, Covariance, LinearFit, Refusal, tail};
 
-/// How much of the residual variance of both treatment and outcome an unmeasured confounder
+/// The share of the residual variance of both treatment and outcome that an unmeasured confounder
 /// would have to explain to change a conclusion (Cinelli and Hazlett 2020, Journal of the Royal
 /// Statistical Society B 82:39).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,31 +14,29 @@ pub struct Robustness {
     pub partial_f2: f64,
     /// The robustness value: the share that reduces the estimate by the fraction q.
     pub value: f64,
-    /// The share that makes the reduced estimate insignificant at alpha; 0 if it is already.
+    /// The share that makes the reduced estimate insignificant at alpha; 0 if it already is.
     pub value_alpha: f64,
     /// The extreme robustness value: the share of the treatment alone that does so if the
-    /// confounder explains all that is left of the outcome; 0 if it is insignificant already
-    /// (Cinelli and Hazlett 2025, Biometrika 112, asaf004).
+    /// confounder explains the whole rest of the outcome; 0 if the estimate already is
+    /// insignificant (Cinelli and Hazlett 2025, Biometrika 112, asaf004).
     pub extreme_alpha: f64,
 }
 
-/// The robustness value from the t statistic of the treatment in an ordinary regression (with
-/// the classic standard error) and the residual degrees of freedom n - k.
+/// The robustness value from the t statistic of the treatment in an ordinary regression (with the
+/// classic standard error) and the residual degrees of freedom n - k.
 ///
 /// `reduction` is the fraction q of the estimate to be explained away, 1 for all of it; `alpha` is
 /// the level of the two-sided test.
 ///
-/// # Errors
-///
-/// [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] if the statistic or
-/// the degrees are not finite, `reduction` is not above zero, or not 0 < `alpha` < 1.
+/// # Errors [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] if the statistic
+/// or the degrees are not finite, `reduction` is not above zero, or not 0 < `alpha` < 1.
 pub fn robustness(
     statistic: f64,
     degrees: f64,
     reduction: f64,
     alpha: f64,
 ) -> Result<Robustness, Refusal> {
-    // More degrees than rows can be counted are a mistake, and strain the quantile of t.
+    // More degrees than rows can be counted are a mistake, and slow the quantile of t.
     if !statistic.is_finite() || degrees.is_nan() || degrees > 1e15 {
         return Err(Refusal::Other("the t statistic or its degrees are not finite".to_owned()));
     }
@@ -59,7 +57,7 @@ pub fn robustness(
     let value_alpha = if effect <= critical {
         0.0
     } else if effect * critical > 1.0 {
-        // The constraint that both shares are equal does not bind any more.
+        // The constraint that both shares are equal no longer binds.
         (effect - critical) * (effect + critical) / (1.0 + effect * effect)
     } else {
         balanced(effect - critical)
@@ -81,32 +79,29 @@ pub fn robustness(
     }
 }
 
-/// (sqrt(f^4 + 4 f^2) - f^2) / 2, written so that no digits cancel where f is large.
+/// (sqrt(f^4 + 4 f^2) - f^2) / 2, written so that no digits cancel if f is large.
 fn balanced(effect: f64) -> f64 {
     2.0 / (1.0 + 1.0_f64.hypot(2.0 / effect))
 }
 
-// HEADER sensitivity/instrument.rs
-// The robustness values of an estimate by an instrument.
-
-/// How strong a confounder of the instrument would have to be: one that is tied to the instrument
-/// and to the outcome, given the covariates (Cinelli and Hazlett 2025, Biometrika 112, asaf004).
+/// The strength that a confounder of the instrument would need, given the covariates, with both the
+/// instrument and the outcome (Cinelli and Hazlett 2025, Biometrika 112, asaf004).
 ///
-/// By Anderson and Rubin's test an effect of zero is rejected if, and only if, the instrument's
-/// coefficient for the outcome (the reduced form) is; and the effects that are not rejected have an
-/// end if, and only if, its coefficient for the treatment (the first stage) is not zero. So the
-/// robustness values are those of these two regressions.
+/// Anderson and Rubin's test rejects an effect of zero if and only if the instrument's coefficient
+/// for the outcome (the reduced form) is significant, and its set of effects is bounded if and only
+/// if the coefficient for the treatment (the first stage) is. So the robustness values are those of
+/// these two regressions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InstrumentRobustness {
-    /// Of the outcome on the instrument and the covariates.
+    /// The regression of the outcome on the instrument and the covariates.
     pub reduced_form: Robustness,
-    /// Of the treatment on the instrument and the covariates.
+    /// The regression of the treatment on the instrument and the covariates.
     pub first_stage: Robustness,
 }
 
 impl InstrumentRobustness {
-    /// The share of what is left of both the instrument and the outcome, or of both the instrument
-    /// and the treatment, that lets the estimate be zero or anything: the smaller of both values.
+    /// The share of the residuals of both instrument and outcome, or of both instrument and
+    /// treatment, that allows the estimate to be zero or anything: the smaller of both values.
     pub fn value(&self) -> f64 {
         self.reduced_form.value.min(self.first_stage.value)
     }
@@ -116,7 +111,7 @@ impl InstrumentRobustness {
         self.reduced_form.value_alpha.min(self.first_stage.value_alpha)
     }
 
-    /// The same for a confounder that explains all that is left of the outcome or the treatment.
+    /// The same for a confounder that explains the whole rest of the outcome or the treatment.
     pub fn extreme_alpha(&self) -> f64 {
         self.reduced_form.extreme_alpha.min(self.first_stage.extreme_alpha)
     }
@@ -126,9 +121,8 @@ impl InstrumentRobustness {
 /// brought to zero, at level `alpha`; by classic standard errors. All columns have one entry for
 /// each row.
 ///
-/// # Errors
-///
-/// As [`LinearFit::fit`] and [`robustness`], with [`ColumnRef::Instrument`] for the instrument.
+/// # Errors As [`LinearFit::fit`] and [`robustness`], with [`ColumnRef::Instrument`] for the
+/// instrument.
 pub fn instrument_robustness(
     outcome: &[f64],
     treated: &[bool],

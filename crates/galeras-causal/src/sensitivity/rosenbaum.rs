@@ -2,20 +2,20 @@
 
 use crate::{Refusal, tail};
 
-/// Fewer differences than this are refused: the normal approximation is too coarse for them.
+/// With fewer differences the normal approximation is too coarse.
 const MINIMUM: usize = 10;
 
-/// The signed ranks of paired differences, of which the bounds for any gamma follow at once
-/// (Rosenbaum 2002, Observational Studies, section 4.3).
+/// The signed ranks of paired differences, from which the bounds for any gamma follow (Rosenbaum
+/// 2002, Observational Studies, section 4.3).
 ///
-/// Gamma is the factor by which an unmeasured confounder may change the odds of treatment
-/// within a pair; with gamma 1 the pairs are as good as randomised.
+/// Gamma is the factor by which an unmeasured confounder may change the odds of treatment within a
+/// pair; with gamma 1 the pairs are as good as randomised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRanks {
-    /// How many differences are not zero; the others are dropped.
+    /// The number of nonzero differences; the others are dropped.
     pub pairs: usize,
-    /// Whether the positive differences have the larger rank sum. The bounds are those of the
-    /// one-sided test in the direction of the larger.
+    /// The positive differences have the larger rank sum. The bounds are those of the one-sided
+    /// test in the direction of the larger sum.
     pub positive: bool,
     /// The larger of both rank sums, with average ranks for ties: the test's statistic.
     pub statistic: f64,
@@ -29,10 +29,8 @@ impl SignedRanks {
     /// Ranks the differences within pairs (treated minus control, one for each pair, in any unit)
     /// by their size.
     ///
-    /// # Errors
-    ///
-    /// [`Refusal::TooFew`] if fewer than 10 differ from zero; [`Refusal::Other`] if one is not
-    /// finite.
+    /// # Errors [`Refusal::TooFew`] if fewer than 10 differ from zero; [`Refusal::Other`] if one is
+    /// not finite.
     pub fn new(differences: &[f64]) -> Result<Self, Refusal> {
         if differences.iter().any(|difference| !difference.is_finite()) {
             return Err(Refusal::Other("a difference is missing or infinite".to_owned()));
@@ -63,9 +61,7 @@ impl SignedRanks {
     /// correction for continuity (Rosenbaum 2002, section 4.3.3). `gamma` is the factor by which
     /// hidden bias may change the odds of treatment.
     ///
-    /// # Errors
-    ///
-    /// [`Refusal::Other`] if gamma is below 1 or not finite.
+    /// # Errors [`Refusal::Other`] if gamma is below 1 or not finite.
     pub fn p_upper(&self, gamma: f64) -> Result<f64, Refusal> {
         if gamma >= 1.0 && gamma.is_finite() {
             Ok(self.bound(gamma))
@@ -74,12 +70,10 @@ impl SignedRanks {
         }
     }
 
-    /// The largest gamma for which the bound is still at most `alpha`: how much hidden bias the
+    /// The largest gamma for which the bound is still at most `alpha`: the hidden bias that the
     /// finding endures. 1 if it is insignificant without any.
     ///
-    /// # Errors
-    ///
-    /// [`Refusal::Other`] if not 0 < `alpha` < 0.5; beyond, no bias may ever suffice.
+    /// # Errors [`Refusal::Other`] if not 0 < `alpha` < 0.5: above, no bias may suffice.
     pub fn gamma_star(&self, alpha: f64) -> Result<f64, Refusal> {
         if !(alpha > 0.0 && alpha < 0.5) {
             return Err(Refusal::Other(format!(
@@ -90,7 +84,7 @@ impl SignedRanks {
         if self.bound(low) > alpha {
             return Ok(low);
         }
-        // The bound grows with gamma, to more than a half: both searches end.
+        // The bound grows with gamma to more than a half, so both searches end.
         while self.bound(high) <= alpha && high < f64::MAX / 4.0 {
             (low, high) = (high, high * 2.0);
         }
@@ -109,9 +103,9 @@ impl SignedRanks {
 
     /// The bound for a gamma that is at least 1 and finite.
     ///
-    /// With S the sum of all ranks, p = gamma / (1 + gamma) and T the statistic, the deviate is
-    /// (T - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and written with S - T, it
-    /// keeps its digits for any gamma.
+    /// With S the sum of all ranks, p = gamma / (1 + gamma) and T the statistic, the deviate is (T
+    /// - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and written with S - T, it keeps
+    /// its digits for any gamma.
     fn bound(&self, gamma: f64) -> f64 {
         let deviate =
             (self.statistic - gamma * self.smaller) / (gamma.sqrt() * self.squares.sqrt());

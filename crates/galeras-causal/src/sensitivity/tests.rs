@@ -25,7 +25,7 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} is not {expected}");
 }
 
-/// For p-values, whose last digits are those of the deviate times its square.
+/// For p-values, whose last digits amplify those of the deviate.
 fn near(found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() <= 1e-9, "{found} is not {expected}");
 }
@@ -158,7 +158,7 @@ fn robustness_has_three_regimes() {
     assert_eq!(found.value_alpha, 0.0);
     let found = robustness(0.0, 50.0, 1.0, 0.05).unwrap();
     assert_eq!((found.partial_r2, found.value, found.value_alpha), (0.0, 0.0, 0.0));
-    // Where f is large, the published form has lost all digits of what is missing to 1.
+    // If f is large, the published form has lost all digits of the distance to 1.
     let found = robustness(1e12, 100.0, 1.0, 0.05).unwrap();
     assert!(found.value <= 1.0 && found.value_alpha <= 1.0 && found.partial_r2 <= 1.0);
 }
@@ -210,7 +210,7 @@ fn bounds_are_those_of_the_reference() {
 
 #[test]
 fn ranks_are_averaged_and_zeros_dropped() {
-    // By the same formulas in numpy and scipy; with ties and a zero, and without any minus.
+    // By the same formulas in numpy and scipy; with ties and a zero, and without negative values.
     let differences = [
         -1.0, 2.0, 3.0, -4.0, 0.0, -7.0, -7.0, 8.0, 9.0, -10.0, 11.0, 12.0, -13.0, 14.0, 15.0,
         -16.0, 17.0, 18.0, -19.0, 20.0,
@@ -231,8 +231,8 @@ fn ranks_are_averaged_and_zeros_dropped() {
 
 #[test]
 fn bounds_are_right_far_out() {
-    // A million differences above zero: the deviate is sqrt(3 n / 4), and the bound of gamma is
-    // where the deviate has shrunk by sqrt(gamma).
+    // A million differences above zero: the deviate is sqrt(3 n / 4), and the bound of gamma is at
+    // the deviate divided by sqrt(gamma).
     let differences: Vec<f64> = (1..=1_000_000).map(f64::from).collect();
     let ranks = SignedRanks::new(&differences).unwrap();
     let deviate = 500_000_500_000.0 / 333_333_833_333_500_000.0_f64.sqrt();

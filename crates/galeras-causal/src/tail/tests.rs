@@ -1,4 +1,5 @@
-//! Tests of tails and quantiles against numbers of 40 digits (mpmath), and of what is no number.
+//! Tests of tails and quantiles against numbers of 40 digits (mpmath), and at values without a
+//! result.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;

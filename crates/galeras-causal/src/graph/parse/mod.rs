@@ -1,8 +1,8 @@
-//! Reads a graph from DOT or dagitty text into a `Draft`.
+//! Parses DOT or dagitty text into a `Draft`.
 //!
-//! Both languages are statements in braces: nodes, chains of edges, groups and attributes. One
-//! machine reads them, since they differ in their headers, keywords and ports only. It keeps its
-//! own stack, so that no depth of braces can exhaust the thread's.
+//! Both languages are statements in braces: nodes, chains of edges, groups and attributes. They
+//! differ only in their headers, keywords and ports, so one parser reads both. Its explicit stack
+//! keeps deep nesting from overflowing the thread's.
 
 mod lexer;
 
@@ -10,28 +10,27 @@ use crate::graph::dag::{CausalGraph, Draft, Edge, Marks};
 use crate::graph::error::GraphError;
 use crate::graph::parse::lexer::{Arrow, Lexer, Token};
 
-/// The most edges, and names moved in and out of groups, that a text may ask for: a short text
-/// can write a great many edges as `{a b c ...} -> {a b c ...}`.
+/// The most edges, and names moved in and out of groups, of a text: `{a b c ...} -> {a b c ...}` is
+/// short and has many edges.
 const MOST_WORK: usize = 4_000_000;
 
-/// The language of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
     Dot,
     Dagitty,
 }
 
-/// An open brace and the statement that is being read inside it.
+/// An open brace and its current statement.
 struct Frame {
     offset: usize,
-    /// All nodes met inside, which is what an edge to the group means.
+    /// All nodes inside, which an edge to the group connects.
     members: Vec<usize>,
-    /// The operand before the place where the reader stands.
+    /// The operand before the current position.
     left: Option<Vec<usize>>,
     arrow: Option<(Arrow, usize)>,
     /// The edges of this statement, as ranges of the draft's.
     edges: Vec<(usize, usize)>,
-    /// Whether the statement has had its attributes, so that nothing but more can follow.
+    /// The statement has had its attributes, so only more attributes can follow.
     closed: bool,
     node_marks: Marks,
     direction: Direction,
@@ -51,7 +50,7 @@ impl Frame {
         }
     }
 
-    /// Ends the statement; an arrow must not be left without its right side.
+    /// Ends the statement; an arrow needs a right side.
     fn end_statement(&mut self) -> Result<(), GraphError> {
         if let Some((_, offset)) = self.arrow.take() {
             return Err(GraphError::new("this arrow has no node on its right", offset));
@@ -72,18 +71,16 @@ struct Reader<'a> {
 }
 
 impl CausalGraph {
-    /// Reads a graph from DOT (`digraph { Z -> {X Y}; U [latent="yes"]; U -> X }`) or dagitty
-    /// text (`dag { X [exposure] Y [outcome] U [latent] Z -> X -> Y X <-> Y }`).
+    /// Parses a graph from DOT (`digraph { Z -> {X Y}; U [latent="yes"]; U -> X }`) or dagitty text
+    /// (`dag { X [exposure] Y [outcome] U [latent] Z -> X -> Y X <-> Y }`).
     ///
-    /// Understood are quoted names, comments, chains, groups in braces, `subgraph`, DOT's
-    /// defaults (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and
-    /// `dir=both`. `X <-> Y` stands for a latent common cause, which has no name. A node is
-    /// latent by `latent`, `unobserved` or `observed="no"`. Other attributes are about the
-    /// drawing and are ignored.
+    /// Supported are quoted names, comments, chains, groups in braces, `subgraph`, DOT's defaults
+    /// (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and `dir=both`. `X <->
+    /// Y` is an unnamed latent common cause. A node is latent by `latent`, `unobserved` or
+    /// `observed="no"`. Other attributes concern the drawing and are ignored.
     ///
-    /// # Errors
-    /// A [`GraphError`] with the byte at which the text is anything else, an edge has no direction,
-    /// or the graph has a cycle, which is named; and where there are more than 4,000,000 edges.
+    /// # Errors A [`GraphError`] with its byte for other text, an edge without a direction, a
+    /// cycle, which is named, or more than 4,000,000 edges.
     pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
         let mut lexer = Lexer::new(text);
         let (language, offset) = header(&mut lexer)?;
@@ -95,7 +92,7 @@ impl CausalGraph {
     }
 }
 
-/// Reads up to the first brace: the language, and where the brace stands.
+/// Reads up to the first brace; returns the language and the brace's position.
 fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
     let (mut token, mut offset) = lexer.next()?;
     if matches!(&token, Token::Name(name) if name.is_keyword("strict")) {
@@ -134,7 +131,7 @@ fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
 }
 
 impl Reader<'_> {
-    /// The innermost open brace. The stack is never empty while the body is being read.
+    /// The innermost open brace. The stack is never empty inside the body.
     fn frame(&mut self, offset: usize) -> Result<&mut Frame, GraphError> {
         self.stack.last_mut().ok_or_else(|| GraphError::new("`}` closes nothing", offset))
     }
@@ -189,7 +186,7 @@ impl Reader<'_> {
 
     fn name(&mut self, name: &lexer::Name, offset: usize) -> Result<(), GraphError> {
         if self.lexer.peek_is(&Token::Equals)? {
-            // `bb = "0,0,1,1"`, `rankdir=LR`: about the drawing.
+            // `bb = "0,0,1,1"`, `rankdir=LR`: settings of the drawing.
             self.lexer.next()?;
             return self.lexer.value("`=`").map(|_| ());
         }
@@ -221,7 +218,7 @@ impl Reader<'_> {
         let marks = self.frame(offset)?.node_marks;
         let node = self.draft.node(&name.text, marks);
         if self.language == Language::Dot {
-            // `node:port:compass` says where on the drawing an edge ends.
+            // `node:port:compass` places the end of an edge in the drawing.
             while self.lexer.peek_is(&Token::Colon)? {
                 self.lexer.next()?;
                 self.lexer.value("`:`")?;
@@ -275,10 +272,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes the next operand of a chain, or the first of the next statement.
+    /// Handles the next operand of a chain, or the first of the next statement.
     fn operand(&mut self, mut nodes: Vec<usize>, offset: usize) -> Result<(), GraphError> {
-        // The operand is kept only where something is going to use it: copying a group at every
-        // level of a deep nest would take quadratic time.
+        // The operand is kept only if it is used: copying a group at every level of a deep nest
+        // would take quadratic time.
         let used_later = self.lexer.peek_starts_use()?;
         let frame = self.frame(offset)?;
         let pending = frame.arrow.take();
@@ -342,7 +339,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The attributes of the statement before: of its edges when it has any, else of its nodes.
+    /// The attributes of the previous statement: of its edges if it has any, otherwise of its
+    /// nodes.
     fn brackets(&mut self, offset: usize) -> Result<(), GraphError> {
         let dagitty = self.language == Language::Dagitty;
         let frame = self.frame(offset)?;
@@ -378,12 +376,7 @@ impl Reader<'_> {
     }
 }
 
-// HEADER graph/parse/attributes.rs
-// The attributes in square brackets: which of them mean something, and what.
-//
-// Those that are about the drawing (`pos`, `label`, `color`, ...) are read and ignored.
-
-/// What a default statement of DOT is about.
+/// The subject of a DOT default statement.
 #[derive(Clone, Copy)]
 enum Target {
     Nodes,
@@ -391,7 +384,7 @@ enum Target {
     Graph,
 }
 
-/// DOT's `dir` of an edge.
+/// DOT's `dir` attribute of an edge.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Forward,
@@ -400,7 +393,7 @@ enum Direction {
 }
 
 impl Direction {
-    /// Turns an edge as its `dir` says.
+    /// Reverses or doubles an edge by its `dir`.
     fn apply(self, edge: &mut Edge) {
         match self {
             Direction::Forward => {}
@@ -410,7 +403,7 @@ impl Direction {
     }
 }
 
-/// One attribute: its key in lower case, and its value.
+/// An attribute: its key in lower case, and its value.
 struct Attribute {
     key: String,
     value: Option<String>,
@@ -418,7 +411,7 @@ struct Attribute {
 }
 
 impl Attribute {
-    /// Yes or no; without a value, yes.
+    /// Yes or no; yes without a value.
     fn truth(&self) -> Result<bool, GraphError> {
         let Some(value) = &self.value else { return Ok(true) };
         match value.trim().to_ascii_lowercase().as_str() {
@@ -431,7 +424,7 @@ impl Attribute {
         }
     }
 
-    /// Marks a node as the attribute says. dagitty's one-letter forms are known in dagitty only.
+    /// Applies the attribute to a node. One-letter forms exist in dagitty only.
     fn mark(&self, marks: &mut Marks, dagitty: bool) -> Result<(), GraphError> {
         let short = dagitty && self.value.is_none();
         match self.key.as_str() {
@@ -447,7 +440,7 @@ impl Attribute {
         Ok(())
     }
 
-    /// The direction that the attribute gives an edge, if it is about that.
+    /// The direction of an edge, if the attribute is `dir`.
     fn direction(&self) -> Result<Option<Direction>, GraphError> {
         if self.key != "dir" {
             return Ok(None);
@@ -465,7 +458,8 @@ impl Attribute {
     }
 }
 
-/// Reads up to the closing bracket; the opening one has been read.
+/// Reads attributes up to the closing bracket. Unknown ones, which concern the drawing, are kept
+/// and ignored later.
 fn read_attributes(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> {
     let mut attributes = Vec::new();
     loop {

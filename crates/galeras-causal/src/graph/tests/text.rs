@@ -1,4 +1,4 @@
-//! Tests of the reader: both languages, what is refused and where, and hostile input.
+//! Tests of the parser: both languages, errors with their positions, and hostile input.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Tests of what goes with two stages: overidentification, Anderson and Rubin's sets. The peers'
-//! numbers are those of `tests/reference/regress_referee.py`.
+//! Tests of overidentification and of Anderson and Rubin's sets, with the peers' numbers of
+//! `tests/reference/regress_referee.py`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
@@ -125,7 +125,7 @@ fn anderson_and_rubins_sets_are_where_walds_test_of_the_peer_has_p_alpha() {
 #[test]
 fn a_weak_instrument_has_a_set_without_an_end() {
     let mut study = study("valid");
-    // Shifted by one row the instrument belongs to nobody.
+    // Shifted by one row, the instrument is unrelated to the treatment.
     study.instruments[0].rotate_right(1);
     let found = study.set(1, Covariance::Classic, 0.05);
     assert_eq!(found.bounds(), None);

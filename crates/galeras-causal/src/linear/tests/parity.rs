@@ -77,8 +77,8 @@ fn equals_the_reference_studies() {
                 };
                 let found = found.unwrap();
                 close(found.estimate.value, expected["ate"].as_f64().unwrap(), 1e-9);
-                // The reference inverts X'X of the raw columns, which costs it eight digits where
-                // squares of ages or earnings are among them.
+                // The reference inverts X'X of the raw columns, which loses eight digits with
+                // squares of ages or earnings.
                 close(found.estimate.standard_error, error, if raw { 1e-7 } else { 1e-9 });
                 close(found.max_leverage, expected["max_leverage"].as_f64().unwrap(), 1e-9);
                 assert_eq!(found.estimate.degrees, found.residual_degrees as f64);
@@ -120,7 +120,7 @@ fn equals_numbers_of_fifty_digits() {
 #[test]
 fn equals_the_reference_with_clusters() {
     // By the definitions, from the full n x n residual maker and coefficients of 50 digits; the
-    // reference implementation agrees to the 7 digits that its inverse of X'X has.
+    // reference implementation agrees to the 7 digits of its inverse of X'X.
     let by_23 = |row: usize| (row * 7 % 23) as u32;
     let by_2 = |row: usize| (row / 2) as u32;
     let uneven = |row: usize| (row as f64 / 4.0).sqrt().floor() as u32;

@@ -1,5 +1,5 @@
-//! The criterion and what follows from it, against the definition with dense matrices: V = I + Z Λ
-//! Λ' Z' of all rows, generalised least squares, determinants by elimination.
+//! The criterion and its by-products against the definition with dense matrices: V = I + Z Λ Λ' Z'
+//! of all rows, generalised least squares, determinants by elimination.
 
 use super::super::criterion::Criterion;
 use super::super::degrees::variances;
@@ -7,7 +7,7 @@ use super::super::design::Design;
 use super::super::{RandomTerm, mixed};
 use super::{Draw, intercepts};
 
-/// Solves A x = b for several right sides by elimination; ln |A| besides.
+/// Solves A x = b for several right sides by elimination; also returns ln |A|.
 fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, f64) {
     let size = a.len();
     let mut log = 0.0;
@@ -156,7 +156,8 @@ fn the_criterion_is_that_of_dense_matrices_for_any_theta() {
             assert_eq!(criterion.parameters(), 8);
             for _ in 0..4 {
                 let theta: Vec<f64> = (0..8).map(|_| draw.normal()).collect();
-                // Slopes are divided by their root mean square inside, so θ is multiplied by it.
+                // Slopes are divided by their root mean square in the design, so θ is multiplied by
+                // it.
                 let scales = &design.terms[1].scales;
                 let (b, c) = (scales[1], scales[2]);
                 let factors = [1.0, 1.0, b, c, b, c, c, 1.0];

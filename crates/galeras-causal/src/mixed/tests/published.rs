@@ -1,10 +1,10 @@
-//! What lme4, lmerTest and MixedModels.jl print for the data sets of lme4.
+//! Results of lme4, lmerTest and MixedModels.jl for the data sets of lme4.
 //!
 //! Sources: Bates, Mächler, Bolker and Walker (2015) and the help pages of lme4 (`?Dyestuff`,
 //! `?Penicillin`, `?Pastes`, `?sleepstudy`); Bates, "lme4: Mixed-effects modeling with R" (2010),
 //! chapters 1 and 2; the manual of MixedModels.jl for more digits; Kuznetsova, Brockhoff and
-//! Christensen (2017) for degrees of freedom. Where last digits differ between versions of these
-//! programs, which stop a little beside the optimum, those of the optimum are taken.
+//! Christensen (2017) for degrees of freedom. Where versions of these programs stop at slightly
+//! different optima, the digits of the optimum are used.
 
 use super::super::{MixedFit, RandomTerm, is_nested, mixed};
 use super::{Table, fit, intercepts};
@@ -87,7 +87,7 @@ fn penicillin_has_two_crossed_factors() {
     prints("residual", ml.residual_variance, 0.302_425, 6);
     prints("its error", ml.coefficients[0].standard_error, 0.744_596, 6);
     assert!(reml.converged && ml.converged && !reml.singular);
-    // The order of terms is nothing but an order.
+    // The order of terms changes nothing else.
     let other = fit(&table, "diameter", &[], &["sample", "plate"], true);
     prints("REML criterion", other.criterion, reml.criterion, 9);
 }

@@ -68,7 +68,7 @@ fn an_instrument_has_the_robustness_of_its_reduced_form_and_first_stage() {
     }
     assert_eq!(found.value(), found.reduced_form.value);
     assert_eq!(found.value_alpha(), 0.0);
-    // Least squares would say half of both; it is not the estimate that is asked about.
+    // Least squares would give half of both, but for another estimate.
     assert!(peer["ols"]["value"].as_f64().unwrap() > 4.0 * found.value());
 }
 
