@@ -4,8 +4,7 @@
 //! double. So the rounded sum is the same in any order of rows, except (with a probability of about
 //! n * 2^-52) if it lies next to the middle of two doubles.
 
-use crate::column::ColumnRef;
-use crate::refusal::Refusal;
+use crate::{ColumnRef, Refusal};
 
 /// An unevaluated sum of two doubles, the second at most half a unit in the last place of the first
 /// (T. J. Dekker, "A floating-point technique for extending the available precision", Numerische

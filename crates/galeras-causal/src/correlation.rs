@@ -3,10 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::column::ColumnRef;
 use crate::column::{check_column, check_level};
-use crate::compensated::{self, Twofold};
-use crate::refusal::Refusal;
+use crate::compensated::Twofold;
 use crate::{ColumnRef, Refusal, compensated, rank, tail};
 
 /// The coefficient of correlation.

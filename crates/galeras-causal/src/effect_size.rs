@@ -4,15 +4,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::column::ColumnRef;
 use crate::column::check_column;
 use crate::difference::Moments;
 use crate::equivalence::OneSided;
-use crate::estimate::Estimate;
 use crate::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation, shift_interval};
-use crate::refusal::Refusal;
 use crate::refute::dense;
-use crate::tail;
+use crate::{ColumnRef, Estimate, Refusal, tail};
 
 /// The sums of `parts` by cluster, or by row without clusters.
 fn cluster_sums(parts: &[f64], clusters: Option<&[u32]>) -> Vec<f64> {

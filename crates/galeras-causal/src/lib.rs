@@ -22,8 +22,6 @@ mod equivalence;
 mod estimate;
 mod friedman;
 mod front_door;
-#[cfg(test)]
-mod generalised_reference;
 mod glm;
 mod graph;
 mod linear;
@@ -44,6 +42,8 @@ mod risk;
 mod root;
 mod sensitivity;
 pub mod tail;
+#[cfg(test)]
+mod tests;
 
 pub use absorbed::{AbsorbedEffect, absorbed};
 pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};

@@ -3,10 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::column::ColumnRef;
 use crate::column::check_column;
-use crate::refusal::Refusal;
-use crate::{compensated, rank, tail};
+use crate::rank::{from_order_key, order_key};
+use crate::{ColumnRef, Refusal, compensated, rank, tail};
 
 /// Robust location of paired differences with tests of zero, and their skewness and kurtosis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,19 +176,19 @@ pub(crate) fn walsh_sum(sorted: &[f64], wanted: u64) -> f64 {
     };
     let n = sorted.len() as u64;
     let total = n * (n + 1) / 2;
-    let (mut low, mut high) = (key(first + first), key(last + last));
+    let (mut low, mut high) = (order_key(first + first), order_key(last + last));
     // The number of sums below `low` and up to `high`.
     let (mut below, mut up_to) = (0, total);
     while low < high && up_to - below > n {
         let middle = (low & high) + ((low ^ high) >> 1);
-        let count = count(sorted, value(middle));
+        let count = count(sorted, from_order_key(middle));
         if count >= wanted {
             (high, up_to) = (middle, count);
         } else {
             (low, below) = (middle + 1, count);
         }
     }
-    if low == high { value(low) } else { pick(sorted, low, high, wanted - below) }
+    if low == high { from_order_key(low) } else { pick(sorted, low, high, wanted - below) }
 }
 
 /// The number of sums that are at most `bound`.
@@ -230,25 +229,18 @@ fn pick(sorted: &[f64], low: i64, high: i64, position: u64) -> f64 {
     let mut end = sorted.len();
     let mut between = Vec::new();
     for (i, &row) in sorted.iter().enumerate() {
-        while end > i && key(row + sorted[end - 1]) > high {
+        while end > i && order_key(row + sorted[end - 1]) > high {
             end -= 1;
         }
-        let sums = sorted[i..end.max(i)].iter().rev().map(|column| key(row + column));
+        let sums = sorted[i..end.max(i)].iter().rev().map(|column| order_key(row + column));
         between.extend(sums.take_while(|&sum| sum >= low));
     }
     let index = (position.saturating_sub(1) as usize).min(between.len().saturating_sub(1));
-    if between.is_empty() { value(low) } else { value(*between.select_nth_unstable(index).1) }
-}
-
-/// An integer for a double, in the same order; both zeros have the same integer.
-fn key(value: f64) -> i64 {
-    let bits = (value + 0.0).to_bits() as i64;
-    if bits < 0 { (bits ^ i64::MAX) + 1 } else { bits }
-}
-
-/// The double of an integer: the inverse of [`key`].
-fn value(key: i64) -> f64 {
-    f64::from_bits(if key < 0 { (key - 1) ^ i64::MAX } else { key } as u64)
+    if between.is_empty() {
+        from_order_key(low)
+    } else {
+        from_order_key(*between.select_nth_unstable(index).1)
+    }
 }
 
 /// Up to this many nonzero differences, the p-value of W is exact.

@@ -8,13 +8,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::column::ColumnRef;
 use crate::column::check_column;
 use crate::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation_to};
-use crate::refusal::Refusal;
 use crate::refute::dense;
 use crate::root::crossing;
-use crate::{Refusal, tail};
+use crate::{ColumnRef, Refusal, tail};
 
 /// The gain in power by pairing.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -67,6 +67,17 @@ fn interpolate(sorted: &[f64], below: usize, share: f64) -> f64 {
     }
 }
 
+/// An integer for a double, in the same order; both zeros have the same integer.
+pub(super) fn order_key(value: f64) -> i64 {
+    let bits = (value + 0.0).to_bits() as i64;
+    if bits < 0 { (bits ^ i64::MAX) + 1 } else { bits }
+}
+
+/// The double of an integer: the inverse of [`order_key`].
+pub(super) fn from_order_key(key: i64) -> f64 {
+    f64::from_bits(if key < 0 { (key - 1) ^ i64::MAX } else { key } as u64)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {

@@ -7,7 +7,7 @@ mod tests;
 use crate::column::{check_column, check_level};
 use crate::estimate::InvertedEstimate;
 use crate::location::{location, walsh_sum};
-use crate::rank::average_ranks;
+use crate::rank::{average_ranks, from_order_key, order_key};
 use crate::{ColumnRef, Refusal, tail};
 
 /// Up to this many rows in each arm, without ties, the distribution of the statistic is exact.
@@ -163,25 +163,18 @@ impl Differences {
     /// The difference at `position`, from 1, by bisection over doubles.
     fn select(&self, position: u64) -> f64 {
         let last = |values: &[f64]| values.last().copied().unwrap_or_default();
-        let mut low = ordered(self.treated[0] - last(&self.control));
-        let mut high = ordered(last(&self.treated) - self.control[0]);
+        let mut low = order_key(self.treated[0] - last(&self.control));
+        let mut high = order_key(last(&self.treated) - self.control[0]);
         while low < high {
             let middle = (low & high) + ((low ^ high) >> 1);
-            if self.count(unordered(middle)) >= position { high = middle } else { low = middle + 1 }
+            if self.count(from_order_key(middle)) >= position {
+                high = middle
+            } else {
+                low = middle + 1
+            }
         }
-        unordered(low)
+        from_order_key(low)
     }
-}
-
-/// An integer for a double, in the same order; both zeros have the same integer.
-fn ordered(value: f64) -> i64 {
-    let bits = (value + 0.0).to_bits() as i64;
-    if bits < 0 { (bits ^ i64::MAX) + 1 } else { bits }
-}
-
-/// The double of an integer: the inverse of [`ordered`].
-fn unordered(key: i64) -> f64 {
-    f64::from_bits(if key < 0 { (key - 1) ^ i64::MAX } else { key } as u64)
 }
 
 /// Up to this many pairs the position of the interval's ends is exact.

@@ -144,7 +144,7 @@ impl Score {
     /// The score statistic of a value of the measure.
     fn statistic(&self, measure: RiskMeasure, value: f64) -> f64 {
         let ([n1, n0], [p1, p0]) = (self.rows, self.risks);
-        let (q1, q0) = self.likeliest(measure, value);
+        let (q1, q0) = self.constrained_risks(measure, value);
         let total = n1 + n0;
         let (v1, v0) = (q1 * (1.0 - q1) / n1, q0 * (1.0 - q0) / n0);
         let (distance, variance) = match measure {
@@ -164,11 +164,11 @@ impl Score {
     }
 
     /// The likeliest proportions with this value of the measure.
-    fn likeliest(&self, measure: RiskMeasure, value: f64) -> (f64, f64) {
+    fn constrained_risks(&self, measure: RiskMeasure, value: f64) -> (f64, f64) {
         let ([x1, x0], [n1, n0]) = (self.events, self.rows);
         let (total, events) = (n1 + n0, x1 + x0);
         let (q1, q0) = match measure {
-            RiskMeasure::Difference => self.likeliest_difference(value),
+            RiskMeasure::Difference => self.risks_at_difference(value),
             RiskMeasure::Ratio => {
                 let a = total * value;
                 let b = n1 * value + x1 + n0 + x0 * value;
@@ -199,7 +199,7 @@ impl Score {
 
     /// The likeliest proportions with this difference. The equation of the control's is a cubic;
     /// bisection keeps digits that its closed form loses.
-    fn likeliest_difference(&self, d: f64) -> (f64, f64) {
+    fn risks_at_difference(&self, d: f64) -> (f64, f64) {
         let ([x1, x0], [n1, n0]) = (self.events, self.rows);
         let (low, high) = ((-d).max(0.0), (1.0 - d).min(1.0));
         // The derivative of the log-likelihood falls along the possible control proportions.

@@ -20,7 +20,7 @@ const CONTROL: [f64; 33] = [
 
 #[track_caller]
 fn close(found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-12 * expected.abs(), "{found:e} is not {expected:e}");
+    crate::tests::close(found, expected, 1e-12);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn lead_equals_scipy() {
 }
 
 #[test]
-fn refuses_what_cannot_be_right() {
+fn impossible_differences_are_refused() {
     assert!(matches!(paired(&[], &[]), Err(Refusal::TooFew { what: "pairs", found: 0, .. })));
     assert!(matches!(paired(&[1.0], &[2.0]), Err(Refusal::TooFew { found: 1, needed: 2, .. })));
     assert!(paired(&[1.0, 2.0], &[1.0]).is_err());

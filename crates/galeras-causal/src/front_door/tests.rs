@@ -3,24 +3,7 @@
 
 use super::*;
 use crate::column::indicator;
-
-/// Random numbers: SplitMix64.
-struct Draw(u64);
-
-impl Draw {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let (u, v) = (1.0 - self.uniform(), self.uniform());
-        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-    }
-}
+use crate::tests::Draw;
 
 /// Rows in which a latent variable causes treatment and outcome; the effect is 0.5 times 2 of
 /// a mediator that is a number, or has two values whose shares differ by 0.5.
@@ -147,7 +130,7 @@ fn rows_of_one_cluster_count_once() {
 }
 
 #[test]
-fn what_the_front_door_cannot_tell_is_refused() {
+fn effects_that_are_not_identified_are_refused() {
     let (treated, mediator, outcome) = rows(&mut Draw(5), 60, false);
     let arm = indicator(&treated);
     let refused = |mediators: &[&[f64]]| {

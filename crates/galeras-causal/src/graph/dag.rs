@@ -66,7 +66,7 @@ impl CausalGraph {
 }
 
 impl CausalGraph {
-    /// The names of all nodes, sorted, including latent ones.
+    /// The names of the nodes, sorted, including latent ones.
     pub fn names(&self) -> &[String] {
         &self.names
     }

@@ -44,7 +44,7 @@ impl CausalGraph {
         Ok(VariableSets::new(self, (sets, complete)))
     }
 
-    /// The union of all sets that meet the last two conditions, which meets them because they are
+    /// The union of the sets that meet the last two conditions, which meets them because they are
     /// closed under union (Jeong, Tian and Bareinboim 2022). Only ancestors of the outcome are
     /// considered, since minimal sets have no other members.
     fn greatest_frontdoor(&self, x: usize, y: usize) -> Vec<usize> {

@@ -36,6 +36,7 @@ pub enum Identification {
         /// The variables to adjust for with it.
         given: Vec<String>,
     },
+    /// No criterion identifies the effect.
     NotIdentified {
         /// The path that stays open, by name.
         reason: String,

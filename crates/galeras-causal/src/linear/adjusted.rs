@@ -52,11 +52,11 @@ pub fn adjusted(
             Some(covariate) => ColumnRef::Covariate(covariate),
         })
     })?;
-    judge(&fit, treated, kind, clusters)
+    treatment_effect(&fit, treated, kind, clusters)
 }
 
 /// The first slope of a fit as the effect of the treatment.
-pub(super) fn judge(
+pub(super) fn treatment_effect(
     fit: &LinearFit,
     treated: &[bool],
     kind: Covariance,
@@ -122,7 +122,7 @@ pub fn interacted(
             Some(product) => ColumnRef::Interaction(product - covariates.len()),
         })
     })?;
-    judge(&fit, treated, kind, clusters)
+    treatment_effect(&fit, treated, kind, clusters)
 }
 
 /// The distances of a column from its mean; a constant column becomes exactly constant.

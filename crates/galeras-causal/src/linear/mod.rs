@@ -9,7 +9,6 @@ mod adjusted;
 mod anderson_rubin;
 mod cluster;
 mod fit;
-#[cfg(test)]
 mod sandwich;
 mod symmetric;
 #[cfg(test)]

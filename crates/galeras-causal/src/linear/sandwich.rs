@@ -79,7 +79,7 @@ impl LinearFit {
             return Err(Refusal::Other(format!("there is no coefficient {coefficient}")));
         };
         let row = &self.transform[coefficient * self.width..(coefficient + 1) * self.width];
-        self.judge_contrast(value, row, kind, clusters)
+        self.contrast_estimate(value, row, kind, clusters)
     }
 
     /// A function of the coefficients with its standard error by the delta method, from its value
@@ -93,7 +93,7 @@ impl LinearFit {
         kind: Covariance,
         clusters: Option<&[u32]>,
     ) -> Result<Estimate, Refusal> {
-        self.judge_contrast(value, &self.contrast(gradient), kind, clusters)
+        self.contrast_estimate(value, &self.contrast(gradient), kind, clusters)
     }
 
     /// Maps a derivative by the coefficients to one by the coordinates in the basis.
@@ -108,7 +108,7 @@ impl LinearFit {
     }
 
     /// The estimate of a linear function of the coordinates in the basis.
-    pub(super) fn judge_contrast(
+    pub(super) fn contrast_estimate(
         &self,
         value: f64,
         row: &[f64],

@@ -74,7 +74,7 @@ impl LinearFit {
             let standard_error = contrast.iter().map(|cell| cell * cell).sum::<f64>().sqrt();
             return Ok(Estimate { value, standard_error, degrees: f64::INFINITY });
         }
-        let estimate = self.judge_contrast(value, &contrast, kind, clusters)?;
+        let estimate = self.contrast_estimate(value, &contrast, kind, clusters)?;
         let degrees = if kind.is_clustered() { estimate.degrees } else { f64::INFINITY };
         Ok(Estimate { degrees, ..estimate })
     }

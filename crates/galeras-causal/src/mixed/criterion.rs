@@ -23,7 +23,7 @@ pub(super) struct Criterion {
 impl Criterion {
     pub(super) fn new(design: &Design<'_>, reml: bool) -> Result<Self, Refusal> {
         let products = Products::new(design);
-        refuse_told_by_fixed(design, &products)?;
+        refuse_explained_by_fixed(design, &products)?;
         let widths: Vec<usize> = design.terms.iter().map(|term| term.width()).collect();
         let fixed = design.fixed();
         let degrees = (design.rows - if reml { fixed } else { 0 }) as f64;
@@ -116,7 +116,7 @@ impl Criterion {
 
 /// Refuses random effects that the fixed effects explain completely, such as those of a column that
 /// is also a fixed one.
-fn refuse_told_by_fixed(design: &Design<'_>, products: &Products) -> Result<(), Refusal> {
+fn refuse_explained_by_fixed(design: &Design<'_>, products: &Products) -> Result<(), Refusal> {
     let width = design.fixed() + 1;
     for (at, term) in design.terms.iter().enumerate() {
         let nodes = products.first_node[at]..products.first_node[at + 1];

@@ -37,7 +37,7 @@ pub(super) fn factor(matrix: &mut [f64], size: usize, unchecked: usize) -> Vec<f
     pivots
 }
 
-/// Subtracts the contributions of all columns before `first` from the columns `first..last`.
+/// Subtracts the contributions of the columns before `first` from the columns `first..last`.
 fn update(matrix: &mut [f64], size: usize, first: usize, last: usize) {
     let (before, rest) = matrix.split_at_mut(first * size);
     for top in (first..size).step_by(CHUNK) {

@@ -1,30 +1,30 @@
-//! Tests of the minimum detectable effect.
+//! Tests of the minimum detectable effect, and of power before a study: peers, simulated studies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::*;
+use crate::tests::{Draw, close, json};
 use crate::{Estimate, equivalence, paired};
 
 #[test]
 fn the_effect_is_a_multiple_of_the_standard_error() {
     // z(0.975) + z(0.8), and other pairs, of scipy.stats.norm.ppf.
-    close(minimum_detectable(1.0, 0.05, 0.8).unwrap(), &2.801_585_218_112_968_3.into(), 1e-9);
-    close(minimum_detectable(1.0, 0.01, 0.9).unwrap(), &3.857_380_869_093_500_4.into(), 1e-9);
-    close(minimum_detectable(1.0, 1e-20, 0.5).unwrap(), &9.336_044_849_234_06.into(), 1e-9);
+    close(minimum_detectable(1.0, 0.05, 0.8).unwrap(), 2.801_585_218_112_968_3, 1e-9);
+    close(minimum_detectable(1.0, 0.01, 0.9).unwrap(), 3.857_380_869_093_500_4, 1e-9);
+    close(minimum_detectable(1.0, 1e-20, 0.5).unwrap(), 9.336_044_849_234_06, 1e-9);
 }
 
 #[test]
 fn pairing_gains_what_it_saves_in_variance() {
     let found = paired_gain(9.019_937_131_794_562, 15.126_662_782_575_88, 0.05, 0.8).unwrap();
-    close(found.paired, &25.270_122_536_743_93.into(), 1e-9);
-    close(found.unpaired, &42.378_634_851_044_17.into(), 1e-9);
-    close(found.variance_ratio, &2.812_413_859_869_527.into(), 1e-9);
+    close(found.paired, 25.270_122_536_743_93, 1e-9);
+    close(found.unpaired, 42.378_634_851_044_17, 1e-9);
+    close(found.variance_ratio, 2.812_413_859_869_527, 1e-9);
 }
 
 #[test]
-fn what_is_no_test_is_refused() {
+fn impossible_tests_are_refused() {
     for (error, alpha, power) in [
         (0.0, 0.05, 0.8),
         (-1.0, 0.05, 0.8),
@@ -61,18 +61,6 @@ proptest! {
     }
 }
 
-fn peer(part: &str) -> Value {
-    let text = include_str!("../../../../tests/reference/effect_sizes.json");
-    serde_json::from_str::<Value>(text).unwrap()[part].clone()
-}
-
-#[track_caller]
-fn close(found: f64, expected: &Value, tolerance: f64) {
-    let expected = expected.as_f64().unwrap();
-    let apart = (found - expected).abs();
-    assert!(apart <= tolerance * expected.abs(), "{found} is not {expected}");
-}
-
 fn design(units: f64, paired: bool) -> StudyDesign {
     StudyDesign { units, samples: 1.0, paired, cluster_size: None }
 }
@@ -81,7 +69,7 @@ const ONE: VarianceComponents = VarianceComponents { unit: 1.0, cluster: 0.0, sa
 
 #[test]
 fn power_and_sizes_equal_those_of_statsmodels() {
-    for case in peer("power").as_array().unwrap() {
+    for case in json("effect_sizes.json")["power"].as_array().unwrap() {
         let of = |name: &str| case[name].as_f64().unwrap();
         let (effect, n, alpha) = (of("effect"), of("n"), of("alpha"));
         let pairs = design(n, true);
@@ -99,7 +87,7 @@ fn power_and_sizes_equal_those_of_statsmodels() {
 
 #[test]
 fn a_pilot_has_the_components_of_its_mean_squares() {
-    let peer = peer("pilot");
+    let peer = &json("effect_sizes.json")["pilot"];
     let rows = peer["rows"].as_array().unwrap();
     let treated: Vec<bool> = rows.iter().map(|row| row[0].as_bool().unwrap()).collect();
     let outcome: Vec<f64> = rows.iter().map(|row| row[1].as_f64().unwrap()).collect();
@@ -124,21 +112,9 @@ fn a_pilot_has_the_components_of_its_mean_squares() {
     assert!(pilot(&[true, false], &[1.0, 2.0], None, None).is_err());
 }
 
-fn normal(state: &mut u64) -> f64 {
-    let mut next = || {
-        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    };
-    let (u, v) = (1.0 - next(), next());
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-}
-
 /// A study as it would be run: rows of units under both arms, their means, their differences.
 fn study(
-    state: &mut u64,
+    draw: &mut Draw,
     design: &StudyDesign,
     parts: &VarianceComponents,
     effect: f64,
@@ -148,12 +124,12 @@ fn study(
     let clusters = (design.units / size) as usize;
     let mut of_clusters = Vec::new();
     for _ in 0..clusters {
-        let shared = parts.cluster * normal(state);
+        let shared = parts.cluster * draw.normal();
         let (mut sum, mut n) = (0.0, 0.0);
         for _ in 0..size as usize {
-            let (level, own) = (3.0 * normal(state), parts.unit * normal(state));
+            let (level, own) = (3.0 * draw.normal(), parts.unit * draw.normal());
             let mut mean = |shift: f64| {
-                let answers = (0..samples).map(|_| shift + parts.sample * normal(state));
+                let answers = (0..samples).map(|_| shift + parts.sample * draw.normal());
                 answers.sum::<f64>() / samples as f64
             };
             let (one, zero) = (mean(level + effect + shared + own), mean(level));
@@ -174,7 +150,7 @@ fn study(
 /// The share of 4,000 simulated studies that find the effect is the power: within four standard
 /// errors of a share.
 #[test]
-fn simulated_studies_find_the_effect_as_often_as_was_said() {
+fn simulated_studies_find_the_effect_with_the_power() {
     let parts = VarianceComponents { unit: 0.8, cluster: 0.5, sample: 1.2 };
     let plain = VarianceComponents { cluster: 0.0, ..parts };
     for (design, parts, effect) in [
@@ -186,22 +162,22 @@ fn simulated_studies_find_the_effect_as_often_as_was_said() {
             0.6,
         ),
     ] {
-        let (mut state, mut found, mut equal) = (7, 0, 0);
+        let (mut draw, mut found, mut equal) = (Draw(7), 0, 0);
         let margin = 2.0 * effect;
         for _ in 0..4000 {
-            let estimate = study(&mut state, &design, &parts, effect);
+            let estimate = study(&mut draw, &design, &parts, effect);
             found += usize::from(estimate.p_value() < 0.05);
             let test = equivalence(&estimate, -margin, margin).unwrap();
             equal += usize::from(test.p_value() < 0.05);
         }
-        for (count, said) in [
+        for (count, power) in [
             (found, design.power(&parts, effect, 0.05)),
             (equal, design.equivalence_power(&parts, effect, margin, 0.05)),
         ] {
             let share = f64::from(count as u32) / 4000.0;
-            let error = (said * (1.0 - said) / 4000.0).sqrt();
-            assert!((0.2..0.98).contains(&said), "a case that tells something: {said}");
-            assert!((share - said).abs() < 4.0 * error, "{design:?}: {share} in place of {said}");
+            let error = (power * (1.0 - power) / 4000.0).sqrt();
+            assert!((0.2..0.98).contains(&power), "not a useful case: {power}");
+            assert!((share - power).abs() < 4.0 * error, "{design:?}: {share}, not {power}");
         }
     }
 }

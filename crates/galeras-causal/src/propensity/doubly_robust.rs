@@ -14,7 +14,7 @@ use crate::{Estimate, Refusal};
 /// The result of augmented weighting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DoublyRobust {
-    /// The average effect over all units, with the standard error of the sandwich of all stacked
+    /// The average effect over all units, with the standard error of the sandwich of the stacked
     /// estimating equations (that of Stata's and statsmodels' `teffects aipw`).
     pub estimate: Estimate,
     /// The augmented mean of the outcome without treatment.

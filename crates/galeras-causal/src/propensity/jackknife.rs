@@ -66,7 +66,7 @@ pub(super) fn jackknife(
     let (mut squares, mut trace, mut trace_of_squares) = (0.0, 0.0, 0.0);
     for members in groups.iter() {
         let change = estimator.change(members, &mut parts).filter(|change| change.is_finite());
-        let Some(change) = change else { return Err(alone(groups.clustered)) };
+        let Some(change) = change else { return Err(depends_on_one(groups.clustered)) };
         squares += change * change;
         let variance: f64 = members.iter().map(|row| estimator.coefficient(*row).powi(2)).sum();
         trace += variance;
@@ -83,7 +83,7 @@ pub(super) fn jackknife(
         None => ((count - 1) as f64 / count as f64, of_coefficients),
     };
     if !(degrees.is_finite() && degrees > 0.0 && scale.is_finite()) {
-        return Err(alone(groups.clustered));
+        return Err(depends_on_one(groups.clustered));
     }
     Ok(Estimate { degrees, ..estimate(value, squares * scale, rows.outcome)? })
 }
@@ -197,7 +197,7 @@ impl Groups {
 }
 
 /// The refusal of an estimate that depends on one group.
-fn alone(clustered: bool) -> Refusal {
+fn depends_on_one(clustered: bool) -> Refusal {
     let what = if clustered { "cluster" } else { "row" };
     Refusal::Other(format!(
         "the estimate rests on one {what}: without it the scores, the regressions or the mean of \

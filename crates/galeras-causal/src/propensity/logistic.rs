@@ -76,7 +76,7 @@ impl Propensity {
         })
     }
 
-    /// The score of all rows, if all are equal within 1e-8: then scores cannot find similar rows.
+    /// The common score, if scores are equal within 1e-8: then scores cannot find similar rows.
     pub fn constant(&self) -> Option<f64> {
         constant(&self.scores)
     }

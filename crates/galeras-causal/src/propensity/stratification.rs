@@ -60,7 +60,7 @@ pub fn stratification(
     let n = scores.len() as f64;
     let (parameter, strata) = match strata {
         Some(count) => (count as f64, Strata::cut(&ranks, treated, count as f64)),
-        // One stratum of all rows; halving reaches it for some numbers of rows only.
+        // A single stratum; halving reaches it for some numbers of rows only.
         None if constant(scores).is_some() => (2.0, Strata::cut(&ranks, treated, 2.0)),
         None => {
             let mut parameter = 0.5 * n / LEAST as f64;

@@ -68,7 +68,7 @@ impl RiskRatio {
     }
 }
 
-/// The risks of all rows under either arm, by a linear regression of the outcome (0 or 1) on the
+/// The risks of the whole sample under either arm, by a linear regression of the outcome (0 or 1) on the
 /// treatment and the covariates: its mean predictions with all rows treated and with none. The
 /// error of their ratio is by the delta method from the covariance of `kind`, for fixed covariates;
 /// degrees of freedom are those of the effect.
@@ -112,7 +112,7 @@ pub fn standardised_risks(
 /// Refuses risks whose ratio has no interval.
 fn usable(treated: f64, control: f64) -> Result<(), Refusal> {
     for (arm, risk) in [("the treatment", treated), ("control", control)] {
-        // A share of all rows is 1 to rounding.
+        // A complete share is 1 to rounding.
         if !(risk > 1e-12 && risk <= 1.0 + 1e-9) {
             let shown = if risk.abs() < 1e-12 { 0.0 } else { risk };
             return Err(Refusal::Other(format!(

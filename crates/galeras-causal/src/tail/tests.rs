@@ -5,15 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-#[track_caller]
-fn close(found: f64, expected: f64, tolerance: f64) {
-    assert!(
-        (found - expected).abs() <= tolerance * expected.abs(),
-        "{found:e} is not {expected:e}, off by {:e}",
-        (found / expected - 1.0).abs()
-    );
-}
+use crate::tests::close;
 
 #[test]
 fn normal_tails_and_quantiles_are_exact() {
@@ -157,7 +149,7 @@ fn chi_squared_and_f_tails_are_exact() {
 }
 
 #[test]
-fn limits_are_told() {
+fn limits_are_exact() {
     let inf = f64::INFINITY;
     assert_eq!(t_two_sided(inf, 3.0), 0.0);
     assert_eq!(t_upper(-inf, 3.0), 1.0);

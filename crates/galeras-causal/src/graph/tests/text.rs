@@ -94,7 +94,7 @@ fn empty_graphs_and_duplicates_are_fine() {
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn errors_have_positions() {
     for (text, offset, message) in [
         ("", 0, "the graph is empty"),
         ("  \n", 3, "the graph is empty"),

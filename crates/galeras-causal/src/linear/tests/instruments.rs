@@ -5,8 +5,10 @@
 use serde_json::Value;
 
 use super::*;
+use crate::column::indicator;
+use crate::tests::{Table, json};
 
-struct Study {
+struct InstrumentStudy {
     peer: Value,
     outcome: Vec<f64>,
     treated: Vec<f64>,
@@ -15,29 +17,21 @@ struct Study {
     clusters: Vec<u32>,
 }
 
-fn study(name: &str) -> Study {
-    let text = std::fs::read_to_string("../../tests/reference/regress_referee.json").unwrap();
-    let peer = serde_json::from_str::<Value>(&text).unwrap()[name].clone();
-    let lines: Vec<Vec<String>> = peer["csv"]
-        .as_str()
-        .unwrap()
-        .lines()
-        .skip(1)
-        .map(|line| line.split(',').map(str::to_owned).collect())
-        .collect();
-    let column =
-        |at: usize| -> Vec<f64> { lines.iter().map(|line| line[at].parse().unwrap()).collect() };
-    Study {
-        outcome: column(1),
-        treated: lines.iter().map(|line| f64::from(u8::from(line[0] == "t"))).collect(),
-        instruments: [column(2), column(3)],
-        exogenous: column(4),
-        clusters: lines.iter().map(|line| line[5][1..].parse().unwrap()).collect(),
+fn study(name: &str) -> InstrumentStudy {
+    let peer = json("regress_referee.json")[name].clone();
+    let table = Table::parse(peer["csv"].as_str().unwrap());
+    let column = |name| table.column(name).to_vec();
+    InstrumentStudy {
+        outcome: column("y"),
+        treated: indicator(&table.treated("arm")),
+        instruments: [column("z"), column("w")],
+        exogenous: column("x"),
+        clusters: table.groups("place"),
         peer,
     }
 }
 
-impl Study {
+impl InstrumentStudy {
     fn two_stage(&self, kind: Covariance) -> TwoStage {
         let [z, w] = &self.instruments;
         two_stage(&self.outcome, &self.treated, &[z, w], &[&self.exogenous], kind, self.codes())
@@ -70,7 +64,7 @@ fn instruments_that_disagree_are_found_by_sargan_and_hansen() {
     for name in ["valid", "invalid"] {
         let study = study(name);
         let classic = study.two_stage(Covariance::Classic);
-        close(classic.estimate.value, study.peer["estimate"].as_f64().unwrap(), 1e-8);
+        close(classic.estimate.value, &study.peer["estimate"], 1e-8);
         assert_eq!(classic.hansen, None, "Sargan's is that of equal variances");
         for (found, peer) in [
             (classic.sargan, "sargan"),
@@ -78,7 +72,7 @@ fn instruments_that_disagree_are_found_by_sargan_and_hansen() {
             (study.two_stage(Covariance::Cr2).hansen, "hansen_clustered"),
         ] {
             let (found, peer) = (found.unwrap(), &study.peer[peer]);
-            close(found.chi_squared, peer["chi2"].as_f64().unwrap(), 1e-7);
+            close(found.chi_squared, &peer["chi2"], 1e-7);
             assert_eq!(found.degrees, 1);
             // The peer's p has no digits below 1e-16.
             assert!((found.p - peer["p"].as_f64().unwrap()).abs() < 1e-7);
@@ -113,9 +107,9 @@ fn anderson_and_rubins_sets_are_where_walds_test_of_the_peer_has_p_alpha() {
                     assert!(peer.is_null() && found.set.is_empty(), "every effect is rejected");
                 } else if !peer.is_null() {
                     let (low, high) = found.bounds().unwrap();
-                    close(low, peer["low"].as_f64().unwrap(), 1e-7);
-                    close(high, peer["high"].as_f64().unwrap(), 1e-7);
-                    close(found.p_zero, peer["p_zero"].as_f64().unwrap(), 1e-7);
+                    close(low, &peer["low"], 1e-7);
+                    close(high, &peer["high"], 1e-7);
+                    close(found.p_zero, &peer["p_zero"], 1e-7);
                 }
             }
         }

@@ -1,86 +1,39 @@
 //! Parity of linear regression with the reference studies, and with numbers of 50 digits.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::PathBuf;
-
-use serde_json::Value;
-
 use super::*;
-use crate::{Refusal, difference_in_means};
-
-fn reference_dir() -> PathBuf {
-    PathBuf::from("../../tests/reference/causal")
-}
-
-fn json(name: &str) -> Value {
-    let path = reference_dir().join(format!("{name}.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-/// A data set of the reference, by column.
-struct Table(Vec<(String, Vec<f64>)>);
-
-impl Table {
-    fn read(name: &str) -> Table {
-        let mut reader = csv::Reader::from_path(reference_dir().join(name)).unwrap();
-        let mut columns: Vec<(String, Vec<f64>)> =
-            reader.headers().unwrap().iter().map(|name| (name.to_owned(), Vec::new())).collect();
-        for record in reader.records() {
-            for (cell, column) in record.unwrap().iter().zip(&mut columns) {
-                column.1.push(cell.parse().unwrap());
-            }
-        }
-        Table(columns)
-    }
-
-    fn column(&self, name: &str) -> &[f64] {
-        &self.0.iter().find(|column| column.0 == name).unwrap().1
-    }
-}
-
-/// Treatment, outcome and covariates as the reference names them.
-pub(super) fn study(name: &str) -> (Value, Vec<bool>, Vec<f64>, Vec<Vec<f64>>) {
-    let (reference, table) = (json(name), Table::read(&format!("{name}.csv")));
-    let meta = &reference["meta"];
-    let treated =
-        table.column(meta["treatment"].as_str().unwrap()).iter().map(|t| *t == 1.0).collect();
-    let outcome = table.column(meta["outcome"].as_str().unwrap()).to_vec();
-    let covariates = meta["covariates"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|name| table.column(name.as_str().unwrap()).to_vec())
-        .collect();
-    (reference, treated, outcome, covariates)
-}
+use crate::column::indicator;
+use crate::difference_in_means;
+use crate::tests::{Table, json};
 
 #[test]
 fn equals_the_reference_studies() {
     for name in ["nhefs", "ihdp_A_seed0", "formula_splitmix42", "nsw_dw"] {
-        let (reference, treated, outcome, covariates) = study(name);
-        let covariates = slices(&covariates);
+        let study = Study::read(name);
+        let (reference, outcome) = (&study.json, study.outcome());
+        let (treated, covariates) = (study.treated(), study.covariates());
         let raw = matches!(name, "nhefs" | "nsw_dw");
-        let naive = difference_in_means(&treated, &outcome).unwrap();
+        let naive = difference_in_means(&treated, outcome).unwrap();
         let expected = &reference["naive"];
-        close(naive.estimate.value, expected["ate"].as_f64().unwrap(), 1e-9);
-        close(naive.estimate.standard_error, expected["se_welch"].as_f64().unwrap(), 1e-9);
-        close(naive.estimate.degrees, expected["df"].as_f64().unwrap(), 1e-9);
-        close(naive.estimate.p_value(), expected["p"].as_f64().unwrap(), 1e-8);
+        close(naive.estimate.value, &expected["ate"], 1e-9);
+        close(naive.estimate.standard_error, &expected["se_welch"], 1e-9);
+        close(naive.estimate.degrees, &expected["df"], 1e-9);
+        close(naive.estimate.p_value(), &expected["p"], 1e-8);
         for kind in &KINDS[..5] {
             for (expected, found) in [
-                (&reference["ols"], adjusted(&treated, &outcome, &covariates, *kind, None)),
-                (&reference["lin2013"], interacted(&treated, &outcome, &covariates, *kind, None)),
+                (&reference["ols"], adjusted(&treated, outcome, &covariates, *kind, None)),
+                (&reference["lin2013"], interacted(&treated, outcome, &covariates, *kind, None)),
             ] {
                 let Some(error) = expected[format!("se_{kind}")].as_f64() else {
                     assert!(matches!(found, Err(Refusal::Leverage { .. })), "{name} {kind}");
                     continue;
                 };
                 let found = found.unwrap();
-                close(found.estimate.value, expected["ate"].as_f64().unwrap(), 1e-9);
+                close(found.estimate.value, &expected["ate"], 1e-9);
                 // The reference inverts X'X of the raw columns, which loses eight digits with
                 // squares of ages or earnings.
                 close(found.estimate.standard_error, error, if raw { 1e-7 } else { 1e-9 });
-                close(found.max_leverage, expected["max_leverage"].as_f64().unwrap(), 1e-9);
+                close(found.max_leverage, &expected["max_leverage"], 1e-9);
                 assert_eq!(found.estimate.degrees, found.residual_degrees as f64);
                 close(
                     found.classic_statistic,
@@ -89,14 +42,14 @@ fn equals_the_reference_studies() {
                 );
             }
         }
-        let indicator: Vec<f64> = treated.iter().map(|t| f64::from(u8::from(*t))).collect();
+        let indicator = indicator(&treated);
         let mut columns = vec![indicator.as_slice()];
         columns.extend(&covariates);
-        let fit = LinearFit::fit(&columns, &outcome).unwrap();
+        let fit = LinearFit::fit(&columns, outcome).unwrap();
         for (found, expected) in
             fit.coefficients().iter().zip(reference["ols"]["coef"].as_array().unwrap())
         {
-            close(*found, expected.as_f64().unwrap(), 1e-9);
+            close(*found, expected, 1e-9);
         }
     }
 }
@@ -108,10 +61,11 @@ fn equals_numbers_of_fifty_digits() {
         ("nhefs", [0.4384542550856404, 0.4659359547019052, 0.4693663445991127, 0.4728520241483273]),
         ("nsw_dw", [638.682014898318, 669.0867435523614, 677.0491440184052, 685.3024746500739]),
     ] {
-        let (_, treated, outcome, covariates) = study(name);
+        let study = Study::read(name);
+        let (treated, outcome, covariates) = (study.treated(), study.outcome(), study.covariates());
         let kinds = [Covariance::Classic, Covariance::Hc0, Covariance::Hc2, Covariance::Hc3];
         for (kind, error) in kinds.into_iter().zip(errors) {
-            let found = adjusted(&treated, &outcome, &slices(&covariates), kind, None).unwrap();
+            let found = adjusted(&treated, outcome, &covariates, kind, None).unwrap();
             close(found.estimate.standard_error, error, 1e-12);
         }
     }
@@ -164,12 +118,13 @@ fn equals_the_reference_with_clusters() {
         ),
     ];
     for (name, code, errors, degrees) in cases {
-        let (_, treated, outcome, covariates) = study(name);
+        let study = Study::read(name);
+        let (treated, outcome) = (study.treated(), study.outcome());
         let clusters: Vec<u32> = (0..outcome.len()).map(code).collect();
-        let indicator: Vec<f64> = treated.iter().map(|t| f64::from(u8::from(*t))).collect();
+        let indicator = indicator(&treated);
         let mut columns = vec![indicator.as_slice()];
-        columns.extend(slices(&covariates));
-        let fit = LinearFit::fit(&columns, &outcome).unwrap();
+        columns.extend(study.covariates());
+        let fit = LinearFit::fit(&columns, outcome).unwrap();
         for (kind, error) in KINDS[5..].iter().zip(errors) {
             let found = fit.estimate(1, *kind, Some(&clusters)).unwrap();
             close(found.standard_error, error, 1e-11);
@@ -185,25 +140,22 @@ fn equals_the_reference_with_clusters() {
 
 #[test]
 fn two_stage_equals_the_reference() {
-    let (reference, table) = (json("card_iv"), Table::read("card_iv.csv"));
-    let value = |name: &str| reference[name].as_f64().unwrap();
-    let exogenous: Vec<&[f64]> =
-        ["exper", "black", "south", "married", "smsa"].map(|name| table.column(name)).to_vec();
-    let (outcome, educ, near) =
-        (table.column("lwage"), table.column("educ"), table.column("nearc4"));
+    let (reference, table) = (json("causal/card_iv.json"), Table::read("causal/card_iv.csv"));
+    let exogenous = table.columns(["exper", "black", "south", "married", "smsa"]);
+    let [outcome, educ, near] = table.columns(["lwage", "educ", "nearc4"]);
     let run = |instruments: &[&[f64]], kind, clusters: Option<&[u32]>| {
         two_stage(outcome, educ, instruments, &exogenous, kind, clusters).unwrap()
     };
     let classic = run(&[near], Covariance::Classic, None);
-    close(classic.estimate.value, value("tsls"), 1e-9);
-    close(classic.estimate.standard_error, value("se_classic_n-k"), 1e-9);
-    close(classic.ols, value("ols"), 1e-9);
-    close(classic.first_stage_coefficients[0], value("first_stage_coef"), 1e-9);
-    close(classic.first_stage_f, value("first_stage_F"), 1e-9);
+    close(classic.estimate.value, &reference["tsls"], 1e-9);
+    close(classic.estimate.standard_error, &reference["se_classic_n-k"], 1e-9);
+    close(classic.ols, &reference["ols"], 1e-9);
+    close(classic.first_stage_coefficients[0], &reference["first_stage_coef"], 1e-9);
+    close(classic.first_stage_f, &reference["first_stage_F"], 1e-9);
     assert_eq!(classic.first_stage_degrees, (1, 2996));
     assert_eq!(classic.sargan, None);
     let robust = run(&[near], Covariance::Hc0, None);
-    close(robust.estimate.standard_error, value("se_HC0"), 1e-9);
+    close(robust.estimate.standard_error, &reference["se_HC0"], 1e-9);
 
     // Three instruments; numbers by numpy from the textbook formulas.
     let product = |name: &str| -> Vec<f64> {
@@ -238,11 +190,11 @@ fn two_stage_equals_the_reference() {
 }
 
 #[test]
-fn the_first_stage_is_as_strong_as_its_variances_say() {
+fn first_stage_f_equals_statsmodels() {
     // OLS(t ~ x3 + x1 + x2).fit(cov_type=..., use_t=True).f_test("x1 = x2 = 0") of statsmodels.
-    let table = Table::read("formula_splitmix42.csv");
-    let (y, t) = (table.column("y"), table.column("t"));
-    let (both, given) = ([table.column("x1"), table.column("x2")], [table.column("x3")]);
+    let table = Table::read("causal/formula_splitmix42.csv");
+    let [y, t, x1, x2, x3] = table.columns(["y", "t", "x1", "x2", "x3"]);
+    let (both, given) = ([x1, x2], [x3]);
     let clusters: Vec<u32> = (0..y.len() as u32).map(|row| row / 20).collect();
     for (kind, two, one) in [
         (Covariance::Hc1, 40.43669264047997, None),
@@ -252,8 +204,7 @@ fn the_first_stage_is_as_strong_as_its_variances_say() {
         let found = two_stage(y, t, &both, &given, kind, Some(&clusters)).unwrap();
         close(found.robust_first_stage_f.unwrap(), two, 1e-9);
         if let Some(f) = one {
-            let (first, second) = ([table.column("x1")], [table.column("x3"), table.column("x2")]);
-            let found = two_stage(y, t, &first, &second, kind, Some(&clusters)).unwrap();
+            let found = two_stage(y, t, &[x1], &[x3, x2], kind, Some(&clusters)).unwrap();
             close(found.robust_first_stage_f.unwrap(), f, 1e-9);
         }
     }

@@ -1,7 +1,8 @@
 //! Edge cases of designs: degenerate, refused, balanced with a closed form, large.
 
 use super::super::{RandomTerm, mixed};
-use super::{Draw, intercepts};
+use super::intercepts;
+use crate::tests::Draw;
 use crate::{ColumnRef, Refusal};
 
 fn refusal(outcome: &[f64], fixed: &[&[f64]], terms: &[RandomTerm<'_>]) -> String {
@@ -73,7 +74,7 @@ fn scales_of_columns_do_not_matter() {
 }
 
 #[test]
-fn what_cannot_be_estimated_is_refused() {
+fn impossible_designs_are_refused() {
     let (outcome, groups) = twelve();
     let one = vec![0; 12];
     let each: Vec<u32> = (0..12).collect();
@@ -89,8 +90,8 @@ fn what_cannot_be_estimated_is_refused() {
     assert!(same.contains("`grouping #1` groups the rows as an earlier one"), "{same}");
     let dummies = [is(1), is(2), is(3)];
     let dummies: Vec<&[f64]> = dummies.iter().map(Vec::as_slice).collect();
-    let told = refusal(&outcome, &dummies, &[intercepts(&groups)]);
-    assert!(told.contains("the fixed effects tell apart"), "{told}");
+    let explained = refusal(&outcome, &dummies, &[intercepts(&groups)]);
+    assert!(explained.contains("the fixed effects tell apart"), "{explained}");
     // A trend over groups leaves some variation between them.
     assert!(mixed(&outcome, &[&half], &[intercepts(&groups)], true).is_ok());
     let constant = mixed(&[1.0; 12], &[], &[intercepts(&groups)], true);

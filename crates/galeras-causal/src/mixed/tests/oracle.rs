@@ -5,7 +5,8 @@ use super::super::criterion::Criterion;
 use super::super::degrees::variances;
 use super::super::design::Design;
 use super::super::{RandomTerm, mixed};
-use super::{Draw, intercepts};
+use super::intercepts;
+use crate::tests::Draw;
 
 /// Solves A x = b for several right sides by elimination; also returns ln |A|.
 fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, f64) {

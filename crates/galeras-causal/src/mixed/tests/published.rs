@@ -7,7 +7,7 @@
 //! different optima, the digits of the optimum are used.
 
 use super::super::{MixedFit, RandomTerm, is_nested, mixed};
-use super::{Table, fit, intercepts};
+use super::{fit, intercepts, published};
 
 /// Fails unless `found` rounds to `printed` with so many decimals.
 fn prints(what: &str, found: f64, printed: f64, decimals: i32) {
@@ -21,20 +21,20 @@ fn deviation(fit: &MixedFit, term: usize) -> f64 {
 }
 
 fn sleepstudy(reml: bool, correlated: bool) -> MixedFit {
-    let table = Table::published("sleepstudy");
-    let (subject, days) = (table.codes("subject"), table.numbers("days"));
+    let table = published("sleepstudy");
+    let (subject, days) = (table.groups("subject"), table.column("days"));
     let terms = if correlated {
         vec![RandomTerm { groups: &subject, intercept: true, slopes: vec![&days] }]
     } else {
         let slopes = RandomTerm { groups: &subject, intercept: false, slopes: vec![&days] };
         vec![intercepts(&subject), slopes]
     };
-    mixed(&table.numbers("reaction"), &[&days], &terms, reml).unwrap()
+    mixed(table.column("reaction"), &[&days], &terms, reml).unwrap()
 }
 
 #[test]
 fn dyestuff_by_reml_and_by_maximum_likelihood() {
-    let table = Table::published("dyestuff");
+    let table = published("dyestuff");
     let reml = fit(&table, "yield", &[], &["batch"], true);
     prints("REML criterion", reml.criterion, 319.6543, 4);
     prints("batch", deviation(&reml, 0), 42.001, 3);
@@ -56,7 +56,7 @@ fn dyestuff_by_reml_and_by_maximum_likelihood() {
 
 #[test]
 fn dyestuff2_is_singular_and_said_to_be() {
-    let table = Table::published("dyestuff2");
+    let table = published("dyestuff2");
     for (reml, criterion, residual, error) in
         [(true, 161.8283, 3.7157, 0.6784), (false, 162.8730, 3.6532, 0.6670)]
     {
@@ -72,7 +72,7 @@ fn dyestuff2_is_singular_and_said_to_be() {
 
 #[test]
 fn penicillin_has_two_crossed_factors() {
-    let table = Table::published("penicillin");
+    let table = published("penicillin");
     let reml = fit(&table, "diameter", &[], &["plate", "sample"], true);
     prints("REML criterion", reml.criterion, 330.860_588_99, 8);
     prints("plate", reml.random[0].covariance[0], 0.716_908, 6);
@@ -94,8 +94,8 @@ fn penicillin_has_two_crossed_factors() {
 
 #[test]
 fn pastes_has_nested_factors() {
-    let table = Table::published("pastes");
-    let (sample, batch) = (table.codes("sample"), table.codes("batch"));
+    let table = published("pastes");
+    let (sample, batch) = (table.groups("sample"), table.groups("batch"));
     assert!(is_nested(&sample, &batch) && !is_nested(&batch, &sample));
     let reml = fit(&table, "strength", &[], &["sample", "batch"], true);
     prints("REML criterion", reml.criterion, 246.9907, 4);

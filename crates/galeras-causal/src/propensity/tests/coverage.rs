@@ -3,12 +3,12 @@
 //! Slow, so it is not run by default. The design: 500 rows, two normal covariates that drive both
 //! treatment and outcome; the effect is one for all, or varies with a covariate.
 
-use super::{Uniform, slices};
 use crate::Estimate;
 use crate::propensity::{
     Estimand, Propensity, aipw, cross_fit_aipw, matching, partially_linear, regression_adjustment,
     stratification, weighting,
 };
+use crate::tests::{Draw, slices};
 
 const SAMPLES: u64 = 2000;
 const CLIP: (f64, f64) = (0.01, 0.99);
@@ -22,13 +22,13 @@ struct Sample {
 
 /// Rows whose effect is `1 + slope a`.
 fn sample(seed: u64, rows: usize, slope: f64) -> Sample {
-    let mut draw = Uniform(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
+    let mut draw = Draw(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
     let mut columns = vec![Vec::new(), Vec::new()];
     let (mut scores, mut treated, mut outcome) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
         let (a, b) = (draw.normal(), draw.normal());
         let e = 1.0 / (1.0 + (-(0.5 * a - 0.4 * b)).exp());
-        let t = draw.next() < e;
+        let t = draw.uniform() < e;
         columns[0].push(a);
         columns[1].push(b);
         scores.push(e);

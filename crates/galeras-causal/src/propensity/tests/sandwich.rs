@@ -1,9 +1,10 @@
 //! The standard errors against sandwiches of the whole stack whose derivatives are numerical.
 
-use super::{Uniform, close, slices};
+use super::close;
 use crate::propensity::{
     DoublyRobust, Estimand, Propensity, aipw, regression_adjustment, weighting,
 };
+use crate::tests::{Draw, slices};
 
 /// A made-up sample: two covariates, a treatment that depends on them, clusters of three rows.
 struct Sample {
@@ -14,13 +15,13 @@ struct Sample {
 }
 
 fn sample(seed: u64, n: usize) -> Sample {
-    let mut draw = Uniform(seed);
+    let mut draw = Draw(seed);
     let mut columns = vec![Vec::new(), Vec::new()];
     let (mut treated, mut outcome) = (Vec::new(), Vec::new());
     for _ in 0..n {
         let (a, b) = (draw.normal(), 3.0 + 2.0 * draw.normal());
         let eta = 0.9 * a - 0.6 * (b - 3.0);
-        let t = draw.next() < 1.0 / (1.0 + (-eta).exp());
+        let t = draw.uniform() < 1.0 / (1.0 + (-eta).exp());
         columns[0].push(a);
         columns[1].push(b);
         treated.push(t);

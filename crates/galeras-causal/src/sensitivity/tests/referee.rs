@@ -2,23 +2,17 @@
 //! (`tests/reference/regress_referee.py`) and published ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use serde_json::Value;
-
 use super::*;
+use crate::tests::{Number, Table, json};
 
-fn peer(name: &str) -> Value {
-    let text = std::fs::read_to_string("../../tests/reference/regress_referee.json").unwrap();
-    serde_json::from_str::<Value>(&text).unwrap()[name].clone()
-}
-
-fn close(found: f64, expected: &Value) {
-    let expected = expected.as_f64().unwrap();
-    assert!((found - expected).abs() <= 1e-8 * expected.abs(), "{found} is not {expected}");
+#[track_caller]
+fn close(found: f64, expected: impl Number) {
+    crate::tests::close(found, expected, 1e-8);
 }
 
 #[test]
 fn a_rare_outcome_has_the_evalue_of_its_risk_ratio() {
-    let peer = peer("rare");
+    let peer = &json("regress_referee.json")["rare"];
     let found = RiskRatio::of_counts((58, 2000), (20, 2000)).unwrap();
     close(found.ratio, &peer["risk_ratio"]);
     let (low, high) = found.interval(0.05);
@@ -47,16 +41,9 @@ fn a_risk_that_is_none_has_no_ratio() {
 
 #[test]
 fn an_instrument_has_the_robustness_of_its_reduced_form_and_first_stage() {
-    let peer = peer("strong_confounder");
-    let (mut treated, mut columns) = (Vec::new(), vec![Vec::new(); 3]);
-    for line in peer["csv"].as_str().unwrap().lines().skip(1) {
-        let cells: Vec<&str> = line.split(',').collect();
-        treated.push(cells[0] == "t");
-        for (column, cell) in columns.iter_mut().zip(&cells[1..]) {
-            column.push(cell.parse::<f64>().unwrap());
-        }
-    }
-    let [y, z, x] = &columns[..] else { panic!() };
+    let peer = &json("regress_referee.json")["strong_confounder"];
+    let table = Table::parse(peer["csv"].as_str().unwrap());
+    let (treated, [y, z, x]) = (table.treated("arm"), table.columns(["y", "z", "x"]));
     let found = instrument_robustness(y, &treated, z, &[x], 0.05).unwrap();
     for (found, peer) in
         [(found.reduced_form, &peer["reduced"]), (found.first_stage, &peer["first"])]
@@ -76,26 +63,20 @@ fn an_instrument_has_the_robustness_of_its_reduced_form_and_first_stage() {
 fn the_first_stage_of_card_is_as_robust_as_published() {
     // Cinelli and Hazlett (2025) on Card's data: t = 3.64 with 2,994 degrees of freedom gives a
     // robustness value of 3.02 % and an extreme one of 0.313 %.
-    let found = robustness(3.64, 2994.0, 1.0, 0.05).unwrap();
-    assert!((found.value_alpha - 0.0302).abs() < 5e-5, "{found:?}");
-    assert!((found.extreme_alpha - 0.00313).abs() < 5e-6, "{found:?}");
     // The reduced form: t = 2.327 gives 0.67 % and 0.052 %.
-    let found = robustness(2.327, 2994.0, 1.0, 0.05).unwrap();
-    assert!((found.value_alpha - 0.00667).abs() < 5e-5, "{found:?}");
-    assert!((found.extreme_alpha - 0.000523).abs() < 5e-6, "{found:?}");
+    for (t, value, extreme) in [(3.64, 0.0302, 0.00313), (2.327, 0.00667, 0.000523)] {
+        let found = robustness(t, 2994.0, 1.0, 0.05).unwrap();
+        assert!((found.value_alpha - value).abs() < 5e-5, "{found:?}");
+        assert!((found.extreme_alpha - extreme).abs() < 5e-6, "{found:?}");
+    }
 }
 
 #[test]
 fn standardised_risks_are_those_of_the_peer() {
-    let peer = peer("adjusted");
-    let (mut treated, mut y, mut x) = (Vec::new(), Vec::new(), Vec::new());
-    for line in peer["csv"].as_str().unwrap().lines().skip(1) {
-        let cells: Vec<&str> = line.split(',').collect();
-        treated.push(cells[0] == "t");
-        y.push(cells[1].parse::<f64>().unwrap());
-        x.push(cells[2].parse::<f64>().unwrap());
-    }
-    let found = standardised_risks(&treated, &y, &[&x], crate::Covariance::Hc2, None).unwrap();
+    let peer = &json("regress_referee.json")["adjusted"];
+    let table = Table::parse(peer["csv"].as_str().unwrap());
+    let (treated, [y, x]) = (table.treated("arm"), table.columns(["y", "x"]));
+    let found = standardised_risks(&treated, y, &[x], crate::Covariance::Hc2, None).unwrap();
     close(found.treated, &peer["ols"]["risk_treatment"]);
     close(found.control, &peer["ols"]["risk_control"]);
     let (low, high) = found.interval(0.05);
