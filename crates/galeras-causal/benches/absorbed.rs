@@ -11,22 +11,11 @@ use std::time::Instant;
 
 use galeras_causal::{Covariance, absorbed};
 
-/// A generator of random numbers (Steele, Lea and Flood 2014).
-struct SplitMix(u64);
+#[path = "coverage/random.rs"]
+#[allow(dead_code, reason = "the other benchmark draws more kinds of numbers")]
+mod random;
 
-impl SplitMix {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn below(&mut self, limit: u32) -> u32 {
-        (self.uniform() * f64::from(limit)) as u32
-    }
-}
+use random::SplitMix;
 
 const ROWS: usize = 1_000_000;
 const LEVELS: u32 = 1_000;
@@ -76,7 +65,7 @@ fn main() {
     let mut codes = || -> Vec<u32> {
         // Every level occurs.
         (0..ROWS)
-            .map(|row| if row < LEVELS as usize { row as u32 } else { draw.below(LEVELS) })
+            .map(|row| if row < LEVELS as usize { row as u32 } else { draw.below(LEVELS as usize) })
             .collect()
     };
     let (repository, author) = (codes(), codes());

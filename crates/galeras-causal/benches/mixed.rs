@@ -11,27 +11,11 @@ use std::time::Instant;
 
 use galeras_causal::{RandomTerm, mixed};
 
-/// A generator of random numbers (Steele, Lea and Flood 2014).
-struct SplitMix(u64);
+#[path = "coverage/random.rs"]
+#[allow(dead_code, reason = "the other benchmark draws more kinds of numbers")]
+mod random;
 
-impl SplitMix {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let (u, v) = (1.0 - self.uniform(), self.uniform());
-        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-    }
-
-    fn below(&mut self, limit: usize) -> u32 {
-        (self.uniform() * limit as f64) as u32
-    }
-}
+use random::SplitMix;
 
 const ROWS: usize = 100_000;
 const MOST_SECONDS: f64 = 60.0;

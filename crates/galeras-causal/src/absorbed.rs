@@ -32,10 +32,11 @@ pub struct AbsorbedEffect {
 /// levels that lie within clusters do not count in the factor of `Cr1` (Cameron & Miller 2015; as
 /// in reghdfe).
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty, below two clusters, or without a degree of
-/// freedom; [`Refusal::UnusableColumn`] with [`ColumnRef::Treatment`] or [`ColumnRef::Covariate`]
-/// for a column that does not vary within the levels; [`Refusal::Other`] for a kind that needs
-/// leverages, or for factors that are too loosely connected; otherwise those of least squares.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty, below two clusters, or without a degree of freedom;
+/// [`Refusal::UnusableColumn`] with [`ColumnRef::Treatment`] or [`ColumnRef::Covariate`] for a
+/// column that does not vary within the levels; [`Refusal::Other`] for a kind that needs leverages,
+/// or for factors that are too loosely connected; otherwise those of least squares.
 pub fn absorbed(
     treated: &[bool],
     outcome: &[f64],
@@ -133,7 +134,7 @@ fn varying_within(
     // Scaled so that nothing overflows, and centred so that a large mean costs no digits.
     let centred = crate::compensated::centred(column, reference)?;
     let unit = scale(column, &centred);
-    let mut left = within(&centred, factors)?;
+    let mut left = within_transform(&centred, factors)?;
     let sum = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
     if sum(&left) <= SMALLEST_SHARE * sum(&centred) {
         let problem =
@@ -176,8 +177,9 @@ const CONVERGED: f64 = 1e-28;
 /// take symmetric alternating projections (Halperin 1962) accelerated by conjugate gradients
 /// (Hernández-Ramos, Escalante & Raydan 2011; as in Stata's reghdfe, Correia 2017).
 ///
-/// # Errors No convergence: hardly any row connects some levels to the others.
-fn within(column: &[f64], factors: &[Factor<'_>]) -> Result<Vec<f64>, Refusal> {
+/// # Errors
+/// No convergence: hardly any row connects some levels to the others.
+fn within_transform(column: &[f64], factors: &[Factor<'_>]) -> Result<Vec<f64>, Refusal> {
     let mut sums = Vec::new();
     let mut values = column.to_vec();
     if let [only] = factors {

@@ -55,8 +55,9 @@ impl AttritionBounds {
 /// the difference of two independent arms, for outcomes within `range`: every missing outcome is
 /// replaced by the lowest or the highest value. Standard errors are Welch's for the completed arms.
 ///
-/// # Errors [`Refusal::TooFew`] below two outcomes in an arm; [`Refusal::Other`] if the range is
-/// empty or not finite, or an outcome is outside it.
+/// # Errors
+/// [`Refusal::TooFew`] below two outcomes in an arm; [`Refusal::Other`] if the range is empty or
+/// not finite, or an outcome is outside it.
 pub fn worst_case(
     treated: ObservedArm<'_>,
     control: ObservedArm<'_>,
@@ -87,7 +88,8 @@ pub fn worst_case(
 /// order), either of which may be missing. Standard errors are those of the mean of the completed
 /// differences.
 ///
-/// # Errors As [`worst_case`], but [`Refusal::TooFew`] below two units.
+/// # Errors
+/// As [`worst_case`], but [`Refusal::TooFew`] below two units.
 pub fn worst_case_pairs(
     units: &[(Option<f64>, Option<f64>)],
     range: (f64, f64),
@@ -113,8 +115,8 @@ pub fn worst_case_pairs(
 /// observed share are dropped until the shares are equal; a row on the border counts in part.
 /// Standard errors are not given.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm has no outcomes; [`Refusal::Other`] if an outcome is not
-/// finite.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm has no outcomes; [`Refusal::Other`] if an outcome is not finite.
 pub fn lee_bounds(
     treated: ObservedArm<'_>,
     control: ObservedArm<'_>,

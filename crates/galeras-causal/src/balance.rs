@@ -41,9 +41,10 @@ pub struct Balance {
 ///
 /// `column` (in any unit), `treated` and `weights` (with any sum) have one entry for each unit.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm has fewer than two units; [`Refusal::Other`] if the
-/// lengths differ, a value or a weight is not finite, a weight is negative, the weights of an arm
-/// are all zero, or a sum overflows.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm has fewer than two units; [`Refusal::Other`] if the lengths
+/// differ, a value or a weight is not finite, a weight is negative, the weights of an arm are all
+/// zero, or a sum overflows.
 pub fn balance(
     column: &[f64],
     treated: &[bool],

@@ -15,7 +15,8 @@ impl Cholesky {
     /// Factors the matrix with element `entry(i, j)` at row i and column j <= i. A pivot is what
     /// remains of a diagonal element, a variance, after the earlier columns are taken out.
     ///
-    /// # Errors The position of the first column whose pivot `is_pivot(column, pivot)` rejects.
+    /// # Errors
+    /// The position of the first column whose pivot `is_pivot(column, pivot)` rejects.
     pub(super) fn new(
         size: usize,
         entry: impl Fn(usize, usize) -> f64,
@@ -42,8 +43,9 @@ impl Cholesky {
 
     /// Factors a row-major matrix, `size` by `size`, of which only the lower triangle is read.
     ///
-    /// # Errors The position of the first column whose pivot is not above `tolerance` times its
-    /// diagonal element (a share of 1 - R²), not above zero, or not finite.
+    /// # Errors
+    /// The position of the first column whose pivot is not above `tolerance` times its diagonal
+    /// element (a share of 1 - R²), not above zero, or not finite.
     pub(super) fn of_lower(matrix: &[f64], size: usize, tolerance: f64) -> Result<Self, usize> {
         let entry = |row: usize, column: usize| matrix[row * size + column];
         Self::new(size, entry, |column, pivot| {

@@ -145,9 +145,10 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 /// A column minus its mean, times a power of two that makes its largest magnitude about 1. Every
 /// element is the exact difference, rounded once: `1e9 + small` keeps its digits.
 ///
-/// # Errors [`Refusal::Constant`] with `reference` if all values are equal, or differ by no more
-/// than about two units in the last place of the largest, so that they may be the same number
-/// computed in two ways.
+/// # Errors
+/// [`Refusal::Constant`] with `reference` if all values are equal, or differ by no more than about
+/// two units in the last place of the largest, so that they may be the same number computed in two
+/// ways.
 pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, Refusal> {
     let scale = scale_of(largest(values));
     let mut column: Vec<f64> = values.iter().map(|value| value * scale).collect();

@@ -18,8 +18,8 @@ pub enum CorrelationMethod {
     Kendall,
 }
 
-/// The correlation of `x` and `y`, columns of n rows, with its p-value and the interval of level `1
-/// - alpha`. Coefficients equal those of `scipy.stats` (`pearsonr`, `spearmanr`, `kendalltau`).
+/// The correlation of `x` and `y`, columns of n rows, with its p-value and its interval of level
+/// `1 - alpha`. Coefficients equal those of `scipy.stats` (`pearsonr`, `spearmanr`, `kendalltau`).
 ///
 /// - Pearson: p from Student's t with n - 2 degrees of freedom, exact for normal data; the interval
 ///   is Fisher's, atanh r +- z / sqrt(n - 3) (R. A. Fisher 1921).
@@ -36,7 +36,8 @@ pub enum CorrelationMethod {
 /// The order of the rows does not matter: ranks and pairs are counted in integers, and Pearson's
 /// sums have twofold precision before they are rounded.
 ///
-/// # Errors [`Refusal::UnusableColumn`] if `y` and `x` differ in length or a value is not finite;
+/// # Errors
+/// [`Refusal::UnusableColumn`] if `y` and `x` differ in length or a value is not finite;
 /// [`Refusal::TooFew`] below 3 rows; [`Refusal::Constant`] if a column has one value only, or
 /// values that differ by rounding only; [`Refusal::Other`] unless 0 < `alpha` < 1. Columns are
 /// [`ColumnRef::X`] and [`ColumnRef::Y`].
@@ -129,7 +130,8 @@ fn of_columns(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
 /// comes from the twofold sums, so it keeps its digits if r is close to 1; both are exactly 1 and 0
 /// if r rounds to 1.
 ///
-/// # Errors [`Refusal::Constant`] if a column has no variance after all.
+/// # Errors
+/// [`Refusal::Constant`] if a column has no variance after all.
 fn of_centred(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
     let (xx, yy) = (compensated::dot(x, x), compensated::dot(y, y));
     let xy = compensated::dot(x, y);
@@ -355,10 +357,11 @@ const COLLINEAR: f64 = 1e-10;
 /// the interval Fisher's with the standard error 1 / sqrt(n - k - 3) (R. A. Fisher, "The
 /// distribution of the partial correlation coefficient", Metron 3, 1924). O(n k^2).
 ///
-/// # Errors [`Refusal::TooFew`] below 3 + k rows; [`Refusal::UnusableColumn`] if a column has
-/// another length than `x` or a value that is not finite; [`Refusal::Constant`] if one has one
-/// value only; [`Refusal::Collinear`] if one is a linear combination of earlier given ones;
-/// [`Refusal::Other`] unless 0 < `alpha` < 1. [`ColumnRef::Covariate`] is a position in `given`.
+/// # Errors
+/// [`Refusal::TooFew`] below 3 + k rows; [`Refusal::UnusableColumn`] if a column has another length
+/// than `x` or a value that is not finite; [`Refusal::Constant`] if one has one value only;
+/// [`Refusal::Collinear`] if one is a linear combination of earlier given ones; [`Refusal::Other`]
+/// unless 0 < `alpha` < 1. [`ColumnRef::Covariate`] is a position in `given`.
 pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Correlation, Refusal> {
     check_level(alpha)?;
     check_column(x, ColumnRef::X, x.len())?;

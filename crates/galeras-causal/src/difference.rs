@@ -24,9 +24,10 @@ pub struct MeanDifference {
 /// 1947, Biometrika 34:28; equals `scipy.stats.ttest_ind(equal_var=False)`). `treated` and
 /// `outcome` have one entry for each row.
 ///
-/// # Errors [`Refusal::TooFew`] below two rows in an arm; [`Refusal::Other`] if the outcome is
-/// constant in both arms (the standard error would be zero), lengths differ, or a value is not
-/// finite or beyond 1e290.
+/// # Errors
+/// [`Refusal::TooFew`] below two rows in an arm; [`Refusal::Other`] if the outcome is constant in
+/// both arms (the standard error would be zero), lengths differ, or a value is not finite or beyond
+/// 1e290.
 pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDifference, Refusal> {
     if treated.len() != outcome.len() {
         return Err(Refusal::Other(format!(
@@ -128,8 +129,9 @@ pub struct PairedDifference {
 /// The paired t analysis of `treatment` minus `control`, the outcomes of each of n pairs in the
 /// same order and unit (Student 1908; equals `scipy.stats.ttest_rel`).
 ///
-/// # Errors [`Refusal::TooFew`] below two pairs; [`Refusal::Other`] if all differences are equal
-/// (the standard error would be zero), lengths differ, or a value is not finite or beyond 1e290.
+/// # Errors
+/// [`Refusal::TooFew`] below two pairs; [`Refusal::Other`] if all differences are equal (the
+/// standard error would be zero), lengths differ, or a value is not finite or beyond 1e290.
 pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Refusal> {
     let pairs = treatment.len();
     if control.len() != pairs {

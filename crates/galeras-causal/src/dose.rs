@@ -51,8 +51,9 @@ pub struct JointTest {
 /// Columns have one entry for each of n rows. Degrees of freedom are those of
 /// [`LinearFit::estimate`], for the joint tests rows minus coefficients, or clusters minus one.
 ///
-/// # Errors As [`LinearFit::fit`] and [`LinearFit::estimate`]; [`ColumnRef::Treatment`] is a
-/// function of the dose, [`ColumnRef::Covariate`] a position in `covariates`.
+/// # Errors
+/// As [`LinearFit::fit`] and [`LinearFit::estimate`]; [`ColumnRef::Treatment`] is a function of the
+/// dose, [`ColumnRef::Covariate`] a position in `covariates`.
 #[allow(clippy::too_many_arguments)]
 pub fn dose_curve(
     dose: &[f64],
@@ -198,8 +199,9 @@ impl NaturalSpline {
 /// `count` knots at Harrell's quantiles of the doses (3 to 7 knots), or at the distinct doses if
 /// these are no more than `count`.
 ///
-/// # Errors [`Refusal::Other`] unless `count` is 3 to 7; [`Refusal::TooFew`] below two distinct
-/// doses, or if quantiles coincide so that fewer than two knots remain.
+/// # Errors
+/// [`Refusal::Other`] unless `count` is 3 to 7; [`Refusal::TooFew`] below two distinct doses, or if
+/// quantiles coincide so that fewer than two knots remain.
 pub fn natural_knots(doses: &[f64], count: usize) -> Result<Vec<f64>, Refusal> {
     // Harrell, table 2.3, in thousandths.
     let places: &[usize] = match count {
@@ -242,8 +244,9 @@ pub struct TrendTest {
 /// scores (Armitage 1955, Biometrics 11:375; R's `prop.trend.test`). `outcome` is 0 or 1; both have
 /// one entry for each row.
 ///
-/// # Errors [`Refusal::UnusableColumn`] for values that are not finite, or an outcome that is not 0
-/// or 1; [`Refusal::Constant`] if a column has one value only.
+/// # Errors
+/// [`Refusal::UnusableColumn`] for values that are not finite, or an outcome that is not 0 or 1;
+/// [`Refusal::Constant`] if a column has one value only.
 pub fn cochran_armitage(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refusal> {
     check_column(dose, ColumnRef::Treatment, outcome.len())?;
     check_binary(outcome)?;
@@ -263,8 +266,9 @@ pub fn cochran_armitage(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refu
 /// Kendall's concordant minus discordant pairs, so the p-value equals that of
 /// `scipy.stats.kendalltau(method="asymptotic")`.
 ///
-/// # Errors [`Refusal::UnusableColumn`] for values that are not finite; [`Refusal::Constant`] if a
-/// column has one value only; [`Refusal::TooFew`] below three rows.
+/// # Errors
+/// [`Refusal::UnusableColumn`] for values that are not finite; [`Refusal::Constant`] if a column
+/// has one value only; [`Refusal::TooFew`] below three rows.
 pub fn jonckheere_terpstra(dose: &[f64], outcome: &[f64]) -> Result<TrendTest, Refusal> {
     check_column(dose, ColumnRef::Treatment, outcome.len())?;
     check_column(outcome, ColumnRef::Outcome, outcome.len())?;

@@ -51,12 +51,12 @@ pub struct Standardised {
     pub value: f64,
     /// The degrees of freedom of the standard deviation: rows minus arms, or pairs minus one.
     freedom: f64,
-    law: Law,
+    method: IntervalMethod,
 }
 
 /// The source of the interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Law {
+enum IntervalMethod {
     /// `value * root` is a noncentral t with shift `root` times the true value: exact for
     /// independent normal outcomes.
     Noncentral { root: f64, degrees: f64 },
@@ -67,16 +67,17 @@ enum Law {
 impl Standardised {
     /// Its standard error; `None` if the interval is that of the noncentral t.
     pub fn standard_error(&self) -> Option<f64> {
-        match self.law {
-            Law::Noncentral { .. } => None,
-            Law::Sandwich { standard_error, .. } => Some(standard_error),
+        match self.method {
+            IntervalMethod::Noncentral { .. } => None,
+            IntervalMethod::Sandwich { standard_error, .. } => Some(standard_error),
         }
     }
 
     /// The degrees of freedom.
     pub fn degrees(&self) -> f64 {
-        match self.law {
-            Law::Noncentral { degrees, .. } | Law::Sandwich { degrees, .. } => degrees,
+        match self.method {
+            IntervalMethod::Noncentral { degrees, .. }
+            | IntervalMethod::Sandwich { degrees, .. } => degrees,
         }
     }
 
@@ -94,34 +95,34 @@ impl Standardised {
 
 impl OneSided for Standardised {
     fn interval(&self, alpha: f64) -> (f64, f64) {
-        match self.law {
-            Law::Noncentral { root, degrees } => {
+        match self.method {
+            IntervalMethod::Noncentral { root, degrees } => {
                 let (low, high) = shift_interval(self.value * root, degrees, alpha);
                 (low / root, high / root)
             }
-            Law::Sandwich { standard_error, degrees } => {
+            IntervalMethod::Sandwich { standard_error, degrees } => {
                 self.as_estimate(standard_error, degrees).interval(alpha)
             }
         }
     }
 
     fn p_above(&self, bound: f64) -> f64 {
-        match self.law {
-            Law::Noncentral { root, degrees } => {
+        match self.method {
+            IntervalMethod::Noncentral { root, degrees } => {
                 noncentral_t_upper(self.value * root, degrees, bound * root)
             }
-            Law::Sandwich { standard_error, degrees } => {
+            IntervalMethod::Sandwich { standard_error, degrees } => {
                 self.as_estimate(standard_error, degrees).p_above(bound)
             }
         }
     }
 
     fn p_below(&self, bound: f64) -> f64 {
-        match self.law {
-            Law::Noncentral { root, degrees } => {
+        match self.method {
+            IntervalMethod::Noncentral { root, degrees } => {
                 noncentral_t_lower(self.value * root, degrees, bound * root)
             }
-            Law::Sandwich { standard_error, degrees } => {
+            IntervalMethod::Sandwich { standard_error, degrees } => {
                 self.as_estimate(standard_error, degrees).p_below(bound)
             }
         }
@@ -136,8 +137,9 @@ impl OneSided for Standardised {
 /// / (G - 1). Its degrees of freedom are the clusters of the arm with fewer, minus one; it does not
 /// assume a normal distribution.
 ///
-/// # Errors [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for
-/// another length or a value that is not finite; [`Refusal::Other`] if no arm varies.
+/// # Errors
+/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
+/// length or a value that is not finite; [`Refusal::Other`] if no arm varies.
 pub fn standardised_difference(
     treated: &[bool],
     outcome: &[f64],
@@ -164,8 +166,8 @@ pub fn standardised_difference(
     let value = (one.mean - zero.mean) / deviation;
     let Some(codes) = clusters.map(|codes| dense(codes.iter().copied())) else {
         let root = (n1 * n0 / (n1 + n0)).sqrt();
-        let law = Law::Noncentral { root, degrees: freedom };
-        return Ok(Standardised { value, freedom, law });
+        let method = IntervalMethod::Noncentral { root, degrees: freedom };
+        return Ok(Standardised { value, freedom, method });
     };
     let parts: Vec<f64> = treated
         .iter()
@@ -191,8 +193,9 @@ pub fn standardised_difference(
 /// Without clusters its interval inverts the noncentral t; with clusters of pairs it is a sandwich,
 /// as for [`standardised_difference`].
 ///
-/// # Errors [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a
-/// difference is not finite; [`Refusal::Other`] if all differences are equal.
+/// # Errors
+/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is
+/// not finite; [`Refusal::Other`] if all differences are equal.
 pub fn standardised_pairs(
     differences: &[f64],
     clusters: Option<&[u32]>,
@@ -208,8 +211,8 @@ pub fn standardised_pairs(
     let n = count as f64;
     let value = moments.mean / moments.deviation;
     let Some(codes) = clusters.map(|codes| dense(codes.iter().copied())) else {
-        let law = Law::Noncentral { root: n.sqrt(), degrees: n - 1.0 };
-        return Ok(Standardised { value, freedom: n - 1.0, law });
+        let method = IntervalMethod::Noncentral { root: n.sqrt(), degrees: n - 1.0 };
+        return Ok(Standardised { value, freedom: n - 1.0, method });
     };
     let part = |difference: &f64| {
         let apart = (difference - moments.mean) / moments.deviation;
@@ -226,10 +229,14 @@ fn sandwich(value: f64, freedom: f64, sums: &[f64], degrees: f64) -> Result<Stan
     let variance = sums.iter().map(|sum| sum * sum).sum::<f64>() * count / (count - 1.0);
     let standard_error = variance.sqrt();
     if !(standard_error > 1e-14 && standard_error.is_finite()) {
-        let text = "every cluster says the same: the standard error would be zero";
+        let text = "every cluster contributes the same: the standard error would be zero";
         return Err(Refusal::Other(text.to_owned()));
     }
-    Ok(Standardised { value, freedom, law: Law::Sandwich { standard_error, degrees } })
+    Ok(Standardised {
+        value,
+        freedom,
+        method: IntervalMethod::Sandwich { standard_error, degrees },
+    })
 }
 
 /// The frequency with which an outcome under the treatment exceeds one under control.
@@ -291,9 +298,10 @@ impl Dominance {
 /// the degrees of freedom are those of Welch and Satterthwaite over clusters; otherwise they are
 /// the clusters of the arm with fewer, minus one.
 ///
-/// # Errors [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for
-/// another length or a value that is not finite; [`Refusal::Other`] if the standard error would be
-/// zero although the arms overlap.
+/// # Errors
+/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
+/// length or a value that is not finite; [`Refusal::Other`] if the standard error would be zero
+/// although the arms overlap.
 pub fn dominance(
     treated: &[bool],
     outcome: &[f64],
@@ -358,7 +366,7 @@ pub fn dominance(
     } else {
         k1.min(k0) - 1.0
     };
-    finished(delta, variance, degrees, pieces[0].min(pieces[1]))
+    checked_dominance(delta, variance, degrees, pieces[0].min(pieces[1]))
 }
 
 /// Compares the members of each pair only: the share of pairs in which the treatment is above minus
@@ -367,9 +375,9 @@ pub fn dominance(
 /// that of a mean of signs, summed within clusters if these are given (CR1 without a factor for
 /// rows), with pairs or clusters minus one degrees of freedom.
 ///
-/// # Errors [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a
-/// difference is not finite; [`Refusal::Other`] if the standard error would be zero and delta is
-/// not 1 or -1.
+/// # Errors
+/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is
+/// not finite; [`Refusal::Other`] if the standard error would be zero and delta is not 1 or -1.
 pub fn dominance_within(
     differences: &[f64],
     clusters: Option<&[u32]>,
@@ -387,10 +395,10 @@ pub fn dominance_within(
     at_least("clusters", pieces, 2)?;
     let free = pieces as f64 - 1.0;
     let variance = sums.iter().map(|sum| sum * sum).sum::<f64>() * pieces as f64 / free;
-    finished(delta, variance, free, pieces)
+    checked_dominance(delta, variance, free, pieces)
 }
 
-fn finished(
+fn checked_dominance(
     delta: f64,
     variance: f64,
     degrees: f64,
@@ -399,7 +407,7 @@ fn finished(
     let standard_error = variance.max(0.0).sqrt();
     // The rounding error if every placement is the same.
     if delta.abs() < 1.0 && standard_error < 1e-12 {
-        let text = "every pair or cluster says the same: the standard error would be zero";
+        let text = "every pair or cluster contributes the same: the standard error would be zero";
         return Err(Refusal::Other(text.to_owned()));
     }
     Ok(Dominance { delta, standard_error, degrees, independent })

@@ -52,7 +52,8 @@ impl Equivalence {
 /// Biopharmaceutics 15, 1987). At the level alpha the effect is within the bounds if the `1 - 2
 /// alpha` interval is. Equals statsmodels' `ttost_paired` and `ttost_ind`.
 ///
-/// # Errors [`Refusal::Other`] unless `low` < `high` and both are finite.
+/// # Errors
+/// [`Refusal::Other`] unless `low` < `high` and both are finite.
 pub fn equivalence(estimate: &impl OneSided, low: f64, high: f64) -> Result<Equivalence, Refusal> {
     if !(low < high && low.is_finite() && high.is_finite()) {
         let text = format!("{low} to {high} are not bounds: the lower must be below the upper");

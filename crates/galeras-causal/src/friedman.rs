@@ -28,9 +28,10 @@ pub struct FriedmanTest {
 /// Tests if `columns` (k columns of the same n rows, one row for each block) have the same
 /// distribution within the rows; equals `scipy.stats.friedmanchisquare`. O(n k log k).
 ///
-/// # Errors [`Refusal::TooFew`] below 3 columns or 2 rows; [`Refusal::UnusableColumn`] if a column
-/// has another length than the first or a value that is not finite; [`Refusal::Other`] if all
-/// values are equal in every row. [`ColumnRef::Covariate`] is a position in `columns`.
+/// # Errors
+/// [`Refusal::TooFew`] below 3 columns or 2 rows; [`Refusal::UnusableColumn`] if a column has
+/// another length than the first or a value that is not finite; [`Refusal::Other`] if all values
+/// are equal in every row. [`ColumnRef::Covariate`] is a position in `columns`.
 pub fn friedman(columns: &[&[f64]]) -> Result<FriedmanTest, Refusal> {
     let k = columns.len();
     if k < 3 {

@@ -34,12 +34,13 @@ pub struct FrontDoor {
 /// `treated`, `outcome`, `clusters` (as codes) and each of `mediators` have one entry for each row.
 /// Units: those of the outcome.
 ///
-/// # Errors [`Refusal::TooFew`] with fewer than 10 rows of an arm, 30 rows without clusters, or 10
-/// clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for the
-/// position of a mediator that does not vary within an arm, or depends on others;
-/// [`Refusal::Leverage`] for a row and [`Refusal::Other`] for a cluster without which there is no
-/// estimate; [`Refusal::Other`] if the arms determine the mediators and these the outcome, so that
-/// there is no standard error.
+/// # Errors
+/// [`Refusal::TooFew`] with fewer than 10 rows of an arm, 30 rows without clusters, or 10 clusters;
+/// [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for the position
+/// of a mediator that does not vary within an arm, or depends on others; [`Refusal::Leverage`] for
+/// a row and [`Refusal::Other`] for a cluster without which there is no estimate;
+/// [`Refusal::Other`] if the arms determine the mediators and these the outcome, so that there is
+/// no standard error.
 pub fn front_door(
     treated: &[bool],
     mediators: &[&[f64]],
@@ -85,7 +86,7 @@ pub fn front_door(
     };
     let standard_error = jackknife(treated, mediators, outcome, clusters)?;
     if !(standard_error > 0.0 && standard_error.is_finite()) {
-        return Err(Refusal::Other("there is no variance to judge the estimate by".into()));
+        return Err(Refusal::Other("the estimate has no variance".into()));
     }
     let estimate = Estimate { value, standard_error, degrees };
     Ok(FrontDoor { estimate, on_mediators, on_outcome })
@@ -198,7 +199,8 @@ fn estimate(steps: &[f64], [control, treatment]: [&Moments; 2]) -> Option<f64> {
 /// normal (MacKinnon, Nielsen and Webb 2023, "Leverage, influence, and the jackknife in clustered
 /// regression models").
 ///
-/// # Errors [`Refusal::Other`] if there is no estimate without one of them.
+/// # Errors
+/// [`Refusal::Other`] if there is no estimate without one of them.
 fn jackknife(
     treated: &[bool],
     mediators: &[&[f64]],
@@ -207,11 +209,12 @@ fn jackknife(
 ) -> Result<f64, Refusal> {
     let (mut columns, mut steps) = (Vec::new(), Vec::new());
     for (at, mediator) in mediators.iter().enumerate() {
-        let within = within_arms(treated, mediator, ColumnRef::Covariate(at))?;
+        let within = arm_centred(treated, mediator, ColumnRef::Covariate(at))?;
         steps.push((within.means[1] - within.means[0]) / within.scale);
         columns.push(within.distances);
     }
-    let WithinArms { distances, scale, .. } = within_arms(treated, outcome, ColumnRef::Outcome)?;
+    let ArmCentredColumn { distances, scale, .. } =
+        arm_centred(treated, outcome, ColumnRef::Outcome)?;
     columns.push(distances);
     let width = columns.len() + 1;
     let fill = |row: usize, place: &mut Vec<f64>| {
@@ -266,18 +269,18 @@ fn cluster_count(codes: &[u32]) -> usize {
 }
 
 /// A column as distances from the means of the arms, in units of their root mean square.
-struct WithinArms {
+struct ArmCentredColumn {
     distances: Vec<f64>,
     /// Of the control and the treatment.
     means: [f64; 2],
     scale: f64,
 }
 
-fn within_arms(
+fn arm_centred(
     treated: &[bool],
     column: &[f64],
     reference: ColumnRef,
-) -> Result<WithinArms, Refusal> {
+) -> Result<ArmCentredColumn, Refusal> {
     let means = [false, true].map(|arm| {
         let rows = treated.iter().zip(column).filter(|(treated, _)| **treated == arm);
         compensated::mean(&rows.map(|(_, value)| *value).collect::<Vec<f64>>())
@@ -292,5 +295,5 @@ fn within_arms(
         return Err(Refusal::Constant(reference));
     }
     distances.iter_mut().for_each(|distance| *distance /= scale);
-    Ok(WithinArms { distances, means, scale })
+    Ok(ArmCentredColumn { distances, means, scale })
 }

@@ -59,8 +59,8 @@ pub struct RelativeEffect {
 /// value for each pair. W and its normal approximation equal those of `scipy.stats.wilcoxon`. O(n
 /// log n) in time and O(n) in memory.
 ///
-/// # Errors [`Refusal::TooFew`] without a difference; [`Refusal::UnusableColumn`] if one is not
-/// finite.
+/// # Errors
+/// [`Refusal::TooFew`] without a difference; [`Refusal::UnusableColumn`] if one is not finite.
 pub fn location(differences: &[f64]) -> Result<RobustLocation, Refusal> {
     let n = differences.len();
     check_column(differences, ColumnRef::Differences, n)?;
@@ -103,9 +103,10 @@ fn shape(values: &[f64]) -> Option<(f64, f64)> {
 /// The effect relative to the control arm of outcomes in pairs: `treated` and `control` have one
 /// value for each of the same n pairs.
 ///
-/// # Errors [`Refusal::UnusableColumn`] if the lengths of `control` and `treated` differ or a value
-/// is not finite; [`Refusal::TooFew`] below 2 pairs; [`Refusal::Other`] if a mean is zero or below
-/// (the ratio would be meaningless), or the ratio or its standard error overflows.
+/// # Errors
+/// [`Refusal::UnusableColumn`] if the lengths of `control` and `treated` differ or a value is not
+/// finite; [`Refusal::TooFew`] below 2 pairs; [`Refusal::Other`] if a mean is zero or below (the
+/// ratio would be meaningless), or the ratio or its standard error overflows.
 pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refusal> {
     let n = treated.len();
     check_column(treated, ColumnRef::TreatedOutcome, n)?;

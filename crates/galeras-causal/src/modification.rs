@@ -51,8 +51,9 @@ pub struct ModifierGroup {
 /// All slices have one entry for each pair: the differences in units of the outcome, the modifier
 /// in any unit, `clusters` as codes. Equals statsmodels' `OLS` with `cov_type="HC3"`.
 ///
-/// # Errors [`Refusal::TooFew`] with fewer than 10 pairs or too few clusters; [`Refusal::Constant`]
-/// if the modifier or the differences have one value only; [`Refusal::Leverage`] if one pair alone
+/// # Errors
+/// [`Refusal::TooFew`] with fewer than 10 pairs or too few clusters; [`Refusal::Constant`] if the
+/// modifier or the differences have one value only; [`Refusal::Leverage`] if one pair alone
 /// determines the slope; [`Refusal::Other`] if the fit is exact, the lengths differ, or a value is
 /// not finite.
 pub fn modification(
@@ -73,11 +74,11 @@ pub fn modification(
         }
         Some(_) => LinearFit::fit(&[&standardised], differences)
             .and_then(|fit| fit.estimate(1, Covariance::Cr2, clusters))
-            .map_err(differing)?,
+            .map_err(name_difference_columns)?,
     };
     let groups = groups(modifier, |units| {
         let of_group: Vec<f64> = units.iter().map(|unit| differences[*unit]).collect();
-        mean(&of_group, clusters.map(|codes| within(codes, units)).as_deref())
+        mean(&of_group, clusters.map(|codes| codes_of(codes, units)).as_deref())
     });
     Ok(Modification { estimate, groups })
 }
@@ -92,7 +93,7 @@ fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refus
         return Err(Refusal::Constant(ColumnRef::Differences));
     }
     if clusters.is_some() {
-        let fit = LinearFit::fit(&[], differences).map_err(differing)?;
+        let fit = LinearFit::fit(&[], differences).map_err(name_difference_columns)?;
         return fit.estimate(0, Covariance::Cr2, clusters);
     }
     let n = summary.count as f64;
@@ -100,7 +101,7 @@ fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refus
 }
 
 /// Renames the columns of a regression of differences on the modifier.
-fn differing(refusal: Refusal) -> Refusal {
+fn name_difference_columns(refusal: Refusal) -> Refusal {
     refusal.map_column(|column| match column {
         ColumnRef::Outcome => ColumnRef::Differences,
         ColumnRef::Covariate(_) => ColumnRef::Modifier,
@@ -109,7 +110,7 @@ fn differing(refusal: Refusal) -> Refusal {
 }
 
 /// The codes of some units.
-fn within(codes: &[u32], units: &[usize]) -> Vec<u32> {
+fn codes_of(codes: &[u32], units: &[usize]) -> Vec<u32> {
     dense(units.iter().map(|unit| codes[*unit]))
 }
 
@@ -121,7 +122,8 @@ fn within(codes: &[u32], units: &[usize]) -> Vec<u32> {
 /// of the slopes, its variance the sum of theirs. All slices have one entry for each unit; the
 /// modifier may be one of the covariates.
 ///
-/// # Errors As [`modification`]; also [`Refusal::TooFew`] if an arm has fewer than 3 units,
+/// # Errors
+/// As [`modification`]; also [`Refusal::TooFew`] if an arm has fewer than 3 units,
 /// [`Refusal::Constant`] with [`ColumnRef::ModifierInArm`] if the modifier does not vary within an
 /// arm, and [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a
 /// position in `covariates`.
@@ -150,7 +152,8 @@ pub fn interaction(
 /// (Yang and others 2021, Statistics in Medicine 40:4294). Standard errors are those of
 /// [`jackknifed_weighting`].
 ///
-/// # Errors As [`interaction`]; a group's effect may be refused as by [`Propensity::fit`] and
+/// # Errors
+/// As [`interaction`]; a group's effect may be refused as by [`Propensity::fit`] and
 /// [`jackknifed_weighting`].
 pub fn overlap_interaction(
     treated: &[bool],
@@ -215,7 +218,7 @@ fn by_groups(
         let varying = |(_, column): &(usize, Vec<f64>)| column.iter().any(|x| *x != column[0]);
         let (places, columns): (Vec<usize>, Vec<Vec<f64>>) = of_group.filter(varying).unzip();
         let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let clusters = clusters.map(|codes| within(codes, units));
+        let clusters = clusters.map(|codes| codes_of(codes, units));
         if let Some(codes) = &clusters {
             two_clusters(&treated, codes)?;
         }

@@ -38,7 +38,8 @@ pub struct OrdinalEffect {
 /// `Cr1`: the others need leverages, which this model does not have. The reference distribution is
 /// normal for independent rows, and Student's t with G - 1 degrees of freedom for G clusters.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty, below two clusters or with too few rows;
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty, below two clusters or with too few rows;
 /// [`Refusal::Constant`], [`Refusal::Collinear`] for covariates by position; [`Refusal::Other`]
 /// with fewer than 2 or more than 50 levels, for separation, for a kind that is not defined, or if
 /// the fit does not converge.

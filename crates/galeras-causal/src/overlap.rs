@@ -49,8 +49,9 @@ pub struct Overlap {
 /// every unit counts 1. `clip` holds the limits to which scores were clipped for the weights.
 /// Effective sizes are Kish's (1965, Survey Sampling), the quantiles those of numpy.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if the lengths differ, a
-/// score or a weight is not finite, a weight is negative, or the weights of an arm are all zero.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if the lengths differ, a score or a
+/// weight is not finite, a weight is negative, or the weights of an arm are all zero.
 pub fn overlap(
     scores: &[f64],
     treated: &[bool],

@@ -30,8 +30,9 @@ pub struct DetectableEffects {
 /// `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error (Bloom 1995,
 /// Evaluation Review 19:547), in units of the outcome. Rejections on the wrong side are ignored.
 ///
-/// # Errors [`Refusal::Other`] if the standard error is not above zero and finite, or not 0 <
-/// `alpha` < `power` < 1.
+/// # Errors
+/// [`Refusal::Other`] if the standard error is not above zero and finite, or not 0 < `alpha` <
+/// `power` < 1.
 pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result<f64, Refusal> {
     if !(standard_error > 0.0 && standard_error.is_finite()) {
         return Err(Refusal::Other("the standard error is not above zero and finite".to_owned()));
@@ -56,8 +57,8 @@ pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result
 /// of the mean paired difference and of the difference in means (Welch), both in units of the
 /// outcome. `alpha` and `power` are as for [`minimum_detectable`].
 ///
-/// # Errors As [`minimum_detectable`]; also [`Refusal::Other`] if the ratio of the variances
-/// overflows.
+/// # Errors
+/// As [`minimum_detectable`]; also [`Refusal::Other`] if the ratio of the variances overflows.
 pub fn paired_gain(
     paired: f64,
     unpaired: f64,
@@ -155,8 +156,9 @@ impl StudyDesign {
 
     /// The smallest effect that is found with probability `power`.
     ///
-    /// # Errors [`Refusal::Other`] unless 0 < `alpha` < `power` < 1, there is a degree of freedom
-    /// and the standard error is above zero.
+    /// # Errors
+    /// [`Refusal::Other`] unless 0 < `alpha` < `power` < 1, there is a degree of freedom and the
+    /// standard error is above zero.
     pub fn detectable(
         &self,
         parts: &VarianceComponents,
@@ -179,8 +181,8 @@ impl StudyDesign {
     /// The fewest units (whole clusters; an even number if they are unpaired) with which `effect`
     /// is found with probability `power`, regardless of the units of the design.
     ///
-    /// # Errors As [`StudyDesign::detectable`], and if `effect` is zero or more than 1e9 units are
-    /// needed.
+    /// # Errors
+    /// As [`StudyDesign::detectable`], and if `effect` is zero or more than 1e9 units are needed.
     pub fn units_needed(
         &self,
         parts: &VarianceComponents,
@@ -198,7 +200,8 @@ impl StudyDesign {
     /// The fewest units with which equivalence within -`margin` and `margin` is shown with
     /// probability `power` if the effect is `effect`.
     ///
-    /// # Errors As [`StudyDesign::units_needed`], and if the effect is not within the margin.
+    /// # Errors
+    /// As [`StudyDesign::units_needed`], and if the effect is not within the margin.
     pub fn units_for_equivalence(
         &self,
         parts: &VarianceComponents,
@@ -298,9 +301,9 @@ pub struct Pilot {
 ///
 /// All slices have one entry for each row.
 ///
-/// # Errors [`Refusal::TooFew`] below 2 units (rows in an arm) or clusters;
-/// [`Refusal::UnusableColumn`] if an outcome is not finite; [`Refusal::Other`] if a unit lies in
-/// two clusters.
+/// # Errors
+/// [`Refusal::TooFew`] below 2 units (rows in an arm) or clusters; [`Refusal::UnusableColumn`] if
+/// an outcome is not finite; [`Refusal::Other`] if a unit lies in two clusters.
 pub fn pilot(
     treated: &[bool],
     outcome: &[f64],

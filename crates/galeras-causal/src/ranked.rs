@@ -196,15 +196,16 @@ pub struct SignedRankShift {
 /// log n). W and p are those of [`location()`]; the ends of the interval are averages of two
 /// differences (Tukey 1949), at the position given by the distribution of W.
 ///
-/// # Errors [`Refusal::TooFew`] without a pair; [`Refusal::UnusableColumn`] for a difference that
-/// is not finite or too large; [`Refusal::Other`] if all differences are zero, or there are too few
-/// pairs for an interval of `1 - alpha`.
+/// # Errors
+/// [`Refusal::TooFew`] without a pair; [`Refusal::UnusableColumn`] for a difference that is not
+/// finite or too large; [`Refusal::Other`] if all differences are zero, or there are too few pairs
+/// for an interval of `1 - alpha`.
 pub fn signed_rank_shift(differences: &[f64], alpha: f64) -> Result<SignedRankShift, Refusal> {
     check_level(alpha)?;
     let found = location(differences)?;
     let n = differences.len();
     if found.positive + found.negative == 0 {
-        return Err(Refusal::Other(format!("all {n} differences are zero: nothing has a rank")));
+        return Err(Refusal::Other(format!("all {n} differences are zero: there are no ranks")));
     }
     if differences.iter().any(|value| value.abs() > f64::MAX / 4.0) {
         let problem = "has values that are too large to be added".to_owned();

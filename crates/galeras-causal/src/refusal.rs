@@ -99,10 +99,9 @@ impl Refusal {
             Self::TooFew { what, found, needed } => {
                 format!("too few {what}: {found}, at least {needed} are needed")
             }
-            Self::Leverage { .. } => "a row has a leverage of 1: no other row is like it in the \
-                                      covariates, so that its residual is zero whatever its \
-                                      outcome is, and HC2 and HC3 are not defined (HC0, HC1 and \
-                                      classic are)"
+            Self::Leverage { .. } => "a row has a leverage of 1: no other row has similar \
+                                      covariates, so its residual is zero for any outcome, and HC2 \
+                                      and HC3 are not defined (HC0, HC1 and classic are)"
                 .to_owned(),
             Self::Other(text) => text.clone(),
         }

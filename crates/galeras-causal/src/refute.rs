@@ -92,8 +92,8 @@ pub struct Resampler<'a> {
 impl<'a> Resampler<'a> {
     /// A resampler of the rows of `design`.
     ///
-    /// # Panics If a slice of `design` has fewer entries than `treated`, here or in
-    /// [`Resampler::resample`].
+    /// # Panics
+    /// If a slice of `design` has fewer entries than `treated`, here or in [`Resampler::resample`].
     pub fn new(design: RefutationDesign<'a>) -> Self {
         let n = design.treated.len();
         let units = RowsByCode::new(design.units, n);

@@ -37,8 +37,9 @@ pub struct FourfoldTable {
 impl FourfoldTable {
     /// Counts rows; `treated` and `outcome` (0 and 1) have one entry for each.
     ///
-    /// # Errors [`Refusal::UnusableColumn`](crate::Refusal::UnusableColumn) if an outcome is not 0
-    /// or 1; [`Refusal::Other`] if lengths differ.
+    /// # Errors
+    /// [`Refusal::UnusableColumn`](crate::Refusal::UnusableColumn) if an outcome is not 0 or 1;
+    /// [`Refusal::Other`] if lengths differ.
     pub fn of(treated: &[bool], outcome: &[f64]) -> Result<Self, Refusal> {
         if treated.len() != outcome.len() {
             return Err(Refusal::Other(format!(
@@ -59,8 +60,9 @@ impl FourfoldTable {
     /// The measure of the two proportions, with an interval of `1 - alpha`. Equals statsmodels'
     /// `confint_proportions_2indep` and `test_proportions_2indep` with `method="score"`.
     ///
-    /// # Errors [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if no row or every row
-    /// has the outcome, or, for a ratio, if an arm makes it 0, infinite or undefined.
+    /// # Errors
+    /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if no row or every row has the
+    /// outcome, or, for a ratio, if an arm makes it 0, infinite or undefined.
     pub fn compare(&self, measure: RiskMeasure, alpha: f64) -> Result<InvertedEstimate, Refusal> {
         crate::column::check_level(alpha)?;
         let arms = [self.treated, self.control];
@@ -229,8 +231,8 @@ pub struct McNemar {
 
 /// Counts pairs; `treated` and `control` hold the outcome (0 and 1) of both members of each.
 ///
-/// # Errors [`Refusal::UnusableColumn`] if a value is not 0 or 1; [`Refusal::Other`] if lengths
-/// differ.
+/// # Errors
+/// [`Refusal::UnusableColumn`] if a value is not 0 or 1; [`Refusal::Other`] if lengths differ.
 pub fn mcnemar(treated: &[f64], control: &[f64]) -> Result<McNemar, Refusal> {
     if treated.len() != control.len() {
         return Err(Refusal::Other(format!(
@@ -271,14 +273,15 @@ impl McNemar {
     /// The ratio of the odds within pairs, gained over lost, with the interval of `1 - alpha` that
     /// belongs to the p-value: Clopper and Pearson's for the share of gains, or its mid-p version.
     ///
-    /// # Errors [`Refusal::Other`] if no pair changed, or none in one of the two directions: the
-    /// ratio is then undefined, 0 or infinite, and the text has the p-value.
+    /// # Errors
+    /// [`Refusal::Other`] if no pair changed, or none in one of the two directions: the ratio is
+    /// then undefined, 0 or infinite, and the text has the p-value.
     pub fn odds_ratio(&self, mid: bool, alpha: f64) -> Result<InvertedEstimate, Refusal> {
         crate::column::check_level(alpha)?;
         let changed = self.gained + self.lost;
         if changed == 0 {
             return Err(Refusal::Other(
-                "the outcome is the same in both members of every pair: nothing is left to test"
+                "the outcome is the same in both members of every pair: there is nothing to test"
                     .into(),
             ));
         }

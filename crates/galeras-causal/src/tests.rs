@@ -231,3 +231,22 @@ pub(crate) fn integers(n: usize, seed: u64, most: u64) -> Vec<f64> {
     };
     (0..n).map(&mut next).collect()
 }
+
+/// Solves A x = b for several right sides by elimination with pivoting; also returns ln |det A|.
+pub(crate) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, f64) {
+    let (size, mut log) = (a.len(), 0.0);
+    for at in 0..size {
+        let best = (at..size).max_by(|i, j| a[*i][at].abs().total_cmp(&a[*j][at].abs())).unwrap();
+        a.swap(at, best);
+        b.iter_mut().for_each(|column| column.swap(at, best));
+        log += a[at][at].abs().ln();
+        let pivot = a[at].clone();
+        for row in (0..size).filter(|row| *row != at) {
+            let weight = a[row][at] / pivot[at];
+            a[row].iter_mut().zip(&pivot).for_each(|(cell, value)| *cell -= weight * value);
+            b.iter_mut().for_each(|column| column[row] -= weight * column[at]);
+        }
+    }
+    b.iter_mut().for_each(|column| (0..size).for_each(|row| column[row] /= a[row][row]));
+    (b, log)
+}

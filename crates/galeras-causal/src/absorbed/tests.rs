@@ -88,7 +88,7 @@ fn loosely_connected_factors_converge() {
 }
 
 #[test]
-fn what_does_not_vary_within_levels_is_named() {
+fn columns_constant_within_levels_are_named() {
     let codes: Vec<u32> = (0..60).map(|row| row / 3).collect();
     let outcome: Vec<f64> = (0..60).map(|row| f64::from(row * 7 % 11)).collect();
     let by_level: Vec<bool> = codes.iter().map(|code| code % 2 == 0).collect();

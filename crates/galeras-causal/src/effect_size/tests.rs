@@ -68,38 +68,31 @@ fn same_standardised(found: &Standardised, expected: &Value, tolerance: f64) {
     assert_eq!(found.standard_error().is_none(), expected["se"].is_null());
 }
 
+/// Brunner and Munzel's with independent rows, Obuchowski's with clusters, means of signs in pairs.
 #[test]
-fn dominance_of_independent_arms_is_that_of_brunner_and_munzel() {
-    let peer = peer("between");
-    let table = Table::of(&peer);
-    let found = dominance(&table.treated, &table.outcome, None).unwrap();
-    same_dominance(&found, &peer["independent"]);
-}
-
-#[test]
-fn dominance_with_clusters_is_that_of_obuchowski() {
-    for (part, name) in [("between", "clustered"), ("within", "clustered")] {
+fn dominance_equals_the_peers() {
+    for (part, name) in [
+        ("between", "independent"),
+        ("between", "clustered"),
+        ("within", "clustered"),
+        ("within", "pairs"),
+    ] {
         let peer = peer(part);
         let table = Table::of(&peer);
-        let found = dominance(&table.treated, &table.outcome, Some(&table.clusters)).unwrap();
-        same_dominance(&found, &peer[name]);
+        let pairs: Vec<u32> = (0..table.treated.len() as u32).map(|row| row / 2).collect();
+        let clusters = match name {
+            "independent" => None,
+            "pairs" => Some(&pairs),
+            _ => Some(&table.clusters),
+        };
+        let clusters = clusters.map(Vec::as_slice);
+        same_dominance(&dominance(&table.treated, &table.outcome, clusters).unwrap(), &peer[name]);
     }
     let peer = peer("within");
-    let table = Table::of(&peer);
-    let pairs: Vec<u32> = (0..table.treated.len() as u32).map(|row| row / 2).collect();
-    same_dominance(
-        &dominance(&table.treated, &table.outcome, Some(&pairs)).unwrap(),
-        &peer["pairs"],
-    );
-}
-
-#[test]
-fn dominance_within_pairs_is_a_mean_of_signs() {
-    let peer = peer("within");
     let (differences, clusters) = Table::of(&peer).differences();
-    same_dominance(&dominance_within(&differences, None).unwrap(), &peer["within"]);
-    let found = dominance_within(&differences, Some(&clusters)).unwrap();
-    same_dominance(&found, &peer["within_clustered"]);
+    for (name, clusters) in [("within", None), ("within_clustered", Some(clusters.as_slice()))] {
+        same_dominance(&dominance_within(&differences, clusters).unwrap(), &peer[name]);
+    }
 }
 
 #[test]

@@ -30,10 +30,11 @@ pub struct CountEffect {
 /// statsmodels' `GLM(family=Poisson())`, `CR1` errors those of its `cov_type="cluster"`; for
 /// independent rows the reference distribution is normal.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty, or as for least squares;
-/// [`Refusal::UnusableColumn`] for an outcome below zero or not finite; [`Refusal::Constant`],
-/// [`Refusal::Collinear`] for covariates by position; [`Refusal::Other`] if fitted means go to zero
-/// (separation), lengths differ, or the fit does not converge.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty, or as for least squares; [`Refusal::UnusableColumn`] for
+/// an outcome below zero or not finite; [`Refusal::Constant`], [`Refusal::Collinear`] for
+/// covariates by position; [`Refusal::Other`] if fitted means go to zero (separation), lengths
+/// differ, or the fit does not converge.
 pub fn poisson(
     treated: &[bool],
     outcome: &[f64],
@@ -54,8 +55,9 @@ pub fn poisson(
 /// independent of the coefficients; Lawless 1987, Canadian Journal of Statistics 15:209).
 /// Coefficients and dispersion equal those of statsmodels' `NegativeBinomial`.
 ///
-/// # Errors As [`poisson`]; [`Refusal::Other`] if an outcome is not a whole number, or if the
-/// counts vary no more than Poisson's.
+/// # Errors
+/// As [`poisson`]; [`Refusal::Other`] if an outcome is not a whole number, or if the counts vary no
+/// more than Poisson's.
 pub fn negative_binomial(
     treated: &[bool],
     outcome: &[f64],
@@ -101,7 +103,7 @@ impl CountColumns {
             return Err(unusable("has a value that is not finite"));
         }
         if outcome.iter().any(|y| *y < 0.0) {
-            return Err(unusable("has a value below zero, which is no count"));
+            return Err(unusable("has a value below zero, which is not a count"));
         }
         for (arm, name) in [(true, "treated"), (false, "control")] {
             let mut of_arm = outcome.iter().zip(treated).filter(|(_, t)| **t == arm);
@@ -240,7 +242,8 @@ impl CountTails {
 
     /// The maximum likelihood dispersion, above zero.
     ///
-    /// # Errors Counts that vary no more than Poisson's: the maximum is at zero.
+    /// # Errors
+    /// Counts that vary no more than Poisson's: the maximum is at zero.
     pub(super) fn maximum(&self, counts: &[f64], means: &[f64]) -> Result<f64, Refusal> {
         // At zero the derivative is half of (the sum of squared residuals minus the sum of counts).
         let excess: f64 =

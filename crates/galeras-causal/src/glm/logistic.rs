@@ -31,10 +31,11 @@ pub struct LogisticEffects {
 /// equals that of `get_margeff(dummy=True)`. The kinds that adjust for leverage use that of the
 /// last weighted step.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty or there are too few rows;
-/// [`Refusal::UnusableColumn`] for an outcome that is not 0 or 1; [`Refusal::Constant`],
-/// [`Refusal::Collinear`] for covariates by position; [`Refusal::Other`] for separation, if lengths
-/// differ, or if the fit does not converge.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty or there are too few rows; [`Refusal::UnusableColumn`]
+/// for an outcome that is not 0 or 1; [`Refusal::Constant`], [`Refusal::Collinear`] for covariates
+/// by position; [`Refusal::Other`] for separation, if lengths differ, or if the fit does not
+/// converge.
 pub fn logistic(
     treated: &[bool],
     outcome: &[f64],

@@ -80,8 +80,9 @@ struct Point {
 
 /// Maximises the likelihood of `outcome`, which is not negative, from `start`.
 ///
-/// # Errors [`Refusal::Collinear`] for covariates that depend on earlier ones; [`Refusal::Other`]
-/// if some fitted means go to zero, so that coefficients are infinite, or no optimum is reached.
+/// # Errors
+/// [`Refusal::Collinear`] for covariates that depend on earlier ones; [`Refusal::Other`] if some
+/// fitted means go to zero, so that coefficients are infinite, or no optimum is reached.
 pub(super) fn maximise(
     design: &StandardisedDesign<'_>,
     outcome: &[f64],
@@ -102,7 +103,7 @@ pub(super) fn maximise(
     let mut point = evaluate(design, outcome, family, &coefficients);
     for _ in 0..MOST_STEPS {
         let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
-            return Err(vanished());
+            return Err(separation());
         };
         let step = factor.solve(&point.gradient);
         let decrement = dot(&step, &point.gradient);
@@ -114,7 +115,7 @@ pub(super) fn maximise(
             let predictor = design.predict(&coefficients);
             let means: Vec<f64> = predictor.into_iter().map(f64::exp).collect();
             if means.iter().any(|fitted| *fitted <= VANISHED * mean) {
-                return Err(vanished());
+                return Err(separation());
             }
             if means.iter().any(|fitted| !fitted.is_finite()) {
                 return Err(not_converged());
@@ -137,7 +138,7 @@ pub(super) fn maximise(
         }
     }
     let low = design.predict(&coefficients).into_iter().fold(f64::INFINITY, f64::min);
-    Err(if low.exp() <= VANISHED * mean { vanished() } else { not_converged() })
+    Err(if low.exp() <= VANISHED * mean { separation() } else { not_converged() })
 }
 
 /// Refuses covariates that earlier ones explain.
@@ -149,7 +150,7 @@ fn independent(design: &StandardisedDesign<'_>, rows: usize) -> Result<(), Refus
     })
 }
 
-fn vanished() -> Refusal {
+fn separation() -> Refusal {
     Refusal::Other(
         "the treatment and the covariates tell some rows whose count is zero from all others \
          (separation): the fitted means of these rows go to zero, and the coefficients grow \

@@ -18,6 +18,11 @@ fn nhefs(reference: &GeneralisedModels) -> (Vec<bool>, Vec<f64>, Vec<f64>, Vec<u
     (treated, gained.collect(), years.collect(), codes)
 }
 
+fn study_covariates(reference: &GeneralisedModels) -> Vec<&[f64]> {
+    let names = reference.json["nhefs_covariates"].as_array().unwrap().iter();
+    names.map(|name| reference.nhefs.column(name.as_str().unwrap())).collect()
+}
+
 fn check_errors(expected: &Value, fit: impl Fn(Covariance) -> Estimate) {
     for (name, kind) in KINDS {
         if let Some(value) = expected.get(name) {
@@ -35,9 +40,7 @@ fn check_errors(expected: &Value, fit: impl Fn(Covariance) -> Estimate) {
 fn logistic_effects_equal_those_of_statsmodels() {
     let reference = GeneralisedModels::read();
     let (study, gained, _, groups) = nhefs(&reference);
-    let names = reference.json["nhefs_covariates"].as_array().unwrap();
-    let of_study: Vec<&[f64]> =
-        names.iter().map(|name| reference.nhefs.column(name.as_str().unwrap())).collect();
+    let of_study = study_covariates(&reference);
     let (treated, passed, repo) = (
         reference.treated(),
         reference.table.column("passed").to_vec(),
@@ -68,9 +71,7 @@ fn logistic_effects_equal_those_of_statsmodels() {
 fn count_ratios_equal_those_of_statsmodels() {
     let reference = GeneralisedModels::read();
     let (study, _, years, groups) = nhefs(&reference);
-    let names = reference.json["nhefs_covariates"].as_array().unwrap();
-    let of_study: Vec<&[f64]> =
-        names.iter().map(|name| reference.nhefs.column(name.as_str().unwrap())).collect();
+    let of_study = study_covariates(&reference);
     let (treated, count, repo) = (
         reference.treated(),
         reference.table.column("count").to_vec(),

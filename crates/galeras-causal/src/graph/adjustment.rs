@@ -16,7 +16,8 @@ impl CausalGraph {
     /// True if a set of names meets the backdoor criterion (Pearl 2009, definition 3.3.1). A set
     /// with a latent variable, the treatment or the outcome does not.
     ///
-    /// # Errors [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// # Errors
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
     /// [`QueryError::SameNode`] if treatment and outcome are the same.
     pub fn is_valid_backdoor(
         &self,
@@ -32,7 +33,8 @@ impl CausalGraph {
     /// All minimal sets that meet the backdoor criterion. `[[]]` means that no adjustment is
     /// needed, `[]` that no observed set suffices.
     ///
-    /// # Errors As [`CausalGraph::is_valid_backdoor`].
+    /// # Errors
+    /// As [`CausalGraph::is_valid_backdoor`].
     pub fn minimal_backdoor(
         &self,
         treatment: &str,
@@ -46,8 +48,9 @@ impl CausalGraph {
 
     /// The number of sets that meet the backdoor criterion, minimal or not.
     ///
-    /// # Errors As [`CausalGraph::is_valid_backdoor`]; also [`QueryError::TooLarge`] for more sets
-    /// than can be tried (about 18 variables on paths between the two, or 2^63 sets).
+    /// # Errors
+    /// As [`CausalGraph::is_valid_backdoor`]; also [`QueryError::TooLarge`] for more sets than can
+    /// be tried (about 18 variables on paths between the two, or 2^63 sets).
     pub fn count_backdoor(&self, treatment: &str, outcome: &str) -> Result<u64, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let (cut, allowed) = (self.mask(&[x]), self.adjustable(x, y));
@@ -84,7 +87,8 @@ impl CausalGraph {
     /// `None` without a directed path, and if the set has latent members: then no observed set is
     /// necessarily the best for every distribution (Rotnitzky and Smucler 2020).
     ///
-    /// # Errors As [`CausalGraph::is_valid_backdoor`].
+    /// # Errors
+    /// As [`CausalGraph::is_valid_backdoor`].
     pub fn optimal_adjustment(
         &self,
         treatment: &str,

@@ -93,7 +93,8 @@ impl CausalGraph {
 
     /// True if a directed path leads from `from` to `to`.
     ///
-    /// # Errors [`QueryError::UnknownNode`] for a name that the graph does not have.
+    /// # Errors
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have.
     pub fn has_directed_path(&self, from: &str, to: &str) -> Result<bool, QueryError> {
         let (from, to) = (self.node(from)?, self.node(to)?);
         Ok(self.whole().descendants(&[from], &[])[to])
@@ -182,7 +183,7 @@ impl<'a> View<'a> {
 
 /// The attributes of a node.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Marks {
+pub(super) struct NodeAttributes {
     pub(super) latent: bool,
     pub(super) exposure: bool,
     pub(super) outcome: bool,
@@ -199,15 +200,15 @@ pub(super) struct Edge {
 
 /// A graph during parsing: nodes in the order of their first appearance.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct GraphBuilder {
     index: BTreeMap<String, usize>,
-    pub(super) marks: Vec<Marks>,
+    pub(super) marks: Vec<NodeAttributes>,
     pub(super) edges: Vec<Edge>,
 }
 
-impl Draft {
+impl GraphBuilder {
     /// The node of this name, created with `marks` if it is new.
-    pub(super) fn node(&mut self, name: &str, marks: Marks) -> usize {
+    pub(super) fn node(&mut self, name: &str, marks: NodeAttributes) -> usize {
         if let Some(&known) = self.index.get(name) {
             return known;
         }
@@ -228,7 +229,7 @@ impl Draft {
             marks.push(self.marks[met]);
         }
         let mut latent: Vec<bool> = marks.iter().map(|mark| mark.latent).collect();
-        let listed = |wanted: fn(&Marks) -> bool| -> Vec<usize> {
+        let listed = |wanted: fn(&NodeAttributes) -> bool| -> Vec<usize> {
             (0..marks.len()).filter(|&node| wanted(&marks[node])).collect()
         };
         let (exposures, outcomes) = (listed(|mark| mark.exposure), listed(|mark| mark.outcome));

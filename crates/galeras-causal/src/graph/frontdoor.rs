@@ -17,7 +17,8 @@ impl CausalGraph {
     /// All minimal sets that meet the frontdoor criterion; none if no directed path leads from
     /// treatment to outcome.
     ///
-    /// # Errors [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// # Errors
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
     /// [`QueryError::SameNode`] if treatment and outcome are the same.
     pub fn minimal_frontdoor(
         &self,
@@ -36,7 +37,7 @@ impl CausalGraph {
         }
         let (mut sets, complete) = minimal_subsets(&greatest, &mut meter, |set, meter| {
             meter.spend(self.size());
-            self.intercepts(x, y, set) && self.shielded(x, y, set, meter)
+            self.intercepts(x, y, set) && self.blocks_backdoors_of_set(x, y, set, meter)
         });
         if sets.is_empty() {
             sets.push(self.shrink(x, y, greatest));
@@ -72,7 +73,13 @@ impl CausalGraph {
         !self.whole().descendants(&[x], &self.mask(set))[y]
     }
 
-    fn shielded(&self, x: usize, y: usize, set: &[usize], meter: &mut Meter) -> bool {
+    fn blocks_backdoors_of_set(
+        &self,
+        x: usize,
+        y: usize,
+        set: &[usize],
+        meter: &mut Meter,
+    ) -> bool {
         let cut = self.mask(set);
         let reached = reachable(self.without_edges_from(&cut), &[y], &[x], meter);
         !set.iter().any(|&node| reached[node])
@@ -87,7 +94,9 @@ impl CausalGraph {
             let mut smaller = set.clone();
             smaller.remove(place);
             meter.spend(self.size());
-            if self.intercepts(x, y, &smaller) && self.shielded(x, y, &smaller, &mut meter) {
+            if self.intercepts(x, y, &smaller)
+                && self.blocks_backdoors_of_set(x, y, &smaller, &mut meter)
+            {
                 set = smaller;
                 place = 0;
             } else {

@@ -59,7 +59,8 @@ pub struct IdentificationReport {
 /// frontdoor adjustment, else by an instrument in a linear model. Effects that only a general
 /// algorithm (Shpitser and Pearl 2006) identifies count as not identified.
 ///
-/// # Errors [`QueryError::UnknownNode`] for a name that the graph does not have, and
+/// # Errors
+/// [`QueryError::UnknownNode`] for a name that the graph does not have, and
 /// [`QueryError::SameNode`] if treatment and outcome are the same.
 pub fn identify(
     graph: &CausalGraph,
@@ -142,7 +143,7 @@ impl CausalGraph {
         let view = self.without_edges_from(&cut);
         // A path without any adjustable variable explains most.
         if let Some(path) = open_path(view, x, y, &allowed, true) {
-            let shown = self.drawn(&path);
+            let shown = self.path_text(&path);
             let inner = path.get(1..path.len() - 1).unwrap_or_default();
             if inner.is_empty() {
                 return format!("`{shown}` cannot be blocked: the outcome causes the treatment");
@@ -150,13 +151,13 @@ impl CausalGraph {
             let mut causes: Vec<String> = Vec::new();
             for &node in inner.iter().take(SHOWN) {
                 causes.push(match self.names.get(node) {
-                    None => "`<->` stands for a latent common cause".to_owned(),
+                    None => "`<->` is a latent common cause".to_owned(),
                     Some(name) if self.latent[node] => format!("`{name}` is latent"),
                     Some(name) => format!("`{name}` is a descendant of the treatment"),
                 });
             }
             causes.dedup();
-            return format!("`{shown}` cannot be blocked: {}", joined(&causes));
+            return format!("`{shown}` cannot be blocked: {}", join_names(&causes));
         }
         // Otherwise adjusting for variables on one path opens another.
         let above = view.ancestors(&[x, y]);
@@ -176,13 +177,13 @@ impl CausalGraph {
         format!(
             "`{}` is opened by adjusting for {} or a descendant, and without that another \
              backdoor path stays open",
-            self.drawn(&path),
-            joined(&below_collider)
+            self.path_text(&path),
+            join_names(&below_collider)
         )
     }
 
     /// A path as `X <- U -> Y`; an unnamed common cause as `X <-> Y`.
-    fn drawn(&self, path: &[usize]) -> String {
+    fn path_text(&self, path: &[usize]) -> String {
         let mut text = String::new();
         let mut previous: Option<usize> = None;
         for (place, &node) in path.iter().enumerate() {
@@ -212,7 +213,7 @@ impl CausalGraph {
 }
 
 /// `a`, `b and c`, `a, b and c`.
-fn joined(parts: &[String]) -> String {
+fn join_names(parts: &[String]) -> String {
     match parts {
         [] => "a collider".to_owned(),
         [one] => one.clone(),

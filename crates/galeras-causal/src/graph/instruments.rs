@@ -42,7 +42,8 @@ impl CausalGraph {
     /// True if a variable is an instrument given a set, minimal or not: without the edges that
     /// leave the treatment, the set separates it from the outcome and not from the treatment.
     ///
-    /// # Errors [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// # Errors
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
     /// [`QueryError::SameNode`] if treatment and outcome are the same.
     pub fn is_valid_instrument(
         &self,
@@ -66,7 +67,8 @@ impl CausalGraph {
 
     /// All instruments with all their minimal conditioning sets.
     ///
-    /// # Errors As [`CausalGraph::is_valid_instrument`].
+    /// # Errors
+    /// As [`CausalGraph::is_valid_instrument`].
     pub fn instruments(&self, treatment: &str, outcome: &str) -> Result<Instruments, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let below = self.whole().descendants(&[x, y], &[]);

@@ -11,7 +11,8 @@ impl CausalGraph {
     /// definition 1.2.3). A node in both is separated only if it is given; any argument may contain
     /// latent nodes.
     ///
-    /// # Errors [`QueryError::UnknownNode`] for a name that the graph does not have.
+    /// # Errors
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have.
     pub fn d_separated(
         &self,
         xs: &[&str],

@@ -142,13 +142,10 @@ fn refusals_name_the_open_path() {
             "digraph { U [latent=yes]; U -> {X Y}; X -> Y }",
             "`X <- U -> Y` cannot be blocked: `U` is latent",
         ),
-        (
-            "dag { X <-> Y X -> Y }",
-            "`X <-> Y` cannot be blocked: `<->` stands for a latent common cause",
-        ),
+        ("dag { X <-> Y X -> Y }", "`X <-> Y` cannot be blocked: `<->` is a latent common cause"),
         (
             "dag { X <-> M X -> M -> Y }",
-            "`X <-> M -> Y` cannot be blocked: `<->` stands for a latent common cause and `M` is a \
+            "`X <-> M -> Y` cannot be blocked: `<->` is a latent common cause and `M` is a \
              descendant of the treatment",
         ),
         ("dag { Y -> X }", "`X <- Y` cannot be blocked: the outcome causes the treatment"),

@@ -31,11 +31,12 @@ pub struct AdjustedEffect {
 /// `treated`, `outcome`, each of `covariates` and `clusters` have one entry for each of n rows;
 /// `clusters` holds the code of each row's cluster and is needed by the clustered kinds only.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty, there are not more rows than coefficients, or
-/// fewer than two clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with
-/// [`ColumnRef::Covariate`] for a position in `covariates`; [`Refusal::UnusableColumn`] if a value
-/// is not finite or beyond 1e290; [`Refusal::Leverage`] for HC2 and HC3; [`Refusal::Other`] if
-/// lengths differ, the fit is perfect, the variance is zero to rounding, or clusters are missing.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty, there are not more rows than coefficients, or fewer than
+/// two clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for
+/// a position in `covariates`; [`Refusal::UnusableColumn`] if a value is not finite or beyond
+/// 1e290; [`Refusal::Leverage`] for HC2 and HC3; [`Refusal::Other`] if lengths differ, the fit is
+/// perfect, the variance is zero to rounding, or clusters are missing.
 pub fn adjusted(
     treated: &[bool],
     outcome: &[f64],
@@ -99,7 +100,8 @@ pub(crate) fn treatment_column(treated: &[bool], rows: usize) -> Result<Vec<f64>
 /// The arguments are those of [`adjusted`]: columns of n rows each. The standard error takes the
 /// means as fixed, as in the paper.
 ///
-/// # Errors As [`adjusted`]; [`ColumnRef::Interaction`] is the product with a covariate.
+/// # Errors
+/// As [`adjusted`]; [`ColumnRef::Interaction`] is the product with a covariate.
 pub fn interacted(
     treated: &[bool],
     outcome: &[f64],

@@ -37,7 +37,8 @@ impl AndersonRubin {
 /// standard error. Degrees of freedom are those of [`LinearFit::estimate`] with one instrument,
 /// otherwise n - k, or clusters minus one.
 ///
-/// # Errors As [`LinearFit::fit`] and [`LinearFit::covariance`], with the columns of
+/// # Errors
+/// As [`LinearFit::fit`] and [`LinearFit::covariance`], with the columns of
 /// [`two_stage`](super::two_stage); [`Refusal::Other`] if `near` is not finite.
 #[allow(clippy::too_many_arguments)]
 pub fn anderson_rubin(
@@ -55,7 +56,7 @@ pub fn anderson_rubin(
     }
     let (centre, width) = near;
     if !(centre.is_finite() && width > 0.0 && width.is_finite()) {
-        return Err(Refusal::Other("there is no estimate to look near".into()));
+        return Err(Refusal::Other("the estimate to search around is not finite".into()));
     }
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.extend_from_slice(instruments);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_what_the_closed_form_gives() {
+    fn the_search_equals_the_closed_form() {
         for (a, b, cross, parts) in [
             // A strong instrument; a weak one, whose set has no end; two rays; a narrow set.
             (0.3, 2.0, 0.004, 1),

@@ -16,8 +16,8 @@ const SERIES_TRACE: f64 = 0.25;
 /// Eigenvalues of I - G at or below this are zero, and so are their powers (a pseudo-inverse).
 const SMALLEST_EIGENVALUE: f64 = 1e-12;
 
-/// The rows of each cluster.
-pub(super) struct ClusterRows {
+/// The rows of each cluster, or each row alone.
+pub(crate) struct ClusterRows {
     /// Row numbers by cluster, in the order of the rows within each.
     order: Vec<usize>,
     /// The start of each cluster in `order`, and the end.
@@ -26,7 +26,7 @@ pub(super) struct ClusterRows {
 
 impl ClusterRows {
     /// Groups rows by code. A code without rows is not a cluster.
-    pub(super) fn new(codes: &[u32]) -> ClusterRows {
+    pub(crate) fn new(codes: &[u32]) -> ClusterRows {
         let largest = codes.iter().copied().max().unwrap_or(0) as usize;
         let mut order: Vec<usize>;
         if largest < codes.len() {
@@ -54,13 +54,18 @@ impl ClusterRows {
         ClusterRows { order, starts }
     }
 
+    /// Each of `rows` rows as a cluster.
+    pub(crate) fn singletons(rows: usize) -> ClusterRows {
+        ClusterRows { order: (0..rows).collect(), starts: (0..=rows).collect() }
+    }
+
     /// The number of clusters.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// The rows of each cluster.
-    pub(super) fn members(&self) -> impl Iterator<Item = &[usize]> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = &[usize]> {
         self.starts.windows(2).map(|bounds| &self.order[bounds[0]..bounds[1]])
     }
 

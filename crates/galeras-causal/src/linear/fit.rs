@@ -40,10 +40,11 @@ impl LinearFit {
     /// Regresses `outcome` on 1 and `columns`, all of the same length n, by ordinary least squares.
     /// Coefficients equal those of statsmodels' `OLS`.
     ///
-    /// # Errors [`Refusal::TooFew`] unless there are more rows than coefficients;
-    /// [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a
-    /// position in `columns`, or [`ColumnRef::Outcome`]; [`Refusal::UnusableColumn`] if a value is
-    /// not finite or beyond 1e290; [`Refusal::Other`] if lengths differ or the fit is perfect.
+    /// # Errors
+    /// [`Refusal::TooFew`] unless there are more rows than coefficients; [`Refusal::Constant`] and
+    /// [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a position in `columns`, or
+    /// [`ColumnRef::Outcome`]; [`Refusal::UnusableColumn`] if a value is not finite or beyond
+    /// 1e290; [`Refusal::Other`] if lengths differ or the fit is perfect.
     pub fn fit(columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
         let fit = Self::without_check(columns, outcome)?;
         fit.refuse_perfect()?;

@@ -19,6 +19,7 @@ mod weighted;
 pub(crate) use adjusted::treatment_column;
 pub use adjusted::{AdjustedEffect, adjusted, interacted};
 pub use anderson_rubin::{AndersonRubin, anderson_rubin};
+pub(crate) use cluster::ClusterRows;
 pub use fit::LinearFit;
 pub use sandwich::Covariance;
 pub use two_stage::{Overidentification, TwoStage, two_stage};

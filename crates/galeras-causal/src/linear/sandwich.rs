@@ -65,10 +65,10 @@ impl LinearFit {
     /// those of Bell & McCaffrey (2002; Imbens & Kolesár 2016) for CR2. `clusters` holds each row's
     /// cluster as a code and is needed by the clustered kinds only.
     ///
-    /// # Errors [`Refusal::Leverage`] if a row has a leverage of 1 (HC2 and HC3);
-    /// [`Refusal::TooFew`] below two clusters; [`Refusal::Other`] if the coefficient does not
-    /// exist, the variance is zero to rounding or overflows, or clusters are missing or not one for
-    /// each row.
+    /// # Errors
+    /// [`Refusal::Leverage`] if a row has a leverage of 1 (HC2 and HC3); [`Refusal::TooFew`] below
+    /// two clusters; [`Refusal::Other`] if the coefficient does not exist, the variance is zero to
+    /// rounding or overflows, or clusters are missing or not one for each row.
     pub fn estimate(
         &self,
         coefficient: usize,
@@ -85,7 +85,8 @@ impl LinearFit {
     /// A function of the coefficients with its standard error by the delta method, from its value
     /// and its derivative by each coefficient, the intercept first.
     ///
-    /// # Errors As [`LinearFit::estimate`].
+    /// # Errors
+    /// As [`LinearFit::estimate`].
     pub(crate) fn function(
         &self,
         value: f64,
@@ -146,7 +147,8 @@ impl LinearFit {
     /// The covariance of all k coefficients, the intercept first: k rows of k cells, in products of
     /// the coefficients' units.
     ///
-    /// # Errors As [`LinearFit::estimate`], but a variance of zero is returned.
+    /// # Errors
+    /// As [`LinearFit::estimate`], but a variance of zero is returned.
     pub fn covariance(
         &self,
         kind: Covariance,

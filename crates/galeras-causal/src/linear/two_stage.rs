@@ -37,10 +37,11 @@ pub struct TwoStage {
 /// Degrees of freedom and small-sample factors are those of a regression: n - k, G - 1, or Bell &
 /// McCaffrey's. Leverages are those of the second stage.
 ///
-/// # Errors As [`LinearFit::fit`] and [`LinearFit::estimate`], with [`ColumnRef::Covariate`] for a
-/// position in `exogenous` and [`ColumnRef::Instrument`] for one in `instruments`;
-/// [`Refusal::TooFew`] without an instrument; [`Refusal::Other`] if the instruments are unrelated
-/// to the endogenous column, or determine it.
+/// # Errors
+/// As [`LinearFit::fit`] and [`LinearFit::estimate`], with [`ColumnRef::Covariate`] for a position
+/// in `exogenous` and [`ColumnRef::Instrument`] for one in `instruments`; [`Refusal::TooFew`]
+/// without an instrument; [`Refusal::Other`] if the instruments are unrelated to the endogenous
+/// column, or determine it.
 pub fn two_stage(
     outcome: &[f64],
     endogenous: &[f64],

@@ -16,8 +16,9 @@ impl LinearFit {
     /// and all kinds of standard errors follow as for least squares (for generalised linear models:
     /// McCaffrey & Bell 2006, Statistics in Medicine 25:4081; Pustejovsky & Tipton 2018).
     ///
-    /// # Errors [`Refusal::Collinear`] with [`ColumnRef::Covariate`] if a weighted column is a
-    /// linear combination of earlier ones; those of least squares for the columns.
+    /// # Errors
+    /// [`Refusal::Collinear`] with [`ColumnRef::Covariate`] if a weighted column is a linear
+    /// combination of earlier ones; those of least squares for the columns.
     pub(crate) fn weighted(
         columns: &[&[f64]],
         weights: &[f64],
@@ -61,7 +62,8 @@ impl LinearFit {
     /// The degrees of freedom are infinite for independent rows; with clusters they are those of
     /// [`LinearFit::estimate`].
     ///
-    /// # Errors As [`LinearFit::estimate`].
+    /// # Errors
+    /// As [`LinearFit::estimate`].
     pub(crate) fn likelihood_function(
         &self,
         value: f64,

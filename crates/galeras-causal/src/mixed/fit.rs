@@ -84,9 +84,10 @@ impl MixedFit {
 /// likelihood. All columns have one entry for each row. Equals lme4's `lmer`; degrees of freedom
 /// are those of lmerTest.
 ///
-/// # Errors [`Refusal::UnusableColumn`] with [`ColumnRef::Grouping`](crate::ColumnRef) for a
-/// grouping factor with one group, with as many effects as rows, with the groups of an earlier one,
-/// or with groups that the fixed effects determine; [`Refusal::Constant`], [`Refusal::Collinear`],
+/// # Errors
+/// [`Refusal::UnusableColumn`] with [`ColumnRef::Grouping`](crate::ColumnRef) for a grouping factor
+/// with one group, with as many effects as rows, with the groups of an earlier one, or with groups
+/// that the fixed effects determine; [`Refusal::Constant`], [`Refusal::Collinear`],
 /// [`Refusal::TooFew`] as for a linear regression; [`Refusal::Other`] without a random term, if the
 /// groups explain the outcome completely, or if crossed factors make the system too large.
 pub fn mixed(

@@ -30,7 +30,7 @@ impl Products {
         let mut blocks: Vec<((u32, u32), Vec<f64>)> = Vec::new();
         for left in 0..design.terms.len() {
             for right in left..design.terms.len() {
-                blocks.extend(crossed(design, &first_node, left, right));
+                blocks.extend(cross_products(design, &first_node, left, right));
             }
         }
         blocks.sort_by_key(|(pair, _)| *pair);
@@ -59,7 +59,7 @@ impl Products {
 }
 
 /// The blocks of Z'Z between two terms, or of one with itself, for the pairs of groups that occur.
-fn crossed(
+fn cross_products(
     design: &Design<'_>,
     first_node: &[usize],
     left: usize,

@@ -234,7 +234,7 @@ fn clusters_have_the_errors_of_bell_and_mccaffrey() {
 }
 
 #[test]
-fn modifiers_that_modify_nothing_are_refused() {
+fn impossible_modifiers_are_refused() {
     let rows: Vec<f64> = (0..12).map(f64::from).collect();
     let wild = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
     let constant = |column| Err(Refusal::Constant(column));

@@ -42,7 +42,7 @@ fn two_levels_are_a_logistic_regression() {
 }
 
 #[test]
-fn outcomes_that_are_no_scale_are_refused() {
+fn unordered_outcomes_are_refused() {
     let treated: Vec<bool> = (0..60).map(|row| row % 2 == 1).collect();
     let refused = |outcome: &[f64], covariates: &[&[f64]], kind| {
         proportional_odds(&treated, outcome, covariates, kind, None).unwrap_err().to_string()

@@ -16,7 +16,7 @@ fn the_effect_is_a_multiple_of_the_standard_error() {
 }
 
 #[test]
-fn pairing_gains_what_it_saves_in_variance() {
+fn pairing_gain_is_the_saved_variance() {
     let found = paired_gain(9.019_937_131_794_562, 15.126_662_782_575_88, 0.05, 0.8).unwrap();
     close(found.paired, 25.270_122_536_743_93, 1e-9);
     close(found.unpaired, 42.378_634_851_044_17, 1e-9);

@@ -78,7 +78,8 @@ fn slices(columns: &[Vec<f64>]) -> Vec<&[f64]> {
 
 /// The folds in the order of their codes.
 ///
-/// # Errors Fewer than two folds, or codes that are not dense.
+/// # Errors
+/// Fewer than two folds, or codes that are not dense.
 fn split(folds: &[u32]) -> Result<Vec<Fold>, Refusal> {
     let count = folds.iter().max().map_or(0, |code| *code as usize + 1);
     if count > folds.len() {
@@ -128,10 +129,11 @@ fn held_scores(
 /// [`aipw`](super::aipw); `clip` holds the lower and the upper bound of the scores. Influence is
 /// summed within `clusters`; rows of one cluster should share a fold.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm has no row outside a fold, or there are fewer than two
-/// folds or clusters; [`Refusal::UnusableColumn`] if an outcome is not finite; [`Refusal::Other`]
-/// if lengths differ, codes have gaps, `clip` is not an interval within \[0, 1\], or the standard
-/// error is zero or overflows; and the refusals of both fits on the rows outside each fold.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm has no row outside a fold, or there are fewer than two folds or
+/// clusters; [`Refusal::UnusableColumn`] if an outcome is not finite; [`Refusal::Other`] if lengths
+/// differ, codes have gaps, `clip` is not an interval within \[0, 1\], or the standard error is
+/// zero or overflows; and the refusals of both fits on the rows outside each fold.
 #[expect(clippy::too_many_arguments, reason = "each is a column or a choice of the estimator")]
 pub fn cross_fit_aipw(
     covariates: &[&[f64]],
@@ -182,7 +184,8 @@ pub fn cross_fit_aipw(
 /// regression with `c`; the last regression has no intercept. Arguments are as for
 /// [`cross_fit_aipw`].
 ///
-/// # Errors As [`cross_fit_aipw`], without those about `clip`.
+/// # Errors
+/// As [`cross_fit_aipw`], without those about `clip`.
 pub fn partially_linear(
     covariates: &[&[f64]],
     treated: &[bool],

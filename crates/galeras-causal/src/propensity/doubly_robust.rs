@@ -45,8 +45,9 @@ pub struct RegressionAdjustment {
 /// scores. With `clusters` (codes from zero) influence is summed within clusters first. A constant
 /// score is accepted.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty or has too few rows for its regression, or there
-/// are fewer than two clusters; [`Refusal::Collinear`] if covariates are dependent within an arm;
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty or has too few rows for its regression, or there are
+/// fewer than two clusters; [`Refusal::Collinear`] if covariates are dependent within an arm;
 /// [`Refusal::NoOverlap`] if nearly every score is 0 or 1; [`Refusal::UnusableColumn`] if an
 /// outcome is not finite; [`Refusal::Other`] if lengths differ, `clip` is not an interval within
 /// \[0, 1\], cluster codes have gaps, or the outcome is explained without error. Refusals of
@@ -105,7 +106,8 @@ pub fn aipw(
 /// 2013); the standard error is that of the stacked estimating equations and includes the spread of
 /// the covariates (Stata's `teffects ra`).
 ///
-/// # Errors As [`aipw`], without those about scores and their bounds.
+/// # Errors
+/// As [`aipw`], without those about scores and their bounds.
 pub fn regression_adjustment(
     covariates: &[&[f64]],
     treated: &[bool],

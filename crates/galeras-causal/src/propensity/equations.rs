@@ -128,8 +128,9 @@ pub(super) struct ScoreEquations<'a> {
 impl<'a> ScoreEquations<'a> {
     /// The equations at the end of the propensity's fit.
     ///
-    /// # Errors Covariates that differ from those of the fit, or a singular Hessian because nearly
-    /// every score is 0 or 1.
+    /// # Errors
+    /// Covariates that differ from those of the fit, or a singular Hessian because nearly every
+    /// score is 0 or 1.
     pub(super) fn new(
         covariates: &[&'a [f64]],
         treatment: &[f64],

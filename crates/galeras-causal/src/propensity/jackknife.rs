@@ -16,6 +16,7 @@
 
 use super::design::dot;
 use super::rows::{Rows, estimate};
+use crate::linear::ClusterRows;
 use crate::{Estimate, Refusal};
 
 /// With more groups than this for each coefficient the scale is 1 to three digits.
@@ -50,23 +51,26 @@ pub(super) struct ChangeParts {
 
 /// The estimate `value` with its standard error by leaving out each row, or each cluster.
 ///
-/// # Errors [`Refusal::Other`] if there is no estimate without one of them, or the standard error
-/// is zero or overflows.
+/// # Errors
+/// [`Refusal::Other`] if there is no estimate without one of them, or the standard error is zero or
+/// overflows.
 pub(super) fn jackknife(
     rows: &Rows<'_>,
     value: f64,
     estimator: &impl LeaveOut,
 ) -> Result<Estimate, Refusal> {
-    let groups = Groups::new(rows);
+    let all = || ClusterRows::singletons(rows.treated.len());
+    let groups = rows.clusters.map_or_else(all, ClusterRows::new);
+    let clustered = rows.clusters.is_some();
     let count = groups.count();
     let exact = count <= MANY * estimator.parameters();
     let mut model = exact.then(|| WorkingModel::new(estimator, rows.treated.len()));
     let width = estimator.shared();
     let mut parts = ChangeParts { own: Vec::new(), shared: vec![0.0; width] };
     let (mut squares, mut trace, mut trace_of_squares) = (0.0, 0.0, 0.0);
-    for members in groups.iter() {
+    for members in groups.members() {
         let change = estimator.change(members, &mut parts).filter(|change| change.is_finite());
-        let Some(change) = change else { return Err(depends_on_one(groups.clustered)) };
+        let Some(change) = change else { return Err(depends_on_one(clustered)) };
         squares += change * change;
         let variance: f64 = members.iter().map(|row| estimator.coefficient(*row).powi(2)).sum();
         trace += variance;
@@ -78,12 +82,12 @@ pub(super) fn jackknife(
     let lost = estimator.parameters() as f64 / rows.treated.len() as f64;
     let of_coefficients = trace * trace / trace_of_squares * (1.0 - lost);
     let (scale, degrees) = match model {
-        Some(model) if groups.clustered => (trace / model.trace, model.degrees()),
+        Some(model) if clustered => (trace / model.trace, model.degrees()),
         Some(model) => (trace / model.trace, of_coefficients.max(model.degrees())),
         None => ((count - 1) as f64 / count as f64, of_coefficients),
     };
     if !(degrees.is_finite() && degrees > 0.0 && scale.is_finite()) {
-        return Err(depends_on_one(groups.clustered));
+        return Err(depends_on_one(clustered));
     }
     Ok(Estimate { degrees, ..estimate(value, squares * scale, rows.outcome)? })
 }
@@ -164,43 +168,11 @@ fn add_product(matrix: &mut [f64], left: &[f64], right: &[f64]) {
     }
 }
 
-/// The rows that are left out together: one row, or the rows of a cluster.
-struct Groups {
-    /// Rows by group.
-    order: Vec<usize>,
-    /// The start of each group in `order`, and the end.
-    starts: Vec<usize>,
-    clustered: bool,
-}
-
-impl Groups {
-    fn new(rows: &Rows<'_>) -> Self {
-        let n = rows.treated.len();
-        let mut order: Vec<usize> = (0..n).collect();
-        let Some(codes) = rows.clusters else {
-            return Self { order, starts: (0..=n).collect(), clustered: false };
-        };
-        order.sort_by_key(|row| codes[*row]);
-        let begins = |at: &usize| *at == 0 || codes[order[*at]] != codes[order[*at - 1]];
-        let mut starts: Vec<usize> = (0..n).filter(begins).collect();
-        starts.push(n);
-        Self { order, starts, clustered: true }
-    }
-
-    fn count(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[usize]> {
-        self.starts.windows(2).map(|bounds| &self.order[bounds[0]..bounds[1]])
-    }
-}
-
 /// The refusal of an estimate that depends on one group.
 fn depends_on_one(clustered: bool) -> Refusal {
     let what = if clustered { "cluster" } else { "row" };
     Refusal::Other(format!(
         "the estimate rests on one {what}: without it the scores, the regressions or the mean of \
-         an arm cannot be estimated, so that nothing tells how far the estimate may be off"
+         an arm cannot be estimated, so its error is unknown"
     ))
 }

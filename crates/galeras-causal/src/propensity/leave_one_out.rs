@@ -29,8 +29,9 @@ use crate::{Estimate, Refusal};
 /// Satterthwaite's. With over a thousand rows or clusters for each coefficient the scale is (G - 1)
 /// / G for G of them.
 ///
-/// # Errors As [`weighting`](super::weighting), and [`Refusal::Other`] if the scores, or the mean
-/// of an arm, cannot be estimated without one of the rows or clusters.
+/// # Errors
+/// As [`weighting`](super::weighting), and [`Refusal::Other`] if the scores, or the mean of an arm,
+/// cannot be estimated without one of the rows or clusters.
 pub fn jackknifed_weighting(
     covariates: &[&[f64]],
     treated: &[bool],
@@ -163,8 +164,9 @@ impl LeaveOut for WeightedMeans<'_> {
 /// Arguments are those of [`aipw`](super::aipw); variance and degrees of freedom are as for
 /// [`jackknifed_weighting`].
 ///
-/// # Errors As [`aipw`](super::aipw), and [`Refusal::Other`] if one of the regressions cannot be
-/// estimated without one of the rows or clusters.
+/// # Errors
+/// As [`aipw`](super::aipw), and [`Refusal::Other`] if one of the regressions cannot be estimated
+/// without one of the rows or clusters.
 pub fn jackknifed_aipw(
     covariates: &[&[f64]],
     treated: &[bool],
@@ -220,7 +222,7 @@ pub fn jackknifed_aipw(
     let along = [0, 1].map(|arm| design.predict(&models[arm].solve(&totals[arm])));
     let coefficients =
         (0..n).map(|row| (signed[row] + along[usize::from(treated[row])][row]) / size).collect();
-    let estimator = Augmented {
+    let estimator = AugmentedEffect {
         treated,
         design: &design,
         score,
@@ -250,9 +252,9 @@ fn symmetric(mut matrix: Vec<f64>, width: usize) -> Vec<f64> {
     matrix
 }
 
-/// Augmented weighting. The shared vectors are: the derivatives of residuals' weights by the
+/// AugmentedEffect weighting. The shared vectors are: the derivatives of residuals' weights by the
 /// score's coefficients, the weights of residuals, the coefficients of both arms' models.
-struct Augmented<'a> {
+struct AugmentedEffect<'a> {
     treated: &'a [bool],
     design: &'a StandardisedDesign<'a>,
     score: Equations<'a>,
@@ -280,7 +282,7 @@ struct Augmented<'a> {
     slope: Vec<f64>,
 }
 
-impl LeaveOut for Augmented<'_> {
+impl LeaveOut for AugmentedEffect<'_> {
     fn parameters(&self) -> usize {
         2 * self.design.width()
     }

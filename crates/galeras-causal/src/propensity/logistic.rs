@@ -50,15 +50,16 @@ impl Propensity {
     /// covariates and without the intercept. Newton's method starts at zero and halves a step that
     /// does not descend.
     ///
-    /// # Errors [`Refusal::TooFew`] if an arm is empty; [`Refusal::Constant`],
-    /// [`Refusal::OutOfRange`] or [`Refusal::UnusableColumn`] if a covariate has one value only,
-    /// values that are not finite or cannot be squared, or another length, and
-    /// [`Refusal::Collinear`] if it is a linear combination of earlier ones, with
-    /// [`ColumnRef::Covariate`] for its position; [`Refusal::Separated`] or [`Refusal::NoOverlap`]
-    /// if the covariates predict the treatment of all or some rows without error, so that the
-    /// maximum of the likelihood is at infinity (complete or quasi-complete separation, Albert &
-    /// Anderson 1984), or with a penalty if every treated row has a higher score than every
-    /// control; [`Refusal::Other`] if `c` is not above zero or no optimum is reached.
+    /// # Errors
+    /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Constant`], [`Refusal::OutOfRange`] or
+    /// [`Refusal::UnusableColumn`] if a covariate has one value only, values that are not finite or
+    /// cannot be squared, or another length, and [`Refusal::Collinear`] if it is a linear
+    /// combination of earlier ones, with [`ColumnRef::Covariate`] for its position;
+    /// [`Refusal::Separated`] or [`Refusal::NoOverlap`] if the covariates predict the treatment of
+    /// all or some rows without error, so that the maximum of the likelihood is at infinity
+    /// (complete or quasi-complete separation, Albert & Anderson 1984), or with a penalty if every
+    /// treated row has a higher score than every control; [`Refusal::Other`] if `c` is not above
+    /// zero or no optimum is reached.
     pub fn fit(covariates: &[&[f64]], treated: &[bool], c: Option<f64>) -> Result<Self, Refusal> {
         arms(treated)?;
         let design = StandardisedDesign::new(covariates, treated.len())?;
@@ -175,15 +176,16 @@ pub(crate) fn solve(
     let width = design.width();
     let penalty = penalties(design, c)?;
     let unpenalised = penalty.iter().all(|value| *value == 0.0);
-    let mut pass = Pass { design, treatment, penalty: &penalty, scratch: design.scratch() };
+    let mut evaluator =
+        Evaluator { design, treatment, penalty: &penalty, scratch: design.scratch() };
     let mut coefficients = vec![0.0; width];
-    let mut point = pass.evaluate(&coefficients);
+    let mut point = evaluator.evaluate(&coefficients);
     independent(&point, &penalty)?;
     let limit = (CERTAIN.recip() - 1.0).ln();
     for iterations in 0..MOST_STEPS {
         let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
             return Err(match unpenalised {
-                true => pass.separated(coefficients, point),
+                true => evaluator.separated(coefficients, point),
                 false => not_converged(),
             });
         };
@@ -191,7 +193,7 @@ pub(crate) fn solve(
         let decrement = dot(&step, &point.gradient);
         // Only near the optimum: a first step may go far beyond it and return.
         if unpenalised && point.farthest >= limit && decrement < 1.0 {
-            return Err(pass.separated(coefficients, point));
+            return Err(evaluator.separated(coefficients, point));
         }
         let exact = decrement <= ROUNDING * point.objective.abs().max(1.0);
         if exact || decrement <= CONVERGED {
@@ -201,7 +203,7 @@ pub(crate) fn solve(
             let scores: Vec<f64> = design.predict(&coefficients).into_iter().map(expit).collect();
             let (low, high) = range(&scores);
             if unpenalised && (low <= CERTAIN || high >= 1.0 - CERTAIN) {
-                return Err(pass.separated(coefficients, point));
+                return Err(evaluator.separated(coefficients, point));
             }
             let iterations = iterations + usize::from(!exact);
             return Ok(Solution { coefficients, scores, iterations });
@@ -210,7 +212,7 @@ pub(crate) fn solve(
         loop {
             let trial: Vec<f64> =
                 coefficients.iter().zip(&step).map(|(g, d)| g - share * d).collect();
-            let next = pass.evaluate(&trial);
+            let next = evaluator.evaluate(&trial);
             if next.objective <= point.objective + 1e-12 * point.objective.abs() {
                 (coefficients, point) = (trial, next);
                 break;
@@ -222,7 +224,7 @@ pub(crate) fn solve(
         }
     }
     Err(if unpenalised && point.farthest >= limit {
-        pass.separated(coefficients, point)
+        evaluator.separated(coefficients, point)
     } else {
         not_converged()
     })
@@ -252,14 +254,14 @@ fn not_converged() -> Refusal {
 }
 
 /// The inputs of each evaluation of the objective.
-struct Pass<'a> {
+struct Evaluator<'a> {
     design: &'a StandardisedDesign<'a>,
     treatment: &'a [f64],
     penalty: &'a [f64],
     scratch: Vec<f64>,
 }
 
-impl Pass<'_> {
+impl Evaluator<'_> {
     /// The refusal of a fit whose coefficients grow without bound. Their further growth shows if
     /// the covariates separate all rows or some.
     fn separated(&mut self, mut coefficients: Vec<f64>, mut point: Point) -> Refusal {

@@ -34,10 +34,10 @@ pub struct Matching {
 /// `scores`, `treated` and `outcome` have one entry for each of n units; effects are in units of
 /// the outcome.
 ///
-/// # Errors [`Refusal::ConstantPropensity`] if all scores are equal within 1e-8;
-/// [`Refusal::TooFew`] below two units in an arm; [`Refusal::UnusableColumn`] if a score or an
-/// outcome is not finite; [`Refusal::Other`] if lengths differ, or a standard error is zero or
-/// overflows.
+/// # Errors
+/// [`Refusal::ConstantPropensity`] if all scores are equal within 1e-8; [`Refusal::TooFew`] below
+/// two units in an arm; [`Refusal::UnusableColumn`] if a score or an outcome is not finite;
+/// [`Refusal::Other`] if lengths differ, or a standard error is zero or overflows.
 pub fn matching(scores: &[f64], treated: &[bool], outcome: &[f64]) -> Result<Matching, Refusal> {
     same_length("scores", scores.len(), treated.len())?;
     finite(ColumnRef::Score, scores)?;

@@ -26,8 +26,9 @@ impl<'a> OutcomeModel<'a> {
     /// Fits the outcome on the covariates: within each arm, or with the treatment as a further
     /// column of one regression.
     ///
-    /// # Errors Covariates that are constant or dependent, also within an arm; fewer rows than
-    /// coefficients; a treatment that is a linear combination of the covariates.
+    /// # Errors
+    /// Covariates that are constant or dependent, also within an arm; fewer rows than coefficients;
+    /// a treatment that is a linear combination of the covariates.
     pub(super) fn fit(
         covariates: &[&'a [f64]],
         treatment: &'a [f64],
@@ -168,7 +169,8 @@ impl Fit {
 
 /// The expected outcomes of held rows by one regression on the training rows of both arms.
 ///
-/// # Errors Covariates that are constant or dependent, or fewer rows than coefficients.
+/// # Errors
+/// Covariates that are constant or dependent, or fewer rows than coefficients.
 pub(super) fn pooled(
     training: &[&[f64]],
     outcome: &[f64],

@@ -45,7 +45,8 @@ impl<'a> Rows<'a> {
     /// An estimate from the contribution of each row to its error: normal, or with G clusters
     /// Student's t with G - 1 degrees of freedom.
     ///
-    /// # Errors As [`estimate`].
+    /// # Errors
+    /// As [`estimate`].
     pub(super) fn estimate(&self, value: f64, influence: &[f64]) -> Result<Estimate, Refusal> {
         let normal = estimate(value, self.variance(influence), self.outcome)?;
         // As many contributions are independent as there are clusters.
@@ -76,7 +77,8 @@ impl<'a> Rows<'a> {
 
 /// The number of treated and of control rows.
 ///
-/// # Errors One arm is empty.
+/// # Errors
+/// One arm is empty.
 pub(super) fn arms(treated: &[bool]) -> Result<(usize, usize), Refusal> {
     let count = treated.iter().filter(|t| **t).count();
     let rest = treated.len() - count;
@@ -126,8 +128,9 @@ pub(super) fn bounds(clip: (f64, f64)) -> Result<(), Refusal> {
 
 /// A normal estimate.
 ///
-/// # Errors A value or a variance that is not finite, or a standard error that is only rounding:
-/// then the outcome is explained without error and an interval would be meaningless.
+/// # Errors
+/// A value or a variance that is not finite, or a standard error that is only rounding: then the
+/// outcome is explained without error and an interval would be meaningless.
 pub(super) fn estimate(value: f64, variance: f64, outcome: &[f64]) -> Result<Estimate, Refusal> {
     let standard_error = variance.sqrt();
     if !(value.is_finite() && standard_error.is_finite()) {

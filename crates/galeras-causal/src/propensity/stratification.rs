@@ -42,10 +42,11 @@ pub struct Stratification {
 /// `scores`, `treated`, `outcome` and `clusters` have one entry for each of n rows; effects are in
 /// units of the outcome.
 ///
-/// # Errors [`Refusal::TooFew`] if fewer than two strata are left, none is kept, an arm is empty,
-/// or there are fewer than two clusters; [`Refusal::UnusableColumn`] if a score or an outcome is
-/// not finite; [`Refusal::Other`] if lengths differ, cluster codes have gaps, or a standard error
-/// is zero or overflows.
+/// # Errors
+/// [`Refusal::TooFew`] if fewer than two strata are left, none is kept, an arm is empty, or there
+/// are fewer than two clusters; [`Refusal::UnusableColumn`] if a score or an outcome is not finite;
+/// [`Refusal::Other`] if lengths differ, cluster codes have gaps, or a standard error is zero or
+/// overflows.
 pub fn stratification(
     scores: &[f64],
     treated: &[bool],

@@ -104,7 +104,8 @@ impl Arm {
 /// sandwich is zero. With `clusters` (codes from zero) influence is summed within clusters first. A
 /// constant score is accepted and gives the difference in means.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm is empty or there are fewer than two clusters;
+/// # Errors
+/// [`Refusal::TooFew`] if an arm is empty or there are fewer than two clusters;
 /// [`Refusal::NoOverlap`] if a score is 0 or 1 and not clipped; [`Refusal::UnusableColumn`] if an
 /// outcome is not finite; [`Refusal::Other`] if lengths differ, `clip` is not an interval within
 /// \[0, 1\], cluster codes have gaps, or the outcome does not vary within the arms. Refusals of

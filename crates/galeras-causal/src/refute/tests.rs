@@ -45,7 +45,7 @@ fn the_draws_never_change() {
 }
 
 #[test]
-fn every_draw_knows_the_seed() {
+fn every_draw_depends_on_the_seed() {
     let treated: Vec<bool> = (0..40).map(|row| row % 3 == 0).collect();
     let drawn = |seed: u64, refuter: Refuter| {
         let rows: Vec<u64> = (0..40).map(|row| mix(row ^ seed)).collect();
@@ -130,7 +130,7 @@ fn a_subset_keeps_whole_units() {
 }
 
 #[test]
-fn a_bootstrap_draws_clusters_and_their_copies_have_units_of_their_own() {
+fn a_bootstrap_draws_clusters_and_their_copies_get_new_units() {
     each(|resampler, _| {
         let resample = resampler.resample(Refuter::Bootstrap, 3, 0.9);
         assert_eq!(resample.rows.len(), 400);

@@ -94,7 +94,7 @@ fn pairs_are_counted_by_what_changed() {
     assert!(mcnemar(&[1.0], &[]).is_err());
     let same = McNemar { gained: 0, lost: 0, unchanged: 9 };
     assert_eq!(same.p_value(true), 1.0);
-    assert!(same.odds_ratio(true, 0.05).unwrap_err().to_string().contains("nothing is left"));
+    assert!(same.odds_ratio(true, 0.05).unwrap_err().to_string().contains("nothing to test"));
     let down = McNemar { gained: 0, lost: 4, unchanged: 0 };
     assert!(down.odds_ratio(true, 0.05).unwrap_err().to_string().contains("odds ratio is 0"));
 }

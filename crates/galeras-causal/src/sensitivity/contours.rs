@@ -18,7 +18,8 @@ pub struct ConfounderStrength {
 /// 2020, Journal of the Royal Statistical Society B 82:39, equations 6 and 7). Equals sensemakr's
 /// `adjusted_estimate` and `adjusted_se`. The confounder takes a degree of freedom.
 ///
-/// # Errors [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] unless 0 <=
+/// # Errors
+/// [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] unless 0 <=
 /// `treatment_r2` < 1 and 0 <= `outcome_r2` <= 1, or if a number is not finite.
 pub fn with_confounder(
     estimate: &Estimate,
@@ -63,7 +64,8 @@ pub struct Benchmarks {
 }
 
 impl Benchmarks {
-    /// # Errors As [`adjusted`](crate::adjusted).
+    /// # Errors
+    /// As [`adjusted`](crate::adjusted).
     pub fn new(treated: &[bool], outcome: &[f64], covariates: &[&[f64]]) -> Result<Self, Refusal> {
         let arm = indicator(treated);
         let mut columns = vec![arm.as_slice()];
@@ -118,56 +120,45 @@ impl Benchmarks {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
+    use crate::tests::{Number, Table, json, near};
 
-    fn close(found: f64, expected: f64) {
-        assert!(
-            (found - expected).abs() <= 1e-9 * expected.abs().max(1e-6),
-            "{found}, sensemakr has {expected}"
-        );
+    #[track_caller]
+    fn close(found: f64, expected: impl Number) {
+        near(found, expected, 1e-9, 1e-6);
     }
 
     #[test]
     fn adjusted_estimates_and_bounds_are_those_of_sensemakr() {
-        let text = std::fs::read_to_string("../../tests/reference/contours.json").unwrap();
-        let json: Value = serde_json::from_str(&text).unwrap();
-        let mut reader = csv::Reader::from_reader(json["csv"].as_str().unwrap().as_bytes());
-        let names: Vec<String> = reader.headers().unwrap().iter().map(Into::into).collect();
-        let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-        for record in reader.records() {
-            let record = record.unwrap();
-            columns.iter_mut().zip(&record).for_each(|(column, x)| column.push(x.parse().unwrap()));
-        }
-        let treated: Vec<bool> = columns[3].iter().map(|arm| *arm == 1.0).collect();
-        let covariates: Vec<&[f64]> = columns[..3].iter().map(Vec::as_slice).collect();
-        let benchmarks = Benchmarks::new(&treated, &columns[4], &covariates).unwrap();
-        let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
-        close(benchmarks.estimate.value, number(&json, "estimate"));
-        close(benchmarks.estimate.standard_error, number(&json, "standard_error"));
+        let json = json("contours.json");
+        let table = Table::parse(json["csv"].as_str().unwrap());
+        let names = ["size", "age", "depth"];
+        let (treated, covariates) = (table.treated("arm"), table.columns(names));
+        let benchmarks = Benchmarks::new(&treated, table.column("y"), &covariates).unwrap();
+        close(benchmarks.estimate.value, &json["estimate"]);
+        close(benchmarks.estimate.standard_error, &json["standard_error"]);
         let grid = json["grid"].as_array().unwrap();
         assert_eq!(grid.len(), 20);
         for row in grid {
             let strength = ConfounderStrength {
-                treatment_r2: number(row, "treatment_r2"),
-                outcome_r2: number(row, "outcome_r2"),
+                treatment_r2: (&row["treatment_r2"]).number(),
+                outcome_r2: (&row["outcome_r2"]).number(),
             };
             let found = with_confounder(&benchmarks.estimate, strength).unwrap();
-            close(found.value, number(row, "estimate"));
-            close(found.standard_error, number(row, "standard_error"));
+            close(found.value, &row["estimate"]);
+            close(found.standard_error, &row["standard_error"]);
         }
         let bounds = json["bounds"].as_array().unwrap();
         assert_eq!(bounds.len(), 9);
         for row in bounds {
-            let covariate = names.iter().position(|name| row["covariate"] == **name).unwrap();
-            let strength = benchmarks.bound(covariate, number(row, "times")).unwrap();
-            close(strength.treatment_r2, number(row, "treatment_r2"));
-            close(strength.outcome_r2, number(row, "outcome_r2"));
+            let covariate = names.iter().position(|name| row["covariate"] == *name).unwrap();
+            let strength = benchmarks.bound(covariate, (&row["times"]).number()).unwrap();
+            close(strength.treatment_r2, &row["treatment_r2"]);
+            close(strength.outcome_r2, &row["outcome_r2"]);
             let found = with_confounder(&benchmarks.estimate, strength).unwrap();
-            close(found.value, number(row, "estimate"));
-            close(found.standard_error, number(row, "standard_error"));
-            close(found.statistic(), number(row, "t"));
+            close(found.value, &row["estimate"]);
+            close(found.standard_error, &row["standard_error"]);
+            close(found.statistic(), &row["t"]);
         }
     }
 

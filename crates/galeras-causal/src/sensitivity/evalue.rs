@@ -26,8 +26,9 @@ pub struct EValue {
 /// The E-value of a risk ratio, with the lower and upper limit of its 95 % interval if there is one
 /// (VanderWeele and Ding 2017, equation 1: RR + sqrt(RR (RR - 1))).
 ///
-/// # Errors [`Refusal::Other`] if the ratio or a limit is not above zero and finite, or the ratio
-/// is not between its limits.
+/// # Errors
+/// [`Refusal::Other`] if the ratio or a limit is not above zero and finite, or the ratio is not
+/// between its limits.
 pub fn evalue_ratio(ratio: f64, interval: Option<(f64, f64)>) -> Result<EValue, Refusal> {
     let (low, high) = interval.unwrap_or((ratio, ratio));
     if ![ratio, low, high].iter().all(|number| *number > 0.0 && number.is_finite()) {
@@ -62,8 +63,9 @@ pub fn evalue_ratio(ratio: f64, interval: Option<(f64, f64)>) -> Result<EValue, 
 /// its standard error. For pairs the standard error is that of the mean difference, but the
 /// deviation still that of the outcomes.
 ///
-/// # Errors [`Refusal::Other`] if a number is not finite, the standard error is below zero, the
-/// deviation is not above zero, or the difference is hundreds of deviations.
+/// # Errors
+/// [`Refusal::Other`] if a number is not finite, the standard error is below zero, the deviation is
+/// not above zero, or the difference is hundreds of deviations.
 pub fn evalue_difference(
     estimate: f64,
     standard_error: f64,
@@ -101,8 +103,9 @@ pub fn evalue_difference(
 /// root of the mean of both variances (n - 1), for any sizes of the arms (Cohen 1988). `treated`
 /// and `control` hold the outcomes of the arms, which may differ in length.
 ///
-/// # Errors [`Refusal::TooFew`] if an arm has fewer than two values; [`Refusal::Constant`] if
-/// neither varies; [`Refusal::Other`] if the deviation is not finite.
+/// # Errors
+/// [`Refusal::TooFew`] if an arm has fewer than two values; [`Refusal::Constant`] if neither
+/// varies; [`Refusal::Other`] if the deviation is not finite.
 pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal> {
     let of = |values: &[f64]| {
         moments(values.iter().map(|value| (*value, 1.0))).deviation.ok_or(Refusal::TooFew {

@@ -25,7 +25,8 @@ impl RiskRatio {
     /// distribution; equals statsmodels' `confint_proportions_2indep(compare="ratio",
     /// method="log")`.
     ///
-    /// # Errors As [`RiskRatio::new`]; [`Refusal::TooFew`] if an arm has no rows.
+    /// # Errors
+    /// As [`RiskRatio::new`]; [`Refusal::TooFew`] if an arm has no rows.
     pub fn of_counts(treated: (usize, usize), control: (usize, usize)) -> Result<Self, Refusal> {
         for (what, (_, rows)) in [("treated rows", treated), ("control rows", control)] {
             if rows == 0 {
@@ -45,8 +46,9 @@ impl RiskRatio {
     /// The ratio of two risks of an estimator, whose logarithm has this standard error with these
     /// degrees of freedom.
     ///
-    /// # Errors [`Refusal::Other`] if a risk is not above 0 and at most 1, or the error is not
-    /// above zero and finite.
+    /// # Errors
+    /// [`Refusal::Other`] if a risk is not above 0 and at most 1, or the error is not above zero
+    /// and finite.
     pub fn new(treated: f64, control: f64, log_error: f64, degrees: f64) -> Result<Self, Refusal> {
         usable(treated, control)?;
         if !(log_error > 0.0 && log_error.is_finite()) {
@@ -73,7 +75,8 @@ impl RiskRatio {
 /// error of their ratio is by the delta method from the covariance of `kind`, for fixed covariates;
 /// degrees of freedom are those of the effect.
 ///
-/// # Errors As [`adjusted`](crate::adjusted) and [`RiskRatio::new`].
+/// # Errors
+/// As [`adjusted`](crate::adjusted) and [`RiskRatio::new`].
 pub fn standardised_risks(
     treated: &[bool],
     outcome: &[f64],

@@ -28,8 +28,9 @@ pub struct Robustness {
 /// `reduction` is the fraction q of the estimate to be explained away, 1 for all of it; `alpha` is
 /// the level of the two-sided test.
 ///
-/// # Errors [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] if the statistic
-/// or the degrees are not finite, `reduction` is not above zero, or not 0 < `alpha` < 1.
+/// # Errors
+/// [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] if the statistic or the
+/// degrees are not finite, `reduction` is not above zero, or not 0 < `alpha` < 1.
 pub fn robustness(
     statistic: f64,
     degrees: f64,
@@ -121,8 +122,8 @@ impl InstrumentRobustness {
 /// brought to zero, at level `alpha`; by classic standard errors. All columns have one entry for
 /// each row.
 ///
-/// # Errors As [`LinearFit::fit`] and [`robustness`], with [`ColumnRef::Instrument`] for the
-/// instrument.
+/// # Errors
+/// As [`LinearFit::fit`] and [`robustness`], with [`ColumnRef::Instrument`] for the instrument.
 pub fn instrument_robustness(
     outcome: &[f64],
     treated: &[bool],

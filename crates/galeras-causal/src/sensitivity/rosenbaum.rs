@@ -29,8 +29,9 @@ impl SignedRanks {
     /// Ranks the differences within pairs (treated minus control, one for each pair, in any unit)
     /// by their size.
     ///
-    /// # Errors [`Refusal::TooFew`] if fewer than 10 differ from zero; [`Refusal::Other`] if one is
-    /// not finite.
+    /// # Errors
+    /// [`Refusal::TooFew`] if fewer than 10 differ from zero; [`Refusal::Other`] if one is not
+    /// finite.
     pub fn new(differences: &[f64]) -> Result<Self, Refusal> {
         if differences.iter().any(|difference| !difference.is_finite()) {
             return Err(Refusal::Other("a difference is missing or infinite".to_owned()));
@@ -61,7 +62,8 @@ impl SignedRanks {
     /// correction for continuity (Rosenbaum 2002, section 4.3.3). `gamma` is the factor by which
     /// hidden bias may change the odds of treatment.
     ///
-    /// # Errors [`Refusal::Other`] if gamma is below 1 or not finite.
+    /// # Errors
+    /// [`Refusal::Other`] if gamma is below 1 or not finite.
     pub fn p_upper(&self, gamma: f64) -> Result<f64, Refusal> {
         if gamma >= 1.0 && gamma.is_finite() {
             Ok(self.bound(gamma))
@@ -73,7 +75,8 @@ impl SignedRanks {
     /// The largest gamma for which the bound is still at most `alpha`: the hidden bias that the
     /// finding endures. 1 if it is insignificant without any.
     ///
-    /// # Errors [`Refusal::Other`] if not 0 < `alpha` < 0.5: above, no bias may suffice.
+    /// # Errors
+    /// [`Refusal::Other`] if not 0 < `alpha` < 0.5: above, no bias may suffice.
     pub fn gamma_star(&self, alpha: f64) -> Result<f64, Refusal> {
         if !(alpha > 0.0 && alpha < 0.5) {
             return Err(Refusal::Other(format!(
@@ -103,9 +106,9 @@ impl SignedRanks {
 
     /// The bound for a gamma that is at least 1 and finite.
     ///
-    /// With S the sum of all ranks, p = gamma / (1 + gamma) and T the statistic, the deviate is (T
-    /// - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and written with S - T, it keeps
-    /// its digits for any gamma.
+    /// With S the sum of all ranks, p = gamma / (1 + gamma) and T the statistic, the deviate is
+    /// (T - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and written with S - T, it
+    /// keeps its digits for any gamma.
     fn bound(&self, gamma: f64) -> f64 {
         let deviate =
             (self.statistic - gamma * self.smaller) / (gamma.sqrt() * self.squares.sqrt());

@@ -60,7 +60,7 @@ fn evalues_of_differences_are_those_of_the_reference() {
 }
 
 #[test]
-fn evalues_that_are_none_are_refused() {
+fn impossible_evalues_are_refused() {
     for (ratio, interval) in [
         (0.0, None),
         (-1.0, None),
@@ -273,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn bounds_know_no_order_sign_or_unit(differences in differences()) {
+    fn bounds_ignore_order_sign_and_unit(differences in differences()) {
         let ranks = SignedRanks::new(&differences).unwrap();
         let other: Vec<f64> = differences.iter().rev().map(|d| -d * 0.37).collect();
         let other = SignedRanks::new(&other).unwrap();

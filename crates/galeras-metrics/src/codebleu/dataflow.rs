@@ -192,7 +192,8 @@ struct PeerFailure;
 impl Flow {
     /// Extracts the items of a text into `items`, as sorted hashes.
     ///
-    /// # Errors [`ParseError::TooComplex`] for texts that would take more than [`MAX_WORK`].
+    /// # Errors
+    /// [`ParseError::TooComplex`] for texts that would take more than [`MAX_WORK`].
     fn items(
         &mut self,
         shape: &FlatTree,

@@ -52,9 +52,10 @@ impl CodeBleu {
     /// Reads a reference once for all its hypotheses. White space around it is ignored in all
     /// modes. Memory is some hundred bytes per byte of the text.
     ///
-    /// # Errors [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the
-    /// limits of [`PythonParser::parse`]; [`ParseError::TooComplex`] also if its data flow has more
-    /// than 2^24 origins. Syntax errors are accepted.
+    /// # Errors
+    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the limits of
+    /// [`PythonParser::parse`]; [`ParseError::TooComplex`] also if its data flow has more than 2^24
+    /// origins. Syntax errors are accepted.
     pub fn reference(
         &mut self,
         parser: &mut PythonParser,

@@ -1,4 +1,4 @@
-//! Parses DOT or dagitty text into a `Draft`.
+//! Parses DOT or dagitty text into a `GraphBuilder`.
 //!
 //! Both languages are statements in braces: nodes, chains of edges, groups and attributes. They
 //! differ only in their headers, keywords and ports, so one parser reads both. Its explicit stack
@@ -6,7 +6,7 @@
 
 mod lexer;
 
-use crate::graph::dag::{CausalGraph, Draft, Edge, Marks};
+use crate::graph::dag::{CausalGraph, Edge, GraphBuilder, NodeAttributes};
 use crate::graph::error::GraphError;
 use crate::graph::parse::lexer::{Arrow, Lexer, Token};
 
@@ -28,16 +28,16 @@ struct Frame {
     /// The operand before the current position.
     left: Option<Vec<usize>>,
     arrow: Option<(Arrow, usize)>,
-    /// The edges of this statement, as ranges of the draft's.
+    /// The edges of this statement, as ranges of the builder's edges.
     edges: Vec<(usize, usize)>,
     /// The statement has had its attributes, so only more attributes can follow.
     closed: bool,
-    node_marks: Marks,
+    node_marks: NodeAttributes,
     direction: Direction,
 }
 
 impl Frame {
-    fn new(offset: usize, node_marks: Marks, direction: Direction) -> Frame {
+    fn new(offset: usize, node_marks: NodeAttributes, direction: Direction) -> Frame {
         Frame {
             offset,
             members: Vec::new(),
@@ -62,10 +62,10 @@ impl Frame {
     }
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     lexer: Lexer<'a>,
     language: Language,
-    draft: Draft,
+    builder: GraphBuilder,
     stack: Vec<Frame>,
     work: usize,
 }
@@ -79,16 +79,22 @@ impl CausalGraph {
     /// Y` is an unnamed latent common cause. A node is latent by `latent`, `unobserved` or
     /// `observed="no"`. Other attributes concern the drawing and are ignored.
     ///
-    /// # Errors A [`GraphError`] with its byte for other text, an edge without a direction, a
-    /// cycle, which is named, or more than 4,000,000 edges.
+    /// # Errors
+    /// A [`GraphError`] with its byte for other text, an edge without a direction, a cycle, which
+    /// is named, or more than 4,000,000 edges.
     pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
         let mut lexer = Lexer::new(text);
         let (language, offset) = header(&mut lexer)?;
-        let root = Frame::new(offset, Marks::default(), Direction::Forward);
-        let mut reader =
-            Reader { lexer, language, draft: Draft::default(), stack: vec![root], work: 0 };
+        let root = Frame::new(offset, NodeAttributes::default(), Direction::Forward);
+        let mut reader = Parser {
+            lexer,
+            language,
+            builder: GraphBuilder::default(),
+            stack: vec![root],
+            work: 0,
+        };
         reader.body()?;
-        reader.draft.finish()
+        reader.builder.finish()
     }
 }
 
@@ -130,7 +136,7 @@ fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
     }
 }
 
-impl Reader<'_> {
+impl Parser<'_> {
     /// The innermost open brace. The stack is never empty inside the body.
     fn frame(&mut self, offset: usize) -> Result<&mut Frame, GraphError> {
         self.stack.last_mut().ok_or_else(|| GraphError::new("`}` closes nothing", offset))
@@ -216,7 +222,7 @@ impl Reader<'_> {
                 .help(format!("write it in double quotes: \"{}\"", name.text)));
         }
         let marks = self.frame(offset)?.node_marks;
-        let node = self.draft.node(&name.text, marks);
+        let node = self.builder.node(&name.text, marks);
         if self.language == Language::Dot {
             // `node:port:compass` places the end of an edge in the drawing.
             while self.lexer.peek_is(&Token::Colon)? {
@@ -230,7 +236,7 @@ impl Reader<'_> {
     fn defaults(&mut self, word: &str, target: Target, offset: usize) -> Result<(), GraphError> {
         if !self.lexer.peek_is(&Token::OpenBracket)? {
             return Err(GraphError::new(format!("`{word}` is a keyword of DOT"), offset)
-                .help(format!("a node of that name must stand in double quotes: \"{word}\"")));
+                .help(format!("put a node of that name in double quotes: \"{word}\"")));
         }
         let dagitty = self.language == Language::Dagitty;
         self.frame(offset)?.end_statement()?;
@@ -262,7 +268,7 @@ impl Reader<'_> {
             return Err(GraphError::new("there is no node between two arrows", offset));
         }
         if frame.closed {
-            return Err(GraphError::new("attributes stand at the end of a statement", offset)
+            return Err(GraphError::new("attributes belong at the end of a statement", offset)
                 .help("write the edge first: `X -> Y; X [latent]`"));
         }
         if frame.left.is_none() {
@@ -320,7 +326,7 @@ impl Reader<'_> {
     ) -> Result<(), GraphError> {
         self.charge(left.len().saturating_mul(right.len()), offset)?;
         self.charge(left.len() + right.len(), offset)?;
-        let start = self.draft.edges.len();
+        let start = self.builder.edges.len();
         let direction = self.frame(offset)?.direction;
         for &a in left {
             for &b in right {
@@ -331,10 +337,10 @@ impl Reader<'_> {
                 let (from, to) = if arrow == Arrow::Left { (b, a) } else { (a, b) };
                 let mut edge = Edge { from, to, both: arrow == Arrow::Both, offset };
                 direction.apply(&mut edge);
-                self.draft.edges.push(edge);
+                self.builder.edges.push(edge);
             }
         }
-        let end = self.draft.edges.len();
+        let end = self.builder.edges.len();
         self.frame(offset)?.edges.push((start, end));
         Ok(())
     }
@@ -359,13 +365,13 @@ impl Reader<'_> {
             if !ranges.is_empty() {
                 let Some(direction) = attribute.direction()? else { continue };
                 for &(start, end) in &ranges {
-                    for edge in &mut self.draft.edges[start..end] {
+                    for edge in &mut self.builder.edges[start..end] {
                         direction.apply(edge);
                     }
                 }
             } else {
                 for &node in &left {
-                    attribute.mark(&mut self.draft.marks[node], dagitty)?;
+                    attribute.mark(&mut self.builder.marks[node], dagitty)?;
                 }
             }
         }
@@ -425,7 +431,7 @@ impl Attribute {
     }
 
     /// Applies the attribute to a node. One-letter forms exist in dagitty only.
-    fn mark(&self, marks: &mut Marks, dagitty: bool) -> Result<(), GraphError> {
+    fn mark(&self, marks: &mut NodeAttributes, dagitty: bool) -> Result<(), GraphError> {
         let short = dagitty && self.value.is_none();
         match self.key.as_str() {
             "latent" | "unobserved" => marks.latent = self.truth()?,

@@ -132,7 +132,7 @@ fn errors_have_positions() {
         ("digraph { a [latent", 19, "expected an attribute or `]`, found the end of the text"),
         ("digraph { a [latent=] }", 20, "expected a value after `=`, found `]`"),
         ("digraph { [latent] }", 10, "these attributes follow no node and no edge"),
-        ("digraph { a [x] -> b }", 16, "attributes stand at the end of a statement"),
+        ("digraph { a [x] -> b }", 16, "attributes belong at the end of a statement"),
         ("digraph { node -> b }", 10, "`node` is a keyword of DOT"),
         ("digraph { subgraph s }", 10, "expected `{` after `subgraph`"),
         ("digraph { \"\" -> b }", 10, "a name is empty"),

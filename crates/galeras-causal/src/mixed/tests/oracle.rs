@@ -6,35 +6,7 @@ use super::super::degrees::variances;
 use super::super::design::Design;
 use super::super::{RandomTerm, mixed};
 use super::intercepts;
-use crate::tests::Draw;
-
-/// Solves A x = b for several right sides by elimination; also returns ln |A|.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, f64) {
-    let size = a.len();
-    let mut log = 0.0;
-    for pivot in 0..size {
-        log += a[pivot][pivot].ln();
-        for row in pivot + 1..size {
-            let weight = a[row][pivot] / a[pivot][pivot];
-            let (above, below) = a.split_at_mut(row);
-            for (cell, value) in below[0].iter_mut().zip(&above[pivot]).skip(pivot) {
-                *cell -= weight * value;
-            }
-            for column in &mut b {
-                column[row] -= weight * column[pivot];
-            }
-        }
-    }
-    for column in &mut b {
-        for row in (0..size).rev() {
-            for later in row + 1..size {
-                column[row] -= a[row][later] * column[later];
-            }
-            column[row] /= a[row][row];
-        }
-    }
-    (b, log)
-}
+use crate::tests::{Draw, solve};
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()

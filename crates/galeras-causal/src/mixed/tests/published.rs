@@ -55,7 +55,7 @@ fn dyestuff_by_reml_and_by_maximum_likelihood() {
 }
 
 #[test]
-fn dyestuff2_is_singular_and_said_to_be() {
+fn dyestuff2_is_singular() {
     let table = published("dyestuff2");
     for (reml, criterion, residual, error) in
         [(true, 161.8283, 3.7157, 0.6784), (false, 162.8730, 3.6532, 0.6670)]

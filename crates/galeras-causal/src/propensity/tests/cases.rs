@@ -177,7 +177,7 @@ fn a_cluster_per_row_changes_nothing() {
 }
 
 #[test]
-fn scores_refuse_what_they_cannot_tell() {
+fn impossible_scores_are_refused() {
     let mut draw = Draw(8);
     let a: Vec<f64> = (0..200).map(|_| draw.normal()).collect();
     let b: Vec<f64> = (0..200).map(|_| draw.normal()).collect();
@@ -230,7 +230,7 @@ fn scores_refuse_what_they_cannot_tell() {
 }
 
 #[test]
-fn a_far_row_is_no_separation() {
+fn an_outlier_is_not_separation() {
     let mut draw = Draw(21);
     let mut a: Vec<f64> = (0..300).map(|_| draw.normal()).collect();
     let t: Vec<bool> = a.iter().map(|a| a + 3.0 * draw.normal() > 0.0).collect();
@@ -241,7 +241,7 @@ fn a_far_row_is_no_separation() {
 }
 
 #[test]
-fn estimators_refuse_what_they_cannot_compute() {
+fn impossible_inputs_are_refused() {
     let (scores, t, y) = tied(2, 200, 60.0);
     let mut draw = Draw(4);
     let other: Vec<f64> = (0..200).map(|_| draw.normal()).collect();

@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn matching_knows_neither_order_nor_names(seed: u64) {
+    fn matching_ignores_row_order_and_arm_names(seed: u64) {
         let data = sample(seed);
         // Exact binary fractions, so that distances are the same from either side.
         let mut scores: Vec<f64> =

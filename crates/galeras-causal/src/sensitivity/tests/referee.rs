@@ -27,7 +27,7 @@ fn a_rare_outcome_has_the_evalue_of_its_risk_ratio() {
 }
 
 #[test]
-fn a_risk_that_is_none_has_no_ratio() {
+fn impossible_risks_have_no_ratio() {
     for counts in [((0, 50), (3, 50)), ((3, 50), (0, 50)), ((0, 0), (1, 2))] {
         assert!(RiskRatio::of_counts(counts.0, counts.1).is_err(), "{counts:?}");
     }
