@@ -1,4 +1,4 @@
-//! How long a mixed model of many rows takes: `cargo bench -p galeras-causal --bench mixed`.
+//! Times mixed models of many rows: `cargo bench -p galeras-causal --bench mixed`.
 //!
 //! 100,000 rows with three crossed grouping columns, in three designs: data points crossed with
 //! repositories and models; five samples of each data point under each model, the data points
@@ -11,27 +11,11 @@ use std::time::Instant;
 
 use galeras_causal::{RandomTerm, mixed};
 
-/// A generator of random numbers (Steele, Lea and Flood 2014).
-struct SplitMix(u64);
+#[path = "coverage/random.rs"]
+#[allow(dead_code, reason = "the other benchmark draws more kinds of numbers")]
+mod random;
 
-impl SplitMix {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let (u, v) = (1.0 - self.uniform(), self.uniform());
-        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-    }
-
-    fn below(&mut self, limit: usize) -> u32 {
-        (self.uniform() * limit as f64) as u32
-    }
-}
+use random::SplitMix;
 
 const ROWS: usize = 100_000;
 const MOST_SECONDS: f64 = 60.0;
@@ -48,7 +32,8 @@ fn dense(codes: &[u32]) -> Vec<u32> {
         .collect()
 }
 
-/// Fits one design whose groups have the standard deviations `sds`; whether that went well.
+/// Fits one design whose groups have the standard deviations `sds`; true if fast enough and
+/// correct.
 fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bool {
     let groups: Vec<Vec<u32>> = groups.iter().map(|codes| dense(codes)).collect();
     let levels: Vec<usize> =
@@ -75,7 +60,7 @@ fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bo
     let fit = mixed(&outcome, &[&arm, &size], &terms, true).unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let found: Vec<f64> = fit.random.iter().map(|one| one.covariance[0].sqrt()).collect();
-    // A standard deviation of q groups is known to about 1 / sqrt(2 q) of itself.
+    // A standard deviation of q groups is known to about 1 / sqrt(2 q) of its value.
     let near = found.iter().zip(sds).zip(&levels).all(|((found, sd), levels)| {
         (found / sd - 1.0).abs() < 4.0 / (2.0 * *levels as f64).sqrt()
     });

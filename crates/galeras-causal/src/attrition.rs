@@ -1,4 +1,4 @@
-//! Bounds of an effect where outcomes are absent: worst cases, and trimming.
+//! Bounds of an effect if some outcomes are missing: worst cases, and trimming.
 
 #[cfg(test)]
 mod tests;
@@ -6,23 +6,22 @@ mod tests;
 use super::difference::Moments;
 use super::{Refusal, tail};
 
-/// One arm of which some outcomes are absent.
+/// One arm, in which some outcomes are missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObservedArm<'a> {
-    /// The outcomes that are there, in any order.
+    /// The observed outcomes, in any order.
     pub outcomes: &'a [f64],
-    /// How many rows or units of the arm have none.
+    /// The number of rows or units of the arm without an outcome.
     pub absent: usize,
 }
 
 impl ObservedArm<'_> {
-    /// The share of the arm whose outcome is there.
     fn share(&self) -> f64 {
         self.outcomes.len() as f64 / (self.outcomes.len() + self.absent) as f64
     }
 }
 
-/// The lowest and the highest effect, treatment less control, that the data allow, in units of the
+/// The lowest and highest effect, treatment minus control, that the data allow, in units of the
 /// outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttritionBounds {
@@ -30,15 +29,15 @@ pub struct AttritionBounds {
     pub low: f64,
     /// The highest.
     pub high: f64,
-    /// The standard errors of both ends, where they are computed.
+    /// The standard errors of both ends, if they are computed.
     pub errors: Option<(f64, f64)>,
 }
 
 impl AttritionBounds {
-    /// The interval that covers the effect, wherever between the bounds it is, with probability
-    /// `1 - alpha` (Imbens and Manski 2004, Econometrica 72:1845, by the normal distribution): the
-    /// bounds, widened by c standard errors, where c is between the one-sided quantile (far
-    /// bounds) and the two-sided one (no attrition). None without standard errors.
+    /// The interval that covers the effect, anywhere between the bounds, with probability `1 -
+    /// alpha` (Imbens and Manski 2004, Econometrica 72:1845, by the normal distribution): the
+    /// bounds widened by c standard errors, where c is between the one-sided quantile (bounds far
+    /// apart) and the two-sided one (no attrition). `None` without standard errors.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let (low, high) = self.errors?;
         let apart = (self.high - self.low) / low.max(high);
@@ -53,14 +52,12 @@ impl AttritionBounds {
 }
 
 /// Manski's worst-case bounds (1990, American Economic Review 80:319; Horowitz and Manski 2000) of
-/// the difference of two independent arms, for outcomes within `range`: every absent outcome is
-/// taken as the lowest or the highest there can be. Standard errors are Welch's, of the arms so
-/// filled up.
+/// the difference of two independent arms, for outcomes within `range`: every missing outcome is
+/// replaced by the lowest or the highest value. Standard errors are Welch's for the completed arms.
 ///
 /// # Errors
-///
-/// [`Refusal::TooFew`] below two outcomes in an arm; [`Refusal::Other`] if the range is empty or not
-/// finite, or an outcome lies outside of it.
+/// [`Refusal::TooFew`] below two outcomes in an arm; [`Refusal::Other`] if the range is empty or
+/// not finite, or an outcome is outside it.
 pub fn worst_case(
     treated: ObservedArm<'_>,
     control: ObservedArm<'_>,
@@ -87,12 +84,11 @@ pub fn worst_case(
     })
 }
 
-/// The same for units of which each has an outcome under the treatment and one under control (in
-/// this order), either of which may be absent. Standard errors are those of the mean of the filled
-/// up differences.
+/// As [`worst_case`], for units with an outcome under the treatment and one under control (in this
+/// order), either of which may be missing. Standard errors are those of the mean of the completed
+/// differences.
 ///
 /// # Errors
-///
 /// As [`worst_case`], but [`Refusal::TooFew`] below two units.
 pub fn worst_case_pairs(
     units: &[(Option<f64>, Option<f64>)],
@@ -113,14 +109,13 @@ pub fn worst_case_pairs(
     Ok(AttritionBounds { low: low.0, high: high.0, errors: Some((low.1, high.1)) })
 }
 
-/// Lee's trimming bounds (2009, Review of Economic Studies 76:1071) of the effect on those whose
-/// outcome would be there under both arms, if an arm only ever makes outcomes more likely to be
-/// there, or only ever less: of the arm with the larger share of outcomes, the highest or the lowest
-/// are left out until the shares are equal. A row on the border counts in part, so that the kept
-/// mass is exact. Standard errors are not given.
+/// Lee's trimming bounds (2009, Review of Economic Studies 76:1071) of the effect on units whose
+/// outcome would be observed in both arms, assuming that the treatment moves the chance of
+/// observation in one direction only. The highest or the lowest outcomes of the arm with the larger
+/// observed share are dropped until the shares are equal; a row on the border counts in part.
+/// Standard errors are not given.
 ///
 /// # Errors
-///
 /// [`Refusal::TooFew`] if an arm has no outcomes; [`Refusal::Other`] if an outcome is not finite.
 pub fn lee_bounds(
     treated: ObservedArm<'_>,
@@ -158,7 +153,7 @@ pub fn lee_bounds(
     Ok(AttritionBounds { low, high, errors: None })
 }
 
-/// The mean of the first `mass` values, of the last one perhaps a part.
+/// The mean of the first `mass` values, the last one possibly in part.
 fn kept_mean(values: impl Iterator<Item = f64>, mass: f64) -> f64 {
     let mut left = mass;
     let mut sum = 0.0;
@@ -173,7 +168,7 @@ fn kept_mean(values: impl Iterator<Item = f64>, mass: f64) -> f64 {
     sum / mass
 }
 
-/// Refuses a range that is none, or that an outcome leaves.
+/// Refuses an empty range, or one that an outcome is outside of.
 fn check_range<'a>(
     (low, high): (f64, f64),
     mut outcomes: impl Iterator<Item = &'a f64>,

@@ -1,49 +1,47 @@
-//! Covariate balance: how far the distributions of one covariate in the two arms are apart,
-//! before and after weighting. The propensity score itself is looked at in `overlap`.
+//! Covariate balance: the distance between the distributions of one covariate in the two arms,
+//! before and after weighting.
 
 #[cfg(test)]
 mod tests;
 
 use super::Refusal;
 
-/// How one covariate is distributed in the treated and in the control arm.
+/// The distributions of one covariate in the treated and in the control arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Balance {
     /// The unweighted mean of the treated units, in units of the covariate.
     pub mean_treated: f64,
     /// The unweighted mean of the control units, in units of the covariate.
     pub mean_control: f64,
-    /// The standardised mean difference without weights: treated minus control, divided by the
-    /// root of the mean of both variances. `None` if neither arm varies and the means differ.
+    /// The standardised mean difference without weights: treated minus control, divided by the root
+    /// of the mean of both variances. `None` if neither arm varies and the means differ.
     pub smd_before: Option<f64>,
-    /// The same with weighted means, and the standard deviations still those of the unweighted
-    /// arms, so that only the means can move it. `None` without weights, and as above.
+    /// The same with weighted means and the unweighted standard deviations, so that only the means
+    /// can change it. `None` without weights, and as above.
     pub smd_after: Option<f64>,
     /// Variance of the treated over that of the control units, both with n - 1. `None` if the
     /// control units do not vary.
     pub variance_ratio: Option<f64>,
-    /// The ratio of the weighted variances, which are unbiased for reliability weights and hence
-    /// equal those above if all weights are equal. `None` without weights, or if a variance is
-    /// not defined or that of the control units is zero.
+    /// The ratio of the weighted variances, which are unbiased for reliability weights and so equal
+    /// those above if all weights are equal. `None` without weights, or if a variance is undefined
+    /// or that of the control units is zero.
     pub variance_ratio_after: Option<f64>,
     /// The two-sample Kolmogorov-Smirnov statistic: the largest distance of the distribution
     /// functions, from 0 to 1.
     pub ks: f64,
     /// The same between the weighted distribution functions. `None` without weights.
     pub ks_after: Option<f64>,
-    /// Whether the covariate varies in neither arm. If the means differ nevertheless, it
-    /// separates the arms without error, and there is no standardised difference.
+    /// The covariate varies in neither arm. If the means still differ, it separates the arms
+    /// without error, and there is no standardised difference.
     pub constant_within_arms: bool,
 }
 
 /// Compares a covariate between the arms, with the measures of Austin (2009, Statistics in Medicine
 /// 28:3083).
 ///
-/// `column`, `treated` and `weights` have one entry for each unit. `column` is in any unit, weights
-/// need not add up to anything.
+/// `column` (in any unit), `treated` and `weights` (with any sum) have one entry for each unit.
 ///
 /// # Errors
-///
 /// [`Refusal::TooFew`] if an arm has fewer than two units; [`Refusal::Other`] if the lengths
 /// differ, a value or a weight is not finite, a weight is negative, the weights of an arm are all
 /// zero, or a sum overflows.
@@ -60,7 +58,7 @@ pub fn balance(
             return Err(Refusal::TooFew { what, found: units, needed: 2 });
         }
     }
-    // All values are taken relative to the first, so that a large offset costs no digits.
+    // Relative to the first value, so that a large offset costs no digits.
     let origin = column.first().copied().unwrap_or(0.0);
     let arm =
         |which: bool, weights: Option<&[f64]>| {
@@ -128,22 +126,22 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What is known of some weighted values: see [`moments`].
+/// Moments of weighted values, see [`moments`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightedMoments {
-    /// How many values there are.
+    /// The number of values.
     pub(super) count: usize,
-    /// Their weighted mean; 0 if there are none.
+    /// Their weighted mean; 0 without values.
     pub(super) mean: f64,
-    /// Their standard deviation, unbiased as a variance (n - 1 with equal weights). `None` if
-    /// there are fewer than two values.
+    /// Their standard deviation, unbiased as a variance (n - 1 with equal weights). `None` below
+    /// two values.
     pub(super) deviation: Option<f64>,
 }
 
-/// Mean and standard deviation of pairs of a value and its weight, those of weight 0 left out.
+/// Mean and standard deviation of pairs of a value and its weight; pairs with weight 0 are ignored.
 ///
-/// The values are centred at the first and scaled by the widest, which makes a constant exactly
-/// constant and keeps squares from overflowing or vanishing.
+/// The values are centred at the first and scaled by the range, so that a constant stays exactly
+/// constant and squares neither overflow nor vanish.
 pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> WeightedMoments {
     let pairs = pairs.filter(|(_, weight)| *weight > 0.0);
     let Some((first, _)) = pairs.clone().next() else {
@@ -169,15 +167,15 @@ pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Weight
         let distance = (value - first) / scale - centre;
         spread += weight / heaviest * (distance * distance);
     }
-    // With equal weights this is n - 1. It has no digits left where one unit has all the weight.
+    // n - 1 with equal weights. It has no correct digits if one unit has all the weight.
     let degrees = total - squares / total;
     let deviation = (count > 1 && degrees > 1e-12 * total)
         .then(|| if widest > 0.0 { scale * (spread / degrees).sqrt() } else { 0.0 });
     WeightedMoments { count, mean: first + scale * centre, deviation }
 }
 
-/// A difference in units of a standard deviation: 0 if there is neither, `None` if it is infinite.
-/// The same values in another order have means that differ by rounding: that is no difference.
+/// A difference in units of a standard deviation: 0 if both are zero, `None` if it is infinite. The
+/// same values in another order have means that differ by rounding, which counts as no difference.
 fn standardised(difference: f64, deviation: f64) -> Option<f64> {
     if deviation > 0.0 {
         let share = difference / deviation;
@@ -190,14 +188,14 @@ fn standardised(difference: f64, deviation: f64) -> Option<f64> {
 /// A smaller share of a standard deviation is rounding.
 const ROUNDING: f64 = 1e-11;
 
-/// The ratio of two variances by their roots.
+/// The ratio of two variances, given their roots.
 fn ratio(treated: Option<f64>, control: Option<f64>) -> Option<f64> {
     let (treated, control) = (treated?, control?);
     (control > 0.0).then(|| (treated / control).powi(2))
 }
 
-/// The largest distance of the distribution functions of both arms, without and with weights.
-/// Both arms are taken not to be empty, and the values to be finite.
+/// The largest distance of the distribution functions of both arms, without and with weights. Both
+/// arms must have rows, and the values must be finite.
 fn kolmogorov_smirnov(
     column: &[f64],
     treated: &[bool],
@@ -205,7 +203,7 @@ fn kolmogorov_smirnov(
 ) -> (f64, Option<f64>) {
     let mut order: Vec<(f64, usize)> =
         column.iter().enumerate().map(|(row, value)| (*value, row)).collect();
-    // The row makes the order of equal values, and with it the last digit, that of the rows.
+    // Equal values stay in the order of the rows, which fixes the last digit.
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
     let (mut counts, mut totals) = ([0_usize; 2], [0.0_f64; 2]);

@@ -1,9 +1,8 @@
-//! The Cholesky factor of a small symmetric matrix. A matrix that has none says which of its
-//! columns is the first to depend on those before it.
+//! The Cholesky factor of a small symmetric matrix (a Gram matrix, Hessian or correlation, as wide
+//! as the covariates plus one).
 //!
-//! Matrices here are Gram matrices, Hessians and correlations: as wide as there are covariates,
-//! plus one. The factor is written out, and not taken from a library, for that column and so that
-//! the order of every operation is fixed on any machine.
+//! It is not taken from a library, so that a singular matrix gives its first dependent column, and
+//! so that the order of operations is the same on every machine.
 
 /// The lower triangular L with L L' = A, for a positive definite A.
 pub(super) struct Cholesky {
@@ -13,11 +12,11 @@ pub(super) struct Cholesky {
 }
 
 impl Cholesky {
-    /// Factors the matrix whose element at row i and column j <= i is `entry(i, j)`. A pivot is
-    /// what is left of a diagonal element, a variance, once the columns before are taken out.
+    /// Factors the matrix with element `entry(i, j)` at row i and column j <= i. A pivot is what
+    /// remains of a diagonal element, a variance, after the earlier columns are taken out.
     ///
     /// # Errors
-    /// The position of the first column whose pivot is not one by `is_pivot(column, pivot)`.
+    /// The position of the first column whose pivot `is_pivot(column, pivot)` rejects.
     pub(super) fn new(
         size: usize,
         entry: impl Fn(usize, usize) -> f64,
@@ -45,8 +44,8 @@ impl Cholesky {
     /// Factors a row-major matrix, `size` by `size`, of which only the lower triangle is read.
     ///
     /// # Errors
-    /// The position of the first column whose pivot is not above `tolerance` times its own
-    /// diagonal element (a share of 1 - R²), not above zero, or not finite.
+    /// The position of the first column whose pivot is not above `tolerance` times its diagonal
+    /// element (a share of 1 - R²), not above zero, or not finite.
     pub(super) fn of_lower(matrix: &[f64], size: usize, tolerance: f64) -> Result<Self, usize> {
         let entry = |row: usize, column: usize| matrix[row * size + column];
         Self::new(size, entry, |column, pivot| {

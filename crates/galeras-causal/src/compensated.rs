@@ -1,25 +1,19 @@
-//! Sums in twofold ("double-double") precision, and columns centred with them.
+//! Sums in twofold ("double-double") precision, of about 106 bits, and columns centred with them.
 //!
-//! Here: error-free sums and products, the number with about 106 bits made of them, sums,
-//! means and products of columns, and the centred column on a scale where squares neither
-//! overflow nor vanish.
-//!
-//! A sum of n values of one sign has a relative error of about n * 2^-105 before it is rounded
-//! to a double. The rounded sum is therefore the same in any order of rows, but for the rare
-//! case (of a probability of about n * 2^-52) in which the sum lies next to the middle of two
-//! doubles.
+//! A sum of n values of one sign has a relative error of about n * 2^-105 before it is rounded to a
+//! double. So the rounded sum is the same in any order of rows, except (with a probability of about
+//! n * 2^-52) if it lies next to the middle of two doubles.
 
-use super::column_ref::ColumnRef;
-use super::refusal::Refusal;
+use crate::{ColumnRef, Refusal};
 
-/// An unevaluated sum of two doubles, the second at most half a unit in the last place of the
-/// first (T. J. Dekker, "A floating-point technique for extending the available precision",
-/// Numerische Mathematik 18, 1971).
+/// An unevaluated sum of two doubles, the second at most half a unit in the last place of the first
+/// (T. J. Dekker, "A floating-point technique for extending the available precision", Numerische
+/// Mathematik 18, 1971).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Twofold {
     /// The value, rounded to a double.
     pub(super) high: f64,
-    /// What is missing from it.
+    /// The rounding error of `high`.
     pub(super) low: f64,
 }
 
@@ -38,8 +32,8 @@ fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, b - (sum - a))
 }
 
-/// `a * b` as rounded product and error. Veltkamp's splitting in place of a fused
-/// multiply-add: the same on every machine and fast where there is no such instruction.
+/// `a * b` as rounded product and error. Veltkamp's splitting instead of a fused multiply-add is
+/// the same on every machine, and fast on those without this instruction.
 #[inline(always)]
 fn two_product(a: f64, b: f64) -> (f64, f64) {
     const SPLITTER: f64 = 134_217_729.0;
@@ -51,14 +45,12 @@ fn two_product(a: f64, b: f64) -> (f64, f64) {
 }
 
 impl Twofold {
-    /// Adds a double.
     #[inline(always)]
     pub(super) fn add(&mut self, value: f64) {
         let (high, error) = two_sum(self.high, value);
         (self.high, self.low) = fast_two_sum(high, self.low + error);
     }
 
-    /// Adds the product of two doubles.
     #[inline(always)]
     pub(super) fn add_product(&mut self, a: f64, b: f64) {
         let (product, rest) = two_product(a, b);
@@ -66,7 +58,6 @@ impl Twofold {
         (self.high, self.low) = fast_two_sum(high, self.low + (error + rest));
     }
 
-    /// The sum of two numbers.
     pub(super) fn plus(self, other: Self) -> Self {
         let (high, error) = two_sum(self.high, other.high);
         let (low, rest) = two_sum(self.low, other.low);
@@ -75,12 +66,10 @@ impl Twofold {
         Self { high, low }
     }
 
-    /// The negated number.
     pub(super) fn negated(self) -> Self {
         Self { high: -self.high, low: -self.low }
     }
 
-    /// The product of two numbers.
     pub(super) fn times(self, other: Self) -> Self {
         let (high, error) = two_product(self.high, other.high);
         let cross = self.high * other.low + self.low * other.high;
@@ -88,7 +77,6 @@ impl Twofold {
         Self { high, low }
     }
 
-    /// The quotient of two numbers.
     pub(super) fn over(self, other: Self) -> Self {
         let first = self.high / other.high;
         let rest = self.plus(other.times(Self { high: first, low: 0.0 }).negated());
@@ -96,7 +84,7 @@ impl Twofold {
         Self { high, low }
     }
 
-    /// The square root of a number above zero.
+    /// The square root of a positive number.
     pub(super) fn root(self) -> Self {
         let first = self.high.sqrt();
         let single = Self { high: first, low: 0.0 };
@@ -106,15 +94,14 @@ impl Twofold {
     }
 }
 
-/// The sum of a column.
 pub(super) fn sum(values: impl IntoIterator<Item = f64>) -> Twofold {
     let mut total = Twofold::default();
     values.into_iter().for_each(|value| total.add(value));
     total
 }
 
-/// The inner product of two columns of the same length. Several running sums side by side, so
-/// that additions need not wait for each other.
+/// The inner product of two columns of the same length. Several parallel sums keep additions from
+/// waiting for each other.
 pub(super) fn dot(x: &[f64], y: &[f64]) -> Twofold {
     const LANES: usize = 8;
     let (mut high, mut low) = ([0.0; LANES], [0.0; LANES]);
@@ -133,8 +120,8 @@ pub(super) fn dot(x: &[f64], y: &[f64]) -> Twofold {
     high.into_iter().zip(low).fold(total, |total, (high, low)| total.plus(Twofold { high, low }))
 }
 
-/// The power of two that brings a column whose largest magnitude is `largest` to about 1, so
-/// that no later product over- or underflows; multiplying with it is exact for normal numbers.
+/// The power of two that scales a column with largest magnitude `largest` to about 1, so that no
+/// later product over- or underflows. Multiplying by it is exact for normal numbers.
 pub(super) fn scale_of(largest: f64) -> f64 {
     let exponent = ((largest.to_bits() >> 52) & 0x7ff) as i64 - 1023;
     f64::from_bits(((1023 - exponent.clamp(-1023, 1022)) as u64) << 52)
@@ -155,13 +142,13 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     sum(values.iter().map(|value| value * scale)).over(count).high / scale
 }
 
-/// A column minus its mean, times a power of two that makes its largest magnitude about 1.
-/// Every element is the exact difference, rounded once: `1e9 + small` keeps its digits.
+/// A column minus its mean, times a power of two that makes its largest magnitude about 1. Every
+/// element is the exact difference, rounded once: `1e9 + small` keeps its digits.
 ///
 /// # Errors
-/// [`Refusal::Constant`] with `reference` if all values are equal, or so close together (within two
-/// units in the last place or so of the largest) that they may be the same number computed in
-/// two ways.
+/// [`Refusal::Constant`] with `reference` if all values are equal, or differ by no more than about
+/// two units in the last place of the largest, so that they may be the same number computed in two
+/// ways.
 pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, Refusal> {
     let scale = scale_of(largest(values));
     let mut column: Vec<f64> = values.iter().map(|value| value * scale).collect();
@@ -170,7 +157,7 @@ pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, 
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (v.min(low), v.max(high)));
     let tolerance = 2.0 * f64::EPSILON * low.abs().max(high.abs());
     let spread = high - low;
-    // An empty column has a spread of minus infinity, one of NaNs none at all.
+    // The spread of an empty column is minus infinity, that of NaNs is NaN.
     if spread.is_nan() || spread <= tolerance {
         return Err(Refusal::Constant(reference));
     }
@@ -183,4 +170,34 @@ pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, 
     let scale = scale_of(largest(&column));
     column.iter_mut().for_each(|value| *value *= scale);
     Ok(column)
+}
+
+/// The parts of an inner product in eight parallel sums, which use vector instructions and round
+/// less than one sum. The order in which callers add them determines the last digit of their
+/// results.
+pub(super) struct LaneSums {
+    /// The sum of lanes 0, 4, 1 and 5.
+    pub(super) first: f64,
+    /// The sum of lanes 2, 6, 3 and 7.
+    pub(super) second: f64,
+    /// The sum over the last elements, fewer than eight.
+    pub(super) rest: f64,
+}
+
+/// The inner product of two columns of the same length, in parts.
+#[inline]
+pub(super) fn lane_sums(left: &[f64], right: &[f64]) -> LaneSums {
+    let (left, right) = (left.chunks_exact(8), right.chunks_exact(8));
+    let rest = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
+    let mut sums = [0.0; 8];
+    for (a, b) in left.zip(right) {
+        for lane in 0..8 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    LaneSums {
+        first: (sums[0] + sums[4]) + (sums[1] + sums[5]),
+        second: (sums[2] + sums[6]) + (sums[3] + sums[7]),
+        rest,
+    }
 }

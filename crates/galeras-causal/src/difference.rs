@@ -1,11 +1,14 @@
-//! The difference in means of two independent arms, after Welch.
+//! Differences in means: of two independent arms, after Welch, and of pairs.
 
-use super::{Estimate, Refusal};
+#[cfg(test)]
+mod tests;
 
-/// A difference in means with what it was computed from.
+use crate::{Estimate, Refusal};
+
+/// A difference in means of two arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanDifference {
-    /// Treated mean less control mean, with the degrees of freedom of Welch & Satterthwaite.
+    /// Treated mean minus control mean, with the degrees of freedom of Welch & Satterthwaite.
     pub estimate: Estimate,
     /// The treated rows.
     pub treated: usize,
@@ -22,10 +25,9 @@ pub struct MeanDifference {
 /// `outcome` have one entry for each row.
 ///
 /// # Errors
-///
-/// [`Refusal::TooFew`] below two rows in an arm, [`Refusal::Other`] where the outcome is constant
-/// in both arms (the standard error would be zero), where lengths differ, or where a value is not
-/// finite or beyond 1e290.
+/// [`Refusal::TooFew`] below two rows in an arm; [`Refusal::Other`] if the outcome is constant in
+/// both arms (the standard error would be zero), lengths differ, or a value is not finite or beyond
+/// 1e290.
 pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDifference, Refusal> {
     if treated.len() != outcome.len() {
         return Err(Refusal::Other(format!(
@@ -52,7 +54,7 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDiff
     let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
     let (e1, e0) = (one.deviation / n1.sqrt(), zero.deviation / n0.sqrt());
     let standard_error = e1.hypot(e0);
-    // Shares of the variance, so that no fourth power leaves the range of a double.
+    // Shares of the variance, so that no fourth power overflows.
     let (s1, s0) = ((e1 / standard_error).powi(2), (e0 / standard_error).powi(2));
     let degrees = 1.0 / (s1 * s1 / (n1 - 1.0) + s0 * s0 / (n0 - 1.0));
     Ok(MeanDifference {
@@ -64,7 +66,7 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDiff
     })
 }
 
-/// Mean and spread of a column that is not empty.
+/// Mean and spread of a non-empty column.
 pub(super) struct Moments {
     pub(super) mean: f64,
     /// The standard deviation (n - 1); zero for one row.
@@ -91,7 +93,7 @@ impl Moments {
             return Ok(Moments { mean: low, deviation: 0.0, range: 0.0, largest });
         }
         let rows = column.len() as f64;
-        // Distances from a value inside lose nothing where the column lies far from zero.
+        // Distances from a value within the range keep their digits if the column is far from zero.
         let origin = low + 0.5 * range;
         let shift = column.iter().map(|value| (value - origin) / range).sum::<f64>() / rows;
         let mean = origin + shift * range;
@@ -99,8 +101,83 @@ impl Moments {
         Ok(Moments { mean, deviation: (square / (rows - 1.0)).sqrt() * range, range, largest })
     }
 
-    /// Whether nothing but rounding tells the values apart.
+    /// True if the values differ by rounding only.
     pub(super) fn is_constant(&self) -> bool {
         self.range <= 4.0 * f64::EPSILON * self.largest
     }
+}
+
+/// The mean of paired differences, with the correlation of the arms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairedDifference {
+    /// The mean of treatment minus control, with Student's t on pairs - 1 degrees of freedom.
+    pub estimate: Estimate,
+    /// The number of pairs.
+    pub pairs: usize,
+    /// The standard deviation of the differences (n - 1).
+    pub sd_difference: f64,
+    /// Pearson's correlation of the arms over pairs; `None` if an arm is constant.
+    pub correlation: Option<f64>,
+    /// Pairs in which the treatment's outcome is larger.
+    pub positive: usize,
+    /// Pairs in which it is smaller.
+    pub negative: usize,
+    /// Pairs without a difference.
+    pub zero: usize,
+}
+
+/// The paired t analysis of `treatment` minus `control`, the outcomes of each of n pairs in the
+/// same order and unit (Student 1908; equals `scipy.stats.ttest_rel`).
+///
+/// # Errors
+/// [`Refusal::TooFew`] below two pairs; [`Refusal::Other`] if all differences are equal (the
+/// standard error would be zero), lengths differ, or a value is not finite or beyond 1e290.
+pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Refusal> {
+    let pairs = treatment.len();
+    if control.len() != pairs {
+        return Err(Refusal::Other(format!(
+            "{pairs} outcomes under the treatment, {} under the control",
+            control.len()
+        )));
+    }
+    if pairs < 2 {
+        return Err(Refusal::TooFew { what: "pairs", found: pairs, needed: 2 });
+    }
+    let differences: Vec<f64> = treatment.iter().zip(control).map(|(t, c)| t - c).collect();
+    let (treated, untreated) = (Moments::of(treatment)?, Moments::of(control)?);
+    let moments = Moments::of(&differences)?;
+    // Differences carry the rounding errors of the outcomes.
+    let rounding = f64::EPSILON * treated.largest.max(untreated.largest);
+    if moments.range <= 4.0 * rounding {
+        return Err(Refusal::Other(format!(
+            "all {pairs} pairs differ by the same amount, {}: the standard error would be zero",
+            moments.mean
+        )));
+    }
+    let count = |is: fn(&f64) -> bool| differences.iter().filter(|d| is(d)).count();
+    Ok(PairedDifference {
+        estimate: Estimate {
+            value: moments.mean,
+            standard_error: moments.deviation / (pairs as f64).sqrt(),
+            degrees: (pairs - 1) as f64,
+        },
+        pairs,
+        sd_difference: moments.deviation,
+        correlation: correlation(treatment, &treated, control, &untreated),
+        positive: count(|d| *d > 0.0),
+        negative: count(|d| *d < 0.0),
+        zero: count(|d| *d == 0.0),
+    })
+}
+
+fn correlation(left: &[f64], a: &Moments, right: &[f64], b: &Moments) -> Option<f64> {
+    if a.is_constant() || b.is_constant() {
+        return None;
+    }
+    let sum: f64 = left
+        .iter()
+        .zip(right)
+        .map(|(x, y)| (x - a.mean) / a.deviation * ((y - b.mean) / b.deviation))
+        .sum();
+    Some((sum / (left.len() - 1) as f64).clamp(-1.0, 1.0))
 }

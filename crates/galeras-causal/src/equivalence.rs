@@ -1,4 +1,4 @@
-//! Tests against bounds: equivalence, non-inferiority, and how small an effect is excluded.
+//! Tests against bounds: equivalence, non-inferiority, and the smallest effect that is excluded.
 
 #[cfg(test)]
 mod tests;
@@ -11,9 +11,9 @@ use super::tail;
 pub trait OneSided {
     /// The two-sided interval that covers the truth with probability `1 - alpha`.
     fn interval(&self, alpha: f64) -> (f64, f64);
-    /// The p-value of "the truth is at most `bound`": small where the estimate lies well above it.
+    /// The p-value of "the truth is at most `bound`": small if the estimate is well above it.
     fn p_above(&self, bound: f64) -> f64;
-    /// The p-value of "the truth is at least `bound`": small where the estimate lies well below it.
+    /// The p-value of "the truth is at least `bound`": small if the estimate is well below it.
     fn p_below(&self, bound: f64) -> f64;
 }
 
@@ -41,7 +41,7 @@ pub struct Equivalence {
 }
 
 impl Equivalence {
-    /// The p-value of "the effect lies outside of the bounds": the larger one.
+    /// The p-value of "the effect is outside the bounds": the larger one.
     pub fn p_value(&self) -> f64 {
         self.p_low.max(self.p_high)
     }
@@ -49,8 +49,8 @@ impl Equivalence {
 
 /// Two one-sided tests of an effect within `low` and `high`, in units of the estimate (TOST; D. J.
 /// Schuirmann, "A comparison of the two one-sided tests procedure", Journal of Pharmacokinetics and
-/// Biopharmaceutics 15, 1987). At the level alpha the effect is within the bounds if the interval of
-/// `1 - 2 alpha` is. Equals statsmodels' `ttost_paired` and `ttost_ind`.
+/// Biopharmaceutics 15, 1987). At the level alpha the effect is within the bounds if the `1 - 2
+/// alpha` interval is. Equals statsmodels' `ttost_paired` and `ttost_ind`.
 ///
 /// # Errors
 /// [`Refusal::Other`] unless `low` < `high` and both are finite.
@@ -62,9 +62,8 @@ pub fn equivalence(estimate: &impl OneSided, low: f64, high: f64) -> Result<Equi
     Ok(Equivalence { p_low: estimate.p_above(low), p_high: estimate.p_below(high) })
 }
 
-/// The smallest margin m for which [`equivalence`] within -m and m is shown at the level `alpha`:
-/// the end of the interval of `1 - 2 alpha` that lies farther from zero. Effects beyond it, to
-/// either side, are excluded.
+/// The smallest margin m for which [`equivalence`] within -m and m holds at the level `alpha`: the
+/// end of the `1 - 2 alpha` interval that is farther from zero.
 pub fn excluded_beyond(estimate: &impl OneSided, alpha: f64) -> f64 {
     let (low, high) = estimate.interval(2.0 * alpha);
     low.abs().max(high.abs())

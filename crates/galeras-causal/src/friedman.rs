@@ -1,9 +1,13 @@
-//! Friedman's test: do k related columns (the arms of a unit) differ at all?
+//! Friedman's test for a difference among k related columns (the arms of a unit).
 
 #[cfg(test)]
 mod tests;
 
-use super::{column::check_column, column_ref::ColumnRef, refusal::Refusal, tail};
+use super::{
+    column::{ColumnRef, check_column},
+    refusal::Refusal,
+    tail,
+};
 
 /// Friedman's test of k columns over n blocks (M. Friedman, "The use of ranks to avoid the
 /// assumption of normality implicit in the analysis of variance", JASA 32, 1937).
@@ -21,13 +25,13 @@ pub struct FriedmanTest {
     pub concordance: f64,
 }
 
-/// Tests whether `columns` (k columns of the same n rows, one row for each block) have the same
+/// Tests if `columns` (k columns of the same n rows, one row for each block) have the same
 /// distribution within the rows; equals `scipy.stats.friedmanchisquare`. O(n k log k).
 ///
 /// # Errors
 /// [`Refusal::TooFew`] below 3 columns or 2 rows; [`Refusal::UnusableColumn`] if a column has
-/// another length than the first or a value that is not finite; [`Refusal::Other`] if in every row
-/// all values are equal. [`ColumnRef::Covariate`] counts in `columns`.
+/// another length than the first or a value that is not finite; [`Refusal::Other`] if all values
+/// are equal in every row. [`ColumnRef::Covariate`] is a position in `columns`.
 pub fn friedman(columns: &[&[f64]]) -> Result<FriedmanTest, Refusal> {
     let k = columns.len();
     if k < 3 {

@@ -1,59 +1,57 @@
-//! Effect modification: does the effect of the treatment depend on a covariate? A regression on
-//! the standardised covariate with an HC3 standard error (CR2 by clusters), and the effect in each
-//! of its fifths. Adjusting p-values for the number of modifiers is up to the caller.
+//! Effect modification: the dependence of the effect of the treatment on a covariate, by a
+//! regression on the standardised covariate with an HC3 standard error (CR2 by clusters), and by
+//! the effect in each of its fifths.
 
 #[cfg(test)]
 mod tests;
 
 use super::balance::moments;
 use super::column::indicator;
-use super::quantile::quantile;
+use super::rank::quantile;
 use super::{
     ColumnRef, Covariance, Estimand, Estimate, LinearFit, Propensity, Refusal, adjusted, dense,
     difference_in_means, jackknifed_weighting,
 };
 
-/// Fewer units than this are refused.
 const MINIMUM: usize = 10;
-/// How many groups the modifier is cut into.
+/// The number of groups of the modifier.
 const FIFTHS: usize = 5;
 
-/// How an effect depends on a covariate.
+/// The dependence of an effect on a covariate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modification {
-    /// By how much the effect grows with one standard deviation (n - 1) of the modifier, with
-    /// its standard error (HC3, or CR2 by clusters), to be judged by Student's t.
+    /// The change of the effect with one standard deviation (n - 1) of the modifier, with its
+    /// standard error (HC3, or CR2 by clusters) and Student's t.
     pub estimate: Estimate,
-    /// The effect by fifths of the modifier, from low to high, or by its values where there are
-    /// two. There are fewer than five where quantiles coincide.
+    /// The effect by fifths of the modifier, from low to high, or by its values if there are two.
+    /// There are fewer than five if quantiles coincide.
     pub groups: Vec<ModifierGroup>,
 }
 
-/// The units whose modifier is above `low` and at most `high`; the first group includes `low`.
-/// Where both are equal, those that have this value.
+/// The units whose modifier is above `low` and at most `high`; the first group includes `low`. If
+/// both are equal, the units with this value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModifierGroup {
     /// The lower edge, in units of the modifier.
     pub low: f64,
     /// The upper edge.
     pub high: f64,
-    /// How many units there are; it may be none.
+    /// The number of units; it may be zero.
     pub n: usize,
-    /// The effect among them: the mean paired difference, the difference in means (Welch), or
-    /// the coefficient of the treatment in a regression on covariates too (with overlap weights, a
-    /// difference of weighted means).
+    /// The effect among them: the mean paired difference, the difference in means (Welch), or the
+    /// coefficient of the treatment in a regression that includes covariates (with overlap weights,
+    /// a difference of weighted means).
     pub effect: Result<Estimate, Refusal>,
 }
 
-/// Regresses the differences within pairs on a modifier: ordinary least squares with intercept
-/// and HC3 (MacKinnon and White 1985, Journal of Econometrics 29:305), t with n - 2 degrees; with
+/// Regresses the differences within pairs on a modifier: ordinary least squares with intercept and
+/// HC3 (MacKinnon and White 1985, Journal of Econometrics 29:305), t with n - 2 degrees; with
 /// `clusters` CR2 and Satterthwaite's degrees.
 ///
 /// All slices have one entry for each pair: the differences in units of the outcome, the modifier
 /// in any unit, `clusters` as codes. Equals statsmodels' `OLS` with `cov_type="HC3"`.
 ///
 /// # Errors
-///
 /// [`Refusal::TooFew`] with fewer than 10 pairs or too few clusters; [`Refusal::Constant`] if the
 /// modifier or the differences have one value only; [`Refusal::Leverage`] if one pair alone
 /// determines the slope; [`Refusal::Other`] if the fit is exact, the lengths differ, or a value is
@@ -76,11 +74,11 @@ pub fn modification(
         }
         Some(_) => LinearFit::fit(&[&standardised], differences)
             .and_then(|fit| fit.estimate(1, Covariance::Cr2, clusters))
-            .map_err(differing)?,
+            .map_err(name_difference_columns)?,
     };
     let groups = groups(modifier, |units| {
         let of_group: Vec<f64> = units.iter().map(|unit| differences[*unit]).collect();
-        mean(&of_group, clusters.map(|codes| within(codes, units)).as_deref())
+        mean(&of_group, clusters.map(|codes| codes_of(codes, units)).as_deref())
     });
     Ok(Modification { estimate, groups })
 }
@@ -95,15 +93,15 @@ fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refus
         return Err(Refusal::Constant(ColumnRef::Differences));
     }
     if clusters.is_some() {
-        let fit = LinearFit::fit(&[], differences).map_err(differing)?;
+        let fit = LinearFit::fit(&[], differences).map_err(name_difference_columns)?;
         return fit.estimate(0, Covariance::Cr2, clusters);
     }
     let n = summary.count as f64;
     estimate(summary.mean, deviation / n.sqrt(), n - 1.0)
 }
 
-/// A refusal of a regression of differences on the modifier, in terms of these.
-fn differing(refusal: Refusal) -> Refusal {
+/// Renames the columns of a regression of differences on the modifier.
+fn name_difference_columns(refusal: Refusal) -> Refusal {
     refusal.map_column(|column| match column {
         ColumnRef::Outcome => ColumnRef::Differences,
         ColumnRef::Covariate(_) => ColumnRef::Modifier,
@@ -112,20 +110,19 @@ fn differing(refusal: Refusal) -> Refusal {
 }
 
 /// The codes of some units.
-fn within(codes: &[u32], units: &[usize]) -> Vec<u32> {
+fn codes_of(codes: &[u32], units: &[usize]) -> Vec<u32> {
     dense(units.iter().map(|unit| codes[*unit]))
 }
 
-/// Regresses the outcome on treatment, modifier, their product and `covariates`, for units that
-/// are treated or not: the coefficient of the product with HC3, t with n - 4 degrees (less one for
+/// Regresses the outcome on treatment, modifier, their product and `covariates`, for units that are
+/// treated or not: the coefficient of the product with HC3, t with n - 4 degrees (minus one for
 /// each covariate); with `clusters` CR2 and Satterthwaite's degrees.
 ///
-/// Without covariates the model gives each arm a line of its own, so it falls apart into a
-/// regression for each arm: the coefficient is the difference of the slopes, its variance the sum
-/// of theirs. All slices have one entry for each unit; the modifier may be one of the covariates.
+/// Without covariates the model gives each arm a separate line: the coefficient is the difference
+/// of the slopes, its variance the sum of theirs. All slices have one entry for each unit; the
+/// modifier may be one of the covariates.
 ///
 /// # Errors
-///
 /// As [`modification`]; also [`Refusal::TooFew`] if an arm has fewer than 3 units,
 /// [`Refusal::Constant`] with [`ColumnRef::ModifierInArm`] if the modifier does not vary within an
 /// arm, and [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a
@@ -149,14 +146,13 @@ pub fn interaction(
     )
 }
 
-/// As [`interaction`], with the effect in each group averaged over those of its units that could
-/// have been in either arm: by overlap weights (Li, Morgan and Zaslavsky 2018, JASA 113:390), whose
-/// scores are estimated within the group, so that the covariates have exactly the same means in
-/// both arms of each (Yang and others 2021, Statistics in Medicine 40:4294). Standard errors are
-/// those of [`jackknifed_weighting`].
+/// As [`interaction`], with the effect in each group by overlap weights (Li, Morgan and Zaslavsky
+/// 2018, JASA 113:390), which average over the units that could have been in either arm. Scores are
+/// estimated within the group, so the covariates have exactly the same means in both of its arms
+/// (Yang and others 2021, Statistics in Medicine 40:4294). Standard errors are those of
+/// [`jackknifed_weighting`].
 ///
 /// # Errors
-///
 /// As [`interaction`]; a group's effect may be refused as by [`Propensity::fit`] and
 /// [`jackknifed_weighting`].
 pub fn overlap_interaction(
@@ -180,8 +176,8 @@ pub fn overlap_interaction(
     )
 }
 
-/// The interaction of a treatment with a modifier, and by `effect` what it does in each group, from
-/// arms, outcomes, covariates that vary there, and clusters.
+/// The interaction of a treatment with a modifier, and the effect in each group, which `effect`
+/// computes from arms, outcomes, covariates that vary there, and clusters.
 fn by_groups(
     treated: &[bool],
     outcome: &[f64],
@@ -216,13 +212,13 @@ fn by_groups(
         if plain {
             return Ok(difference_in_means(&treated, &outcome)?.estimate);
         }
-        // What is the same in the whole group needs no adjustment there.
+        // A covariate that is constant in the group needs no adjustment there.
         let of_group = covariates.iter().map(|column| units.iter().map(|unit| column[*unit]));
         let of_group = of_group.map(Iterator::collect::<Vec<f64>>).enumerate();
         let varying = |(_, column): &(usize, Vec<f64>)| column.iter().any(|x| *x != column[0]);
         let (places, columns): (Vec<usize>, Vec<Vec<f64>>) = of_group.filter(varying).unzip();
         let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let clusters = clusters.map(|codes| within(codes, units));
+        let clusters = clusters.map(|codes| codes_of(codes, units));
         if let Some(codes) = &clusters {
             two_clusters(&treated, codes)?;
         }
@@ -260,7 +256,8 @@ fn difference_of_slopes(
         let rows = (0..outcome.len()).filter(move |row| treated[*row] == arm);
         slope(rows.map(|row| (row, standardised[row], outcome[row])))
     };
-    // An arm of one outcome has a slope of exactly zero; both together leave nothing to estimate.
+    // An arm with one outcome value has a slope of exactly zero; if both have, there is nothing to
+    // estimate.
     let (one, zero) = match (line(true)?, line(false)?) {
         (None, None) => return Err(Refusal::Constant(ColumnRef::Outcome)),
         (one, zero) => (one.unwrap_or_default(), zero.unwrap_or_default()),
@@ -303,7 +300,7 @@ struct Slope {
 fn slope(rows: impl Iterator<Item = (usize, f64, f64)> + Clone) -> Result<Option<Slope>, Refusal> {
     let across = moments(rows.clone().map(|(_, x, _)| (x, 1.0)));
     let up = moments(rows.clone().map(|(_, _, y)| (y, 1.0)));
-    // Moments are measured from the first row, so that a constant has a deviation of exactly 0.
+    // Moments are measured from the first row, so a constant has a deviation of exactly 0.
     let (Some(wide), Some(high)) = (across.deviation, up.deviation) else {
         return Err(Refusal::TooFew { what: "units", found: across.count, needed: 3 });
     };
@@ -313,7 +310,7 @@ fn slope(rows: impl Iterator<Item = (usize, f64, f64)> + Clone) -> Result<Option
     if high == 0.0 {
         return Ok(None);
     }
-    // In units of the deviations of both, so that squares keep their range.
+    // In units of the deviations of both, so that squares neither overflow nor vanish.
     let standard = rows.map(|(row, x, y)| (row, (x - across.mean) / wide, (y - up.mean) / high));
     let (mut xx, mut xy) = (0.0, 0.0);
     for (_, x, y) in standard.clone() {
@@ -333,12 +330,12 @@ fn slope(rows: impl Iterator<Item = (usize, f64, f64)> + Clone) -> Result<Option
         meat += term * term;
     }
     let scale = high / wide;
-    // An exact fit leaves rounding errors only, of which there is nothing to be estimated.
+    // The residuals of an exact fit are rounding.
     let standard_error = if residuals > 1e-24 * xx { scale * meat.sqrt() / xx } else { 0.0 };
     Ok(Some(Slope { value: scale * value, standard_error }))
 }
 
-/// The estimate, if there is any uncertainty that it could be judged by.
+/// The estimate, unless its standard error is zero.
 fn estimate(value: f64, standard_error: f64, degrees: f64) -> Result<Estimate, Refusal> {
     if value.is_finite() && standard_error == 0.0 {
         return Err(Refusal::Other(
@@ -365,8 +362,8 @@ fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     Ok(modifier.iter().map(|value| (value - summary.mean) / deviation).collect())
 }
 
-/// Groups units by the modifier: by its values if there are two, else by its quintiles. `effect`
-/// is asked about the positions of the units of each group.
+/// Groups units by the modifier: by its values if there are two, otherwise by its quintiles.
+/// `effect` gets the positions of the units of each group.
 fn groups(
     modifier: &[f64],
     effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>,
@@ -391,7 +388,7 @@ fn groups(
     cuts.into_iter().enumerate().map(group).collect()
 }
 
-/// Refuses columns that do not belong together.
+/// Refuses columns of different lengths or with values that are not finite.
 fn check(outcome: &[f64], modifier: &[f64]) -> Result<(), Refusal> {
     if outcome.len() != modifier.len() {
         return Err(Refusal::Other("the columns differ in length".to_owned()));

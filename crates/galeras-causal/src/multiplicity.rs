@@ -1,9 +1,9 @@
-//! P-values adjusted for the number of tests. Which tests form a family is up to the caller.
+//! P-values adjusted for the number of tests in a family.
 
 #[cfg(test)]
 mod tests;
 
-/// How p-values are adjusted.
+/// A method of adjustment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adjustment {
     /// m p: controls the family-wise error rate under any dependence.
@@ -23,12 +23,11 @@ pub enum Adjustment {
 }
 
 /// The adjusted p-values of a family of m tests, in the order of `p`: a test is rejected at the
-/// level alpha for the family if its adjusted value is at most alpha. Equals statsmodels'
+/// family's level alpha if its adjusted value is at most alpha. Equals statsmodels'
 /// `multipletests`. O(m log m).
 ///
 /// A value above 1 counts as 1, one below 0 as 0, and NaN as 1 (a test without a result rejects
-/// nothing, and counts as one of the family). The answer has no NaN; it is empty for an empty
-/// family.
+/// nothing, but belongs to the family). The result has no NaN; it is empty for an empty family.
 pub fn adjust(p: &[f64], how: Adjustment) -> Vec<f64> {
     let m = p.len();
     let mut order: Vec<(f64, usize)> = p
@@ -38,7 +37,7 @@ pub fn adjust(p: &[f64], how: Adjustment) -> Vec<f64> {
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let sorted: Vec<f64> = order.iter().map(|&(p, _)| p).collect();
-    // What the p-value at a position of the ascending order is multiplied with.
+    // The factor of the p-value at a position of the ascending order.
     let remaining = |i: usize| (m - i) as f64;
     let adjusted = match how {
         Adjustment::Bonferroni => sorted.iter().map(|p| p * m as f64).collect(),
@@ -65,7 +64,7 @@ pub fn adjust(p: &[f64], how: Adjustment) -> Vec<f64> {
     answer
 }
 
-/// The smallest of the multiplied p-values from each position on.
+/// The smallest multiplied p-value from each position on.
 fn step_up(sorted: &[f64], factor: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut least: f64 = 1.0;
     let mut adjusted: Vec<f64> = sorted
@@ -83,17 +82,17 @@ fn step_up(sorted: &[f64], factor: impl Fn(usize) -> f64) -> Vec<f64> {
 
 /// Hommel's adjustment of ascending p-values.
 ///
-/// A set of s hypotheses is rejected by Simes' test at the level S(s) = min over i of
-/// s p(m - s + i) / i if it holds the s largest p-values, which is the worst set of its size.
-/// The adjusted p(i) is the largest over s of S(s) where the worst set may hold i (s > m - i),
-/// of min(S(s), s p(i)) otherwise (S. P. Wright, "Adjusted p-values for simultaneous
-/// inference", Biometrics 48, 1992). S does not ascend with s and s p(i) does, so that the
-/// largest is beside their crossing: a binary search in place of all s.
+/// Simes' test rejects a set of s hypotheses at the level S(s) = min over i of s p(m - s + i) / i
+/// if it holds the s largest p-values, which is the worst set of its size. The adjusted p(i) is the
+/// largest over s of S(s) if the worst set may hold i (s > m - i), of min(S(s), s p(i)) otherwise
+/// (S. P. Wright, "Adjusted p-values for simultaneous inference", Biometrics 48, 1992). S does not
+/// ascend with s and s p(i) does, so the largest is next to their crossing, which a binary search
+/// finds.
 fn hommel(sorted: &[f64]) -> Vec<f64> {
     let m = sorted.len();
     let simes = simes_levels(sorted);
     let adjusted = |(i, &p): (usize, &f64)| {
-        // The worst sets up to this size do not hold i.
+        // The worst sets up to this size do not contain i.
         let without = m - i - 1;
         let (mut low, mut high) = (0, without);
         while low < high {
@@ -104,18 +103,17 @@ fn hommel(sorted: &[f64]) -> Vec<f64> {
                 high = size - 1;
             }
         }
-        // `simes[low]` is the level of the size after the crossing, or of the smallest worst
-        // set that holds i.
+        // `simes[low]` is the level of the size after the crossing, or of the smallest worst set
+        // that contains i.
         p.max(low as f64 * p).max(simes[low])
     };
     sorted.iter().enumerate().map(adjusted).collect()
 }
 
-/// The levels S(1) to S(m). S(s) / s is the smallest slope from the point (m - s, 0) to a point
-/// (q, p(q)) right of it; that point is on the lower convex hull, where a binary search finds
-/// it.
+/// The levels S(1) to S(m). S(s) / s is the smallest slope from the point (m - s, 0) to a point (q,
+/// p(q)) to its right; that point is on the lower convex hull, where a binary search finds it.
 fn simes_levels(sorted: &[f64]) -> Vec<f64> {
-    // From right to left: the last one is the leftmost.
+    // From right to left: the last point is the leftmost.
     let mut hull: Vec<(f64, f64)> = Vec::with_capacity(sorted.len());
     let mut levels = Vec::with_capacity(sorted.len());
     for (base, &p) in sorted.iter().enumerate().rev() {
@@ -128,7 +126,7 @@ fn simes_levels(sorted: &[f64]) -> Vec<f64> {
         }
         hull.push(point);
         let slope = |at: usize| hull[at].1 / (hull[at].0 - base as f64);
-        // Slopes descend towards the right up to the tangent, then ascend.
+        // Towards the right, slopes descend up to the tangent, then ascend.
         let (mut low, mut high) = (0, hull.len() - 1);
         while low < high {
             let middle = low.midpoint(high);

@@ -1,8 +1,8 @@
 //! The noncentral t distribution, by quadrature over the estimated standard deviation.
 //!
 //! T = (Z + shift) / S, where Z is standard normal and S is the root of a chi-squared variable over
-//! its degrees of freedom. Given S the tail of T is one of Z, so that what is left is one integral
-//! of a smooth function. It keeps its digits for any shift, unlike the usual series (AS 243).
+//! its degrees of freedom. Given S the tail of T is one of Z, which leaves one integral of a smooth
+//! function. It keeps its digits for any shift, unlike the usual series (AS 243).
 
 #[cfg(test)]
 mod tests;
@@ -21,24 +21,26 @@ const NODES: [(f64, f64); 8] = [
     (0.944_575_023_073_232_6, 0.062_253_523_938_647_89),
     (0.989_400_934_991_649_9, 0.027_152_459_411_754_095),
 ];
-/// How many standard deviations of S the integral reaches to either side.
+/// The reach of the integral to either side, in standard deviations of S.
 const REACH: f64 = 12.0;
 
-/// The mean of `of` over S, the root of a chi-squared variable with `degrees` (1 or more) over them;
-/// with infinite degrees S is 1. `sharp` is the largest slope of `of`: it makes the steps finer.
+/// The mean of `of` over S, the root of a chi-squared variable with `degrees` (1 or more) over
+/// them; with infinite degrees S is 1. `sharp` is the largest slope of `of`: it makes the steps
+/// finer.
 pub(super) fn over_deviation(degrees: f64, sharp: f64, of: impl Fn(f64) -> f64) -> f64 {
     over_deviation_to(degrees, sharp, f64::INFINITY, of)
 }
 
-/// The same of what is `of` for S up to `end` and zero beyond: a step or a bend there would cost
-/// digits if it lay inside of a panel.
+/// The same for a function that is `of` for S up to `end` and zero above: a step or a bend inside a
+/// panel would cost digits.
 pub(super) fn over_deviation_to(
     degrees: f64,
     sharp: f64,
     end: f64,
     of: impl Fn(f64) -> f64,
 ) -> f64 {
-    // Up to here S is 1 to nine digits, and what it adds to the variance of T to eighteen.
+    // Here S is 1 to nine digits, and its contribution to the variance of T is below the last
+    // digit.
     if degrees > 1e17 {
         return if end < 1.0 { 0.0 } else { of(1.0) };
     }
@@ -46,15 +48,14 @@ pub(super) fn over_deviation_to(
     let low = (1.0 - REACH * spread).max(0.0);
     let high = 1.0 + REACH * spread;
     let steps = (REACH * (1.0 + sharp.abs() * spread)).ceil().min(4096.0);
-    // The logarithm of the density less that at 1; the total makes up for the factor.
+    // The logarithm of the density minus that at 1; dividing by the total cancels the factor.
     let density = |s: f64| ((degrees - 1.0) * s.ln() - 0.5 * degrees * (s * s - 1.0)).exp();
     let total = integral(low, high, steps, density);
     let weighted = integral(low, high.min(end), steps, |s| density(s) * of(s));
     weighted / total
 }
 
-/// The integral from `low` to `high` by Gauss and Legendre's rule in panels; zero if there is nothing
-/// between them.
+/// The integral from `low` to `high` by the Gauss-Legendre rule in panels; zero for an empty range.
 fn integral(low: f64, high: f64, steps: f64, of: impl Fn(f64) -> f64) -> f64 {
     let half = 0.5 * (high - low) / steps;
     let mut total = 0.0;
@@ -80,11 +81,11 @@ pub fn noncentral_t_lower(t: f64, degrees: f64, shift: f64) -> f64 {
     over_deviation(degrees, t, |s| tail::normal_upper(shift - t * s))
 }
 
-/// The noncentralities between which a statistic `t` lies in neither tail of `alpha / 2`: the
-/// interval of the shift (J. H. Steiger and R. T. Fouladi 1997).
+/// The noncentralities for which a statistic `t` is in neither tail of `alpha / 2`: the interval of
+/// the shift (J. H. Steiger and R. T. Fouladi 1997).
 pub(super) fn shift_interval(t: f64, degrees: f64, alpha: f64) -> (f64, f64) {
     let (tail, width) = (0.5 * alpha, (1.0 + 0.5 * t * t / degrees).sqrt());
-    // Both tails as functions that ascend with the shift.
+    // Both tails as ascending functions of the shift.
     let low = crossing(t, -width, |shift| noncentral_t_upper(t, degrees, shift) - tail);
     let high = crossing(t, width, |shift| tail - noncentral_t_lower(t, degrees, shift));
     (low, high)

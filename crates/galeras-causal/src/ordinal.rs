@@ -10,13 +10,13 @@ use crate::propensity::design::{BLOCK, StandardisedDesign, combine};
 use crate::propensity::logistic::expit;
 use crate::{ColumnRef, Estimate, Refusal};
 
-/// An outcome of more levels is not a scale.
+/// An outcome with more levels is not treated as ordinal.
 const MOST_LEVELS: usize = 50;
 /// Newton steps after which a fit is given up.
 const MOST_STEPS: usize = 200;
 /// The squared Newton step, in standard errors, after which one more full step is exact.
 const CONVERGED: f64 = 1e-16;
-/// The distance from 1 at which a probability stands for certainty.
+/// A probability this close to 1 counts as certain.
 const CERTAIN: f64 = 1e-10;
 /// The share 1 - R² of a covariate below which the others explain it.
 const DEPENDENT: f64 = 1e-10;
@@ -31,18 +31,18 @@ pub struct OrdinalEffect {
 }
 
 /// The proportional odds model (McCullagh 1980, JRSS B 42:109) of `outcome`, whose values are
-/// ordered levels, on `treated` and `covariates`, by maximum likelihood. Coefficients equal those of
-/// statsmodels' `OrderedModel(distr="logit")`.
+/// ordered levels, on `treated` and `covariates`, by maximum likelihood. Coefficients equal those
+/// of statsmodels' `OrderedModel(distr="logit")`.
 ///
 /// Columns have one entry for each of n rows. `kind` is one of `Classic`, `Hc0`, `Hc1`, `Cr0` and
-/// `Cr1`: the others need leverages, which this model does not have. Rows that are independent are
-/// judged by the normal distribution, clusters by Student's t with one degree less than there are.
+/// `Cr1`: the others need leverages, which this model does not have. The reference distribution is
+/// normal for independent rows, and Student's t with G - 1 degrees of freedom for G clusters.
 ///
 /// # Errors
 /// [`Refusal::TooFew`] if an arm is empty, below two clusters or with too few rows;
-/// [`Refusal::Constant`], [`Refusal::Collinear`] for covariates by position; [`Refusal::Other`] with
-/// fewer than 2 or more than 50 levels, for separation, for a kind that is not defined, or if
-/// nothing converges.
+/// [`Refusal::Constant`], [`Refusal::Collinear`] for covariates by position; [`Refusal::Other`]
+/// with fewer than 2 or more than 50 levels, for separation, for a kind that is not defined, or if
+/// the fit does not converge.
 pub fn proportional_odds(
     treated: &[bool],
     outcome: &[f64],
@@ -134,7 +134,7 @@ struct Point {
     gradient: Vec<f64>,
     /// The lower triangle, row-major.
     hessian: Vec<f64>,
-    /// The largest probability of a row's own level.
+    /// The largest probability of a row's observed level.
     surest: f64,
 }
 
@@ -152,7 +152,8 @@ impl OrdinalModel<'_> {
         self.thresholds + self.design.width() - 1
     }
 
-    /// `parameters` without its thresholds, with an intercept of zero: what the design multiplies.
+    /// `parameters` without its thresholds, with an intercept of zero: the coefficients of the
+    /// design.
     fn slopes(&self, parameters: &[f64]) -> Vec<f64> {
         std::iter::once(0.0).chain(parameters[self.thresholds..].iter().copied()).collect()
     }
@@ -344,7 +345,7 @@ impl OrdinalModel<'_> {
         })
     }
 
-    /// What each row contributes to the error of a linear combination of the parameters.
+    /// The contribution of each row to the error of a linear combination of the parameters.
     fn influence(&self, parameters: &[f64], direction: &[f64]) -> Vec<f64> {
         let along = self.design.predict(&self.slopes(direction));
         let predictor = self.design.predict(&self.slopes(parameters));

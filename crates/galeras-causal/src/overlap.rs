@@ -1,15 +1,14 @@
-//! Overlap of the propensity scores of both arms: ranges, common support, how well the scores
-//! tell the arms apart, and how many units the weights leave. It is up to the estimators to refuse
-//! where there is too little overlap.
+//! Overlap of the propensity scores of both arms: ranges, common support, discrimination, and
+//! effective sample sizes. The estimators refuse too little overlap.
 
 #[cfg(test)]
 mod tests;
 
 use super::Refusal;
 use super::balance::check;
-use super::quantile::quantile;
+use super::rank::quantile;
 
-/// How the propensity scores of the treated and of the control units lie over each other.
+/// Comparison of the propensity scores of the treated and the control units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overlap {
     /// The lowest score of a treated unit.
@@ -20,25 +19,25 @@ pub struct Overlap {
     pub min_control: f64,
     /// The highest score of a control unit.
     pub max_control: f64,
-    /// Where the common support begins: the higher of both minima.
+    /// The start of the common support: the higher of both minima.
     pub common_low: f64,
-    /// Where it ends: the lower of both maxima, which is below the beginning if there is none.
+    /// Its end: the lower of both maxima, which is below the start if there is no common support.
     pub common_high: f64,
-    /// How many units have a score outside of the common support.
+    /// The number of units with a score outside the common support.
     pub outside: usize,
-    /// How many different scores there are.
+    /// The number of distinct scores.
     pub distinct: usize,
     /// The probability that a treated unit scores higher than a control unit, ties counted half:
-    /// the area under the receiver operating characteristic, 0.5 where the scores do not predict
-    /// the treatment.
+    /// the area under the receiver operating characteristic, 0.5 if the scores do not predict the
+    /// treatment.
     pub auc: f64,
     /// Kish's effective sample size of the treated units under the weights.
     pub effective_treated: f64,
     /// Kish's effective sample size of the control units under the weights.
     pub effective_control: f64,
-    /// How many scores are below the lower clip limit.
+    /// The number of scores below the lower clip limit.
     pub below_clip: usize,
-    /// How many scores are above the upper clip limit.
+    /// The number of scores above the upper clip limit.
     pub above_clip: usize,
     /// The quantiles of all scores at 1, 25, 50, 75 and 99 %, interpolated linearly.
     pub quantiles: [f64; 5],
@@ -47,11 +46,10 @@ pub struct Overlap {
 /// Compares the propensity scores of the arms.
 ///
 /// `scores` (probabilities), `treated` and `weights` have one entry for each unit; without weights
-/// every unit counts 1. `clip` holds the lower and the upper limit to which scores were clipped for
-/// the weights. Effective sizes are Kish's (1965, Survey Sampling), the quantiles those of numpy.
+/// every unit counts 1. `clip` holds the limits to which scores were clipped for the weights.
+/// Effective sizes are Kish's (1965, Survey Sampling), the quantiles those of numpy.
 ///
 /// # Errors
-///
 /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if the lengths differ, a score or a
 /// weight is not finite, a weight is negative, or the weights of an arm are all zero.
 pub fn overlap(
@@ -102,16 +100,16 @@ pub fn overlap(
     })
 }
 
-/// The range of scores in which there is overlap, by the rule of thumb of Crump, Hotz, Imbens and
-/// Mitnik (2009, Biometrika 96:187).
+/// The range of scores with overlap, by the rule of thumb of Crump, Hotz, Imbens and Mitnik (2009,
+/// Biometrika 96:187).
 pub const CRUMP: (f64, f64) = (0.1, 0.9);
 
-/// The positions of the scores within a range, its ends included, in ascending order.
+/// The positions of the scores within a range, including its ends, in ascending order.
 pub fn in_overlap(scores: &[f64], (low, high): (f64, f64)) -> Vec<u32> {
     (0..).zip(scores).filter(|(_, s)| low <= **s && **s <= high).map(|(at, _)| at).collect()
 }
 
-/// The lowest and the highest score of an arm, and how many units it has.
+/// The lowest and the highest score of an arm, and its number of units.
 fn range(scores: &[f64], treated: &[bool], arm: bool) -> (f64, f64, usize) {
     let units = scores.iter().zip(treated).filter(|(_, unit)| **unit == arm);
     units.fold((f64::INFINITY, f64::NEG_INFINITY, 0), |(low, high, number), (score, _)| {
@@ -120,7 +118,7 @@ fn range(scores: &[f64], treated: &[bool], arm: bool) -> (f64, f64, usize) {
 }
 
 /// Kish's effective sample size of an arm: the square of the sum of the weights over the sum of
-/// their squares. The weights are taken relative to the heaviest, which is above zero.
+/// their squares. Weights are taken relative to the heaviest, which must be above zero.
 fn effective_size(weights: &[f64], treated: &[bool], arm: bool) -> f64 {
     let units = weights.iter().zip(treated).filter(|(_, unit)| **unit == arm);
     let heaviest = units.clone().fold(0.0_f64, |heaviest, (weight, _)| heaviest.max(*weight));

@@ -1,35 +1,38 @@
-//! Power: the smallest effect that a design would detect, given the standard error it attains; in
-//! `study`, what a design would attain before it is run.
+//! Power: the smallest effect that a design would detect, and the size of a planned study.
+//!
+//! The variance of an effect has up to three sources: differences between units, between clusters
+//! of units, and between samples of one unit under one arm. A pilot estimates them ([`pilot`]), or
+//! they are assumed; a [`StudyDesign`] gives the standard error of the effect from them, and the
+//! noncentral t its power.
 
-mod study;
 #[cfg(test)]
 mod tests;
 
-pub use study::{Pilot, StudyDesign, VarianceComponents, pilot};
+use crate::column::check_column;
+use crate::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation_to};
+use crate::refute::dense;
+use crate::root::crossing;
+use crate::{ColumnRef, Refusal, tail};
 
-use super::{Refusal, tail};
-
-/// What pairing gains in power.
+/// The gain in power by pairing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DetectableEffects {
     /// The minimum detectable effect of the paired design, in units of the outcome.
     pub paired: f64,
     /// The minimum detectable effect if the pairing were ignored.
     pub unpaired: f64,
-    /// The variance of the unpaired over that of the paired estimate: by what factor more units
-    /// an unpaired design needs.
+    /// The variance of the unpaired over that of the paired estimate: the factor by which an
+    /// unpaired design needs more units.
     pub variance_ratio: f64,
 }
 
 /// The smallest true effect for which a two-sided test at level `alpha` rejects with probability
-/// `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error (Bloom
-/// 1995, Evaluation Review 19:547), in units of the standard error's outcome. The chance of
-/// rejecting on the wrong side is left out.
+/// `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error (Bloom 1995,
+/// Evaluation Review 19:547), in units of the outcome. Rejections on the wrong side are ignored.
 ///
 /// # Errors
-///
-/// [`Refusal::Other`] if the standard error is not above zero and finite, or not
-/// 0 < `alpha` < `power` < 1.
+/// [`Refusal::Other`] if the standard error is not above zero and finite, or not 0 < `alpha` <
+/// `power` < 1.
 pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result<f64, Refusal> {
     if !(standard_error > 0.0 && standard_error.is_finite()) {
         return Err(Refusal::Other("the standard error is not above zero and finite".to_owned()));
@@ -40,7 +43,7 @@ pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result
              the level must be above 0 and below the power, and the power below 1"
         )));
     }
-    // The lower tail keeps its digits where 1 - alpha/2 would be rounded to 1.
+    // The lower tail keeps its digits if 1 - alpha/2 would be rounded to 1.
     let effect =
         (tail::normal_quantile(power) - tail::normal_quantile(alpha / 2.0)) * standard_error;
     if effect.is_finite() {
@@ -50,12 +53,11 @@ pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result
     }
 }
 
-/// Compares the minimum detectable effects with and without regard to the pairing, from the
-/// standard errors of the mean paired difference and of the difference in means (Welch), both in
-/// units of the outcome. `alpha` and `power` are as for [`minimum_detectable`].
+/// Compares the minimum detectable effects with and without the pairing, from the standard errors
+/// of the mean paired difference and of the difference in means (Welch), both in units of the
+/// outcome. `alpha` and `power` are as for [`minimum_detectable`].
 ///
 /// # Errors
-///
 /// As [`minimum_detectable`]; also [`Refusal::Other`] if the ratio of the variances overflows.
 pub fn paired_gain(
     paired: f64,
@@ -74,4 +76,337 @@ pub fn paired_gain(
     } else {
         Err(Refusal::Other("the ratio of the variances is not finite".to_owned()))
     }
+}
+
+/// The tolerance of a power: the smallest effect of a design must need the units of this design.
+const ROUNDING: f64 = 1e-11;
+
+/// Standard deviations, in units of the outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct VarianceComponents {
+    /// Of the effect between units (within a cluster). For unpaired units, of their outcomes under
+    /// one arm.
+    pub unit: f64,
+    /// Of the effect between clusters; zero without clusters.
+    pub cluster: f64,
+    /// Between samples of one unit under one arm.
+    pub sample: f64,
+}
+
+/// A study that compares two arms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StudyDesign {
+    /// The data points: each is observed under both arms, or in an unpaired study half of them
+    /// under each.
+    pub units: f64,
+    /// The answers to each data point under an arm, 1 or more.
+    pub samples: f64,
+    /// Each unit is observed under both arms.
+    pub paired: bool,
+    /// The units of a cluster, 1 or more; `None` without clusters.
+    pub cluster_size: Option<f64>,
+}
+
+impl StudyDesign {
+    /// The standard error of the effect, in units of the outcome. Paired: the root of
+    /// (cluster² / G + (unit² + 2 sample² / r) / n) for n units in G clusters with r samples;
+    /// unpaired, with n / 2 units in each arm: of 4 (unit² + sample² / r) / n.
+    pub fn standard_error(&self, parts: &VarianceComponents) -> f64 {
+        let square = |x: f64| x * x;
+        let noise = square(parts.sample) / self.samples;
+        if !self.paired {
+            return (4.0 * (square(parts.unit) + noise) / self.units).sqrt();
+        }
+        let clusters = match self.cluster_size {
+            Some(size) => square(parts.cluster) * size,
+            None => 0.0,
+        };
+        ((clusters + square(parts.unit) + 2.0 * noise) / self.units).sqrt()
+    }
+
+    /// The degrees of freedom of its t: clusters or units minus one, or units minus two if they are
+    /// unpaired.
+    pub fn degrees(&self) -> f64 {
+        match (self.paired, self.cluster_size) {
+            (true, Some(size)) => self.units / size - 1.0,
+            (true, None) => self.units - 1.0,
+            (false, _) => self.units - 2.0,
+        }
+    }
+
+    /// The probability that a two-sided test at the level `alpha` finds `effect`, in units of the
+    /// outcome. Equals statsmodels' `TTestPower` and `TTestIndPower`. NaN without a degree of
+    /// freedom.
+    pub fn power(&self, parts: &VarianceComponents, effect: f64, alpha: f64) -> f64 {
+        t_power(effect / self.standard_error(parts), self.degrees(), alpha)
+    }
+
+    /// The probability that two one-sided tests at the level `alpha` show that the effect is
+    /// between -`margin` and `margin` if its true value is `effect`.
+    pub fn equivalence_power(
+        &self,
+        parts: &VarianceComponents,
+        effect: f64,
+        margin: f64,
+        alpha: f64,
+    ) -> f64 {
+        let error = self.standard_error(parts);
+        equivalence_power(effect / error, margin / error, self.degrees(), alpha)
+    }
+
+    /// The smallest effect that is found with probability `power`.
+    ///
+    /// # Errors
+    /// [`Refusal::Other`] unless 0 < `alpha` < `power` < 1, there is a degree of freedom and the
+    /// standard error is above zero.
+    pub fn detectable(
+        &self,
+        parts: &VarianceComponents,
+        alpha: f64,
+        power: f64,
+    ) -> Result<f64, Refusal> {
+        check_levels(alpha, power)?;
+        let (error, degrees) = (self.standard_error(parts), self.degrees());
+        if !(degrees >= 1.0 && error > 0.0 && error.is_finite()) {
+            return Err(Refusal::Other(format!(
+                "{} units leave no degree of freedom, or their effects do not vary",
+                self.units
+            )));
+        }
+        let start = tail::normal_quantile(power) - tail::normal_quantile(0.5 * alpha);
+        let shift = crossing(start, 0.5, |shift| t_power(shift, degrees, alpha) - power);
+        Ok(shift * error)
+    }
+
+    /// The fewest units (whole clusters; an even number if they are unpaired) with which `effect`
+    /// is found with probability `power`, regardless of the units of the design.
+    ///
+    /// # Errors
+    /// As [`StudyDesign::detectable`], and if `effect` is zero or more than 1e9 units are needed.
+    pub fn units_needed(
+        &self,
+        parts: &VarianceComponents,
+        effect: f64,
+        alpha: f64,
+        power: f64,
+    ) -> Result<f64, Refusal> {
+        check_levels(alpha, power)?;
+        if !(effect.abs() > 0.0 && effect.is_finite()) {
+            return Err(Refusal::Other("an effect of zero is never detected".to_owned()));
+        }
+        self.fewest(|design| design.power(parts, effect, alpha) >= power - ROUNDING)
+    }
+
+    /// The fewest units with which equivalence within -`margin` and `margin` is shown with
+    /// probability `power` if the effect is `effect`.
+    ///
+    /// # Errors
+    /// As [`StudyDesign::units_needed`], and if the effect is not within the margin.
+    pub fn units_for_equivalence(
+        &self,
+        parts: &VarianceComponents,
+        effect: f64,
+        margin: f64,
+        alpha: f64,
+        power: f64,
+    ) -> Result<f64, Refusal> {
+        check_levels(alpha, power)?;
+        if effect.is_nan() || effect.abs() >= margin || margin.is_nan() {
+            let text = format!("an effect of {effect} does not lie within the margin of {margin}");
+            return Err(Refusal::Other(text));
+        }
+        self.fewest(|design| {
+            design.equivalence_power(parts, effect, margin, alpha) >= power - ROUNDING
+        })
+    }
+
+    /// The fewest units for which `enough` holds; it must hold for all larger numbers.
+    fn fewest(&self, enough: impl Fn(&StudyDesign) -> bool) -> Result<f64, Refusal> {
+        // Counted in clusters, pairs, or one unit in each arm.
+        let piece = match (self.paired, self.cluster_size) {
+            (true, Some(size)) => size,
+            (true, None) => 1.0,
+            (false, _) => 2.0,
+        };
+        let with = |pieces: f64| enough(&StudyDesign { units: pieces * piece, ..*self });
+        let (mut low, mut high) = (1.0, 2.0);
+        while !with(high) {
+            (low, high) = (high, 2.0 * high);
+            if high * piece > 1e9 {
+                let text = "more than a billion units are needed";
+                return Err(Refusal::Other(text.to_owned()));
+            }
+        }
+        while high - low > 1.0 {
+            let middle = (0.5 * (low + high)).floor();
+            if with(middle) { high = middle } else { low = middle }
+        }
+        Ok(high * piece)
+    }
+}
+
+fn check_levels(alpha: f64, power: f64) -> Result<(), Refusal> {
+    if alpha > 0.0 && alpha < power && power < 1.0 {
+        return Ok(());
+    }
+    Err(Refusal::Other(format!(
+        "a test at level {alpha} with power {power} does not exist: \
+         the level must be above 0 and below the power, and the power below 1"
+    )))
+}
+
+/// The power of a two-sided t test whose true effect is `shift` standard errors.
+fn t_power(shift: f64, degrees: f64, alpha: f64) -> f64 {
+    if degrees.is_nan() || degrees < 1.0 {
+        return f64::NAN;
+    }
+    let bound = tail::t_quantile(1.0 - 0.5 * alpha, degrees);
+    noncentral_t_upper(bound, degrees, shift) + noncentral_t_lower(-bound, degrees, shift)
+}
+
+/// The power of two one-sided t tests; all in standard errors. Both share the standard deviation S:
+/// given S the estimate must be within margin - t S of zero (D. B. Owen 1965).
+fn equivalence_power(shift: f64, margin: f64, degrees: f64, alpha: f64) -> f64 {
+    if degrees.is_nan() || degrees < 1.0 {
+        return f64::NAN;
+    }
+    let bound = tail::t_quantile(1.0 - alpha, degrees);
+    // Beyond this deviation no mean is within the margin by both tests.
+    over_deviation_to(degrees, bound, margin / bound, |s| {
+        let room = margin - bound * s;
+        tail::normal_upper(-room - shift) - tail::normal_upper(room - shift)
+    })
+}
+
+/// The result of a pilot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pilot {
+    /// Mean of treatment minus control, in units of the outcome.
+    pub effect: f64,
+    /// The standard deviations.
+    pub components: VarianceComponents,
+    /// The units with rows under both arms, or the rows if there are no units.
+    pub units: usize,
+    /// The clusters, if given.
+    pub clusters: Option<usize>,
+    /// The mean number of rows of a unit under an arm (harmonic); 1 without units.
+    pub samples: f64,
+}
+
+/// The variance components of a pilot by the analysis of variance (S. R. Searle, G. Casella and C.
+/// E. McCulloch, "Variance Components", 1992, chapter 3): the residual within units and arms; the
+/// variance of the unit differences minus its share of that; the variance between clusters minus
+/// its share of both. Negative components become zero. Without `units`, rows are unpaired units,
+/// and `unit` is the pooled standard deviation of the arms.
+///
+/// All slices have one entry for each row.
+///
+/// # Errors
+/// [`Refusal::TooFew`] below 2 units (rows in an arm) or clusters; [`Refusal::UnusableColumn`] if
+/// an outcome is not finite; [`Refusal::Other`] if a unit lies in two clusters.
+pub fn pilot(
+    treated: &[bool],
+    outcome: &[f64],
+    units: Option<&[u32]>,
+    clusters: Option<&[u32]>,
+) -> Result<Pilot, Refusal> {
+    check_column(outcome, ColumnRef::Outcome, treated.len())?;
+    let Some(units) = units else { return unpaired_pilot(treated, outcome) };
+    let codes = dense(units.iter().copied());
+    let count = codes.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut cells = vec![[(0.0, 0.0); 2]; count];
+    for (row, unit) in codes.iter().enumerate() {
+        let cell = &mut cells[*unit as usize][usize::from(treated[row])];
+        cell.0 += outcome[row];
+        cell.1 += 1.0;
+    }
+    let mean = |(sum, n): (f64, f64)| sum / n;
+    let is_complete = |cell: &[(f64, f64); 2]| cell[0].1 > 0.0 && cell[1].1 > 0.0;
+    let (mut squares, mut freedom) = (0.0, 0.0);
+    let mut cluster_of = vec![0u32; count];
+    for (row, unit) in codes.iter().enumerate() {
+        let cell = &cells[*unit as usize];
+        let own = cell[usize::from(treated[row])];
+        squares += (outcome[row] - mean(own)).powi(2);
+        freedom += 1.0 - 1.0 / own.1;
+        if let Some(clusters) = clusters {
+            cluster_of[*unit as usize] = clusters[row];
+        }
+    }
+    if let Some(clusters) = clusters
+        && codes.iter().zip(clusters).any(|(unit, cluster)| cluster_of[*unit as usize] != *cluster)
+    {
+        let text = "a unit has rows in two clusters: units must lie within one";
+        return Err(Refusal::Other(text.to_owned()));
+    }
+    let kept: Vec<usize> = (0..count).filter(|unit| is_complete(&cells[*unit])).collect();
+    let n = kept.len();
+    if n < 2 {
+        return Err(Refusal::TooFew { what: "units under both arms", found: n, needed: 2 });
+    }
+    // Each cell of one row adds a rounding error of zero degrees of freedom.
+    let noise = if freedom > 0.5 { squares / freedom } else { 0.0 };
+    let of = |unit: &usize| mean(cells[*unit][1]) - mean(cells[*unit][0]);
+    let differences: Vec<f64> = kept.iter().map(of).collect();
+    let effect = differences.iter().sum::<f64>() / n as f64;
+    // The mean of 1 / r over units and arms.
+    let inverse = kept.iter().map(|unit| 1.0 / cells[*unit][0].1 + 1.0 / cells[*unit][1].1);
+    let inverse = inverse.sum::<f64>() / (2.0 * n as f64);
+    let about = |centre: f64, values: &[f64]| -> f64 {
+        values.iter().map(|value| (value - centre).powi(2)).sum()
+    };
+    let total = about(effect, &differences);
+    let (within, between, groups) = match clusters {
+        None => (total / (n as f64 - 1.0), 0.0, None),
+        Some(_) => {
+            let codes = dense(kept.iter().map(|unit| cluster_of[*unit]));
+            let found = codes.iter().max().map_or(0, |last| *last as usize + 1);
+            if found < 2 {
+                return Err(Refusal::TooFew { what: "clusters", found, needed: 2 });
+            }
+            let mut sums = vec![(0.0, 0.0); found];
+            for (code, difference) in codes.iter().zip(&differences) {
+                sums[*code as usize].0 += difference;
+                sums[*code as usize].1 += 1.0;
+            }
+            let (n, k) = (n as f64, found as f64);
+            let between: f64 =
+                sums.iter().map(|(sum, m)| m * (sum / m - effect).powi(2)).sum::<f64>();
+            let size = (n - sums.iter().map(|(_, m)| m * m).sum::<f64>() / n) / (k - 1.0);
+            let within = if n > k { (total - between).max(0.0) / (n - k) } else { 0.0 };
+            let between = ((between / (k - 1.0) - within) / size).max(0.0);
+            (within, between, Some(found))
+        }
+    };
+    let components = VarianceComponents {
+        unit: (within - 2.0 * noise * inverse).max(0.0).sqrt(),
+        cluster: between.sqrt(),
+        sample: noise.sqrt(),
+    };
+    Ok(Pilot { effect, components, units: n, clusters: groups, samples: 1.0 / inverse })
+}
+
+fn unpaired_pilot(treated: &[bool], outcome: &[f64]) -> Result<Pilot, Refusal> {
+    let mut arms = [(0.0, 0.0); 2];
+    for (treated, outcome) in treated.iter().zip(outcome) {
+        let arm = &mut arms[usize::from(*treated)];
+        arm.0 += outcome;
+        arm.1 += 1.0;
+    }
+    for (what, (_, found)) in [("control rows", arms[0]), ("treated rows", arms[1])] {
+        if found < 2.0 {
+            return Err(Refusal::TooFew { what, found: found as usize, needed: 2 });
+        }
+    }
+    let means = arms.map(|(sum, n)| sum / n);
+    let rows = treated.iter().zip(outcome);
+    let squares: f64 = rows.map(|(t, y)| (y - means[usize::from(*t)]).powi(2)).sum();
+    let unit = (squares / (treated.len() as f64 - 2.0)).sqrt();
+    Ok(Pilot {
+        effect: means[1] - means[0],
+        components: VarianceComponents { unit, cluster: 0.0, sample: 0.0 },
+        units: treated.len(),
+        clusters: None,
+        samples: 1.0,
+    })
 }

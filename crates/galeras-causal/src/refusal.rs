@@ -1,21 +1,21 @@
-//! Why a number is withheld. Every estimator returns one of these instead of a wrong number.
+//! Reasons for withholding a number, which estimators return instead of a wrong one.
 
 use std::{error, fmt};
 
-use super::column_ref::ColumnRef;
+use super::column::ColumnRef;
 
-/// The reason for which an estimate is not given. Its text can be pasted into a paper.
+/// The reason for not giving an estimate. Its text can be pasted into a paper.
 ///
-/// Columns are values: [`Refusal::describe`] writes the text with the caller's names for them,
-/// `Display` with the names of arguments.
+/// [`Refusal::describe`] writes the text with the caller's names for columns, `Display` with the
+/// names of arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// Every unit has the same propensity score, so the score cannot tell which units are alike.
+    /// Every unit has the same propensity score, so the score cannot find similar units.
     ConstantPropensity {
         /// The score that all units have.
         score: f64,
     },
-    /// A column is a linear combination of those before it.
+    /// A column is a linear combination of earlier ones.
     Collinear {
         /// The column.
         column: ColumnRef,
@@ -27,45 +27,44 @@ pub enum Refusal {
         /// The covariate.
         column: ColumnRef,
     },
-    /// Anything else that is wrong with one column.
+    /// Another problem with one column.
     UnusableColumn {
         /// The column.
         column: ColumnRef,
-        /// What is wrong, as what follows the column's name: `has 3 rows in place of 4`.
+        /// The problem, as a predicate of the column: `has 3 rows in place of 4`.
         problem: String,
     },
-    /// The covariates predict the treatment of some rows without error, or nearly so. The text
-    /// says how.
+    /// The covariates predict the treatment of some rows without error, or nearly so, with details.
     NoOverlap(String),
-    /// The covariates predict the treatment of every row: the arms have nothing in common, and any
-    /// adjusted comparison of them is an extrapolation.
+    /// The covariates predict the treatment of every row: the arms do not overlap, and any adjusted
+    /// comparison of them is an extrapolation.
     Separated,
     /// There are too few rows, units, clusters or strata.
     TooFew {
-        /// What is counted, in the plural.
+        /// The counted things, in the plural.
         what: &'static str,
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// How many are needed.
+        /// The number needed.
         needed: usize,
     },
-    /// A row's leverage is 1, so that its residual is 0 whatever its outcome is.
+    /// A row's leverage is 1, so its residual is 0 for any outcome.
     Leverage {
         /// The position of the row, from 0.
         row: usize,
         /// Its leverage, the diagonal element of the hat matrix.
         leverage: f64,
     },
-    /// Anything else, in its own words.
+    /// Another reason, as a sentence.
     Other(String),
 }
 
 impl Refusal {
-    /// The text of the refusal, with columns called what `name` calls them.
+    /// The text of the refusal, with column names by `name`.
     ///
-    /// Where `name` gives `None`, a column keeps the name of its argument. An
-    /// [`Interaction`](ColumnRef::Interaction) without a name of its own is called
-    /// `treatment x NAME`, with the name of its covariate.
+    /// If `name` returns `None`, a column has the name of its argument. An unnamed
+    /// [`Interaction`](ColumnRef::Interaction) is called `treatment x NAME`, with the name of its
+    /// covariate.
     pub fn describe<'n>(&self, name: impl Fn(ColumnRef) -> Option<&'n str>) -> String {
         let named = |column: &ColumnRef| match (name(*column), column) {
             (Some(name), _) => name.to_owned(),
@@ -100,17 +99,16 @@ impl Refusal {
             Self::TooFew { what, found, needed } => {
                 format!("too few {what}: {found}, at least {needed} are needed")
             }
-            Self::Leverage { .. } => "a row has a leverage of 1: no other row is like it in the \
-                                      covariates, so that its residual is zero whatever its \
-                                      outcome is, and HC2 and HC3 are not defined (HC0, HC1 and \
-                                      classic are)"
+            Self::Leverage { .. } => "a row has a leverage of 1: no other row has similar \
+                                      covariates, so its residual is zero for any outcome, and HC2 \
+                                      and HC3 are not defined (HC0, HC1 and classic are)"
                 .to_owned(),
             Self::Other(text) => text.clone(),
         }
     }
 
-    /// The same refusal about what `other` makes of its column: for an estimator that hands
-    /// columns on in other places than it was given them.
+    /// The same refusal with its column replaced by `other`, for estimators that pass columns on at
+    /// other positions.
     pub(super) fn map_column(self, other: impl Fn(ColumnRef) -> ColumnRef) -> Self {
         match self {
             Self::Collinear { column } => Self::Collinear { column: other(column) },
@@ -123,7 +121,7 @@ impl Refusal {
         }
     }
 
-    /// As [`Refusal::map_column`], for the covariates only, by their position.
+    /// As [`Refusal::map_column`], for covariates only, by their position.
     pub(super) fn map_covariate(self, other: impl Fn(usize) -> ColumnRef) -> Self {
         self.map_column(|column| match column {
             ColumnRef::Covariate(position) => other(position),

@@ -1,8 +1,8 @@
-//! Refuters: data sets made from the data under which an estimate should vanish or stay.
+//! Refuters: changed data sets for which an estimate should vanish or stay.
 //!
-//! Every draw is a hash of a number that a row (or unit) has from its id and the seed, of the
-//! refuter and of the simulation: it depends on no order, thread or other row. What is refitted on
-//! a data set is up to the caller.
+//! Every draw is a hash of a number of the row (or unit), which comes from its id and the seed, of
+//! the refuter and of the simulation. It does not depend on order, threads or other rows. The
+//! caller refits the estimate.
 
 #[cfg(test)]
 mod tests;
@@ -34,10 +34,10 @@ impl Refuter {
         }
     }
 
-    /// The number by which the draws of one refuter differ from those of another.
+    /// The number that separates the draws of one refuter from those of others.
     ///
-    /// Every draw hashes it, so these numbers are a part of the results: they never change, and a
-    /// new refuter gets a number that none had before.
+    /// Every draw hashes it, so results depend on it: it never changes, and a new refuter gets an
+    /// unused number.
     fn stream(self) -> u64 {
         match self {
             Self::Placebo => 1,
@@ -48,8 +48,7 @@ impl Refuter {
     }
 }
 
-/// The n rows on which an estimate was made, in the order of their keys: what refuters change.
-/// Every slice has one entry for each row.
+/// The n rows of an estimate, in the order of their keys. Every slice has one entry for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RefutationDesign<'a> {
     /// The arm of each row.
@@ -64,29 +63,29 @@ pub struct RefutationDesign<'a> {
     pub unit_numbers: Option<&'a [u64]>,
 }
 
-/// A data set made from another.
+/// A changed data set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resample {
-    /// Which rows it has, by their position.
+    /// The positions of its rows.
     pub rows: Vec<u32>,
     /// The arm of each of them.
     pub treated: Vec<bool>,
-    /// Their units; those of a row that was drawn twice differ.
+    /// Their units; copies of a row that was drawn twice get different units.
     pub units: Option<Vec<u32>>,
     /// Their clusters, likewise.
     pub clusters: Option<Vec<u32>>,
-    /// The covariate that is added.
+    /// The added covariate.
     pub cause: Option<Vec<f64>>,
 }
 
-/// Makes data sets of a [`RefutationDesign`].
+/// Draws data sets from a [`RefutationDesign`].
 pub struct Resampler<'a> {
     design: RefutationDesign<'a>,
     /// Rows by unit: those of unit `u` are `unit_rows[unit_starts[u]..unit_starts[u + 1]]`.
     units: RowsByCode,
-    /// Rows by what a bootstrap draws.
+    /// Rows by the groups that a bootstrap draws.
     drawn: RowsByCode,
-    /// Whether the treatment is one of clusters.
+    /// Each cluster lies in one arm.
     treats_clusters: bool,
 }
 
@@ -94,7 +93,7 @@ impl<'a> Resampler<'a> {
     /// A resampler of the rows of `design`.
     ///
     /// # Panics
-    /// If a slice of `design` has fewer entries than `treated`, here or when it is resampled.
+    /// If a slice of `design` has fewer entries than `treated`, here or in [`Resampler::resample`].
     pub fn new(design: RefutationDesign<'a>) -> Self {
         let n = design.treated.len();
         let units = RowsByCode::new(design.units, n);
@@ -124,7 +123,7 @@ impl<'a> Resampler<'a> {
         }
     }
 
-    /// The data set as it is: what an estimate on changed data is compared with.
+    /// The unchanged data set, for comparison.
     pub fn unchanged(&self) -> Resample {
         Resample {
             rows: (0..self.design.treated.len() as u32).collect(),
@@ -135,7 +134,7 @@ impl<'a> Resampler<'a> {
         }
     }
 
-    /// Whether each cluster lies in one arm, where there are clusters and no units.
+    /// True if there are clusters but no units, and each cluster lies in one arm.
     fn treats_clusters_only(&self) -> bool {
         let arm = |row: &u32| self.design.treated[*row as usize];
         let one_arm = |group: usize| {
@@ -147,7 +146,7 @@ impl<'a> Resampler<'a> {
             && (0..self.drawn.len()).all(one_arm)
     }
 
-    /// As many clusters are treated as were, those with the smallest draws.
+    /// Treats as many clusters as before, those with the smallest draws.
     fn placebo_of_clusters(&self, key: u64) -> Resample {
         let mut treated = vec![false; self.design.treated.len()];
         let first = |group: usize| self.drawn.rows(group).first().map_or(0, |row| *row as usize);
@@ -164,7 +163,7 @@ impl<'a> Resampler<'a> {
         Resample { treated, ..self.unchanged() }
     }
 
-    /// In each unit as many rows are treated as were, those with the smallest draws.
+    /// Treats as many rows of each unit as before, those with the smallest draws.
     fn placebo(&self, key: u64) -> Resample {
         if self.treats_clusters {
             return self.placebo_of_clusters(key);
@@ -233,7 +232,7 @@ impl<'a> Resampler<'a> {
         let (mut units, mut clusters) = (Vec::new(), Vec::new());
         let mut next_unit = 0u32;
         for slot in 0..groups {
-            // By the number of the row in this place, which knows the seed.
+            // Uses the number of the row at this position, which depends on the seed.
             let first = self.drawn.rows(slot).first().map_or(0, |row| *row as usize);
             let draw = mix(mix(self.design.rows[first]) ^ key);
             let group = ((u128::from(draw) * groups as u128) >> 64) as usize;
@@ -296,8 +295,8 @@ impl RowsByCode {
     }
 }
 
-/// One code for each value, from 0 on in the order in which values first appear. Takes memory for
-/// the largest value: values should be codes, with few gaps.
+/// One code for each value, from 0 in the order of first appearance. Takes memory for the largest
+/// value: values should be codes with few gaps.
 pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut known: Vec<u32> = Vec::new();
     let mut next = 0u32;
@@ -316,13 +315,13 @@ pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
         .collect()
 }
 
-/// Whether the estimates of a refuter are `theta` on average: the two-sided p-value of Student's t
-/// of their mean, over all data sets that the refuter could have made. `theta` is 0 for a placebo
-/// and else the estimate that is refuted, in units of the outcome as `estimates`, one for each
-/// simulation. A share of estimates beyond `theta`, as DoWhy gives it, is nearly never small,
-/// whatever is wrong; this rejects what is right as often as it says.
+/// The two-sided p-value of Student's t for the hypothesis that the estimates of a refuter, over
+/// all data sets that it could make, have the mean `theta`: 0 for a placebo, otherwise the refuted
+/// estimate, in units of the outcome. `estimates` has one entry for each simulation. DoWhy's share
+/// of estimates beyond `theta` is hardly ever small, even if something is wrong; this test has its
+/// nominal level.
 ///
-/// 1 below two estimates. Where all are equal, 1 if that is `theta` to rounding, else 0.
+/// 1 below two estimates. If all are equal, 1 if they equal `theta` to rounding, otherwise 0.
 pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     let (Some(first), n) = (estimates.first(), estimates.len() as f64) else { return 1.0 };
     if estimates.len() < 2 {
@@ -339,22 +338,21 @@ pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     if error <= rounding { 0.0 } else { tail::t_two_sided(apart / error, n - 1.0) }
 }
 
-/// How many placebos are at least as far from 0 as the estimate: the number of `placebos` whose
-/// size is not below that of `estimate`. Where every estimate has a standard error, both are to be
-/// divided by it. A permuted treatment is independent of the covariates, so that its estimates vary
-/// less than one of a treatment that goes with them: counted by their values they reject what is
-/// true too often, in units of their errors as often as they should (Janssen 1997, Statistics and
+/// The number of `placebos` at least as far from 0 as `estimate`. If every estimate has a standard
+/// error, divide both by it: a permuted treatment is independent of the covariates, so its
+/// estimates vary less than those of a treatment that is not. Counted by their values they reject
+/// too often, in units of their errors at the nominal rate (Janssen 1997, Statistics and
 /// Probability Letters 36:9; DiCiccio and Romano 2017, JASA 112:1211).
 pub fn as_large(placebos: &[f64], estimate: f64) -> usize {
     placebos.iter().filter(|placebo| placebo.abs() >= estimate.abs()).count()
 }
 
-/// What all draws of one simulation of a refuter have in common.
+/// The part of the hash that all draws of one simulation share.
 fn draw_key(refuter: Refuter, simulation: usize) -> u64 {
     mix(refuter.stream() ^ mix(simulation as u64))
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): 64 bits that look random.
+/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,8 +1,8 @@
-//! Where an ascending function crosses zero.
+//! The root of an ascending function.
 
-/// The place at which `of`, which ascends, is zero. The search begins at `start` and goes by
-/// doubled steps of `step` (whose sign does not matter for the answer, only for the time), then
-/// halves by the rule of Illinois. NaN if there is no change of sign within 200 doublings.
+/// The root of the ascending function `of`. The search begins at `start`, doubles steps of `step`
+/// (whose sign only matters for speed), then narrows the bracket by the Illinois rule. NaN without
+/// a change of sign within 200 doublings.
 pub(super) fn crossing(start: f64, step: f64, of: impl Fn(f64) -> f64) -> f64 {
     let value = of(start);
     if value == 0.0 {
@@ -38,7 +38,7 @@ pub(super) fn crossing(start: f64, step: f64, of: impl Fn(f64) -> f64) -> f64 {
             return at;
         }
         if (next.1 < 0.0) == (far.1 < 0.0) {
-            // The other end stays: half its weight, so that it moves the next time.
+            // The other end stays: half its weight makes it move the next time.
             near.1 *= 0.5;
         } else {
             near = far;

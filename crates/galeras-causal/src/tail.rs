@@ -1,19 +1,22 @@
 //! Tails and quantiles of the normal, Student's t, chi-squared and F distributions.
 //!
 //! Everything is a regularised incomplete gamma or beta function (DLMF 8.17, 8.9), evaluated as a
-//! continued fraction in the tail that is small, so that a p-value of 1e-300 has as many right
-//! digits as one of 0.05. The factor in front of the fraction is the part that loses digits when
-//! it is written with logarithms of gamma functions; here it is written with deviances and
-//! Stirling corrections (Loader 2000, "Fast and accurate computation of binomial probabilities").
-//! Degrees of freedom at or below zero and NaN give NaN; nothing here panics.
+//! continued fraction in the small tail, so a p-value of 1e-300 has as many correct digits as one
+//! of 0.05. The factor in front of the fraction would lose digits with logarithms of gamma
+//! functions; it is written with deviances and Stirling corrections (Loader 2000, "Fast and
+//! accurate computation of binomial probabilities"). NaN, and degrees of freedom at or below zero,
+//! give NaN; nothing panics.
+
+#[cfg(test)]
+mod tests;
 
 use std::f64::consts::{LN_2, PI};
 
-/// From here on Student's t is the normal distribution of a transformed value: the fraction
-/// would lose as many digits as the degrees of freedom have.
+/// From here on Student's t is computed as the normal distribution of a transformed value: the
+/// fraction would lose as many digits as the degrees of freedom have.
 const LARGE_DEGREES: f64 = 1e5;
 /// No fraction or series needs more steps for the degrees of freedom that occur (up to 1e10);
-/// beyond, the answer is NaN instead of a wrong number.
+/// above, the result is NaN instead of a wrong number.
 const MAX_STEPS: usize = 1_000_000;
 
 /// The upper tail P(Z > z) of the standard normal distribution (DLMF 7.2: erfc(z / √2) / 2). NaN
@@ -28,15 +31,14 @@ pub fn normal_two_sided(z: f64) -> f64 {
     gamma_upper(0.5, 0.5 * z * z)
 }
 
-/// The value below which a standard normal variable stays with probability `p`: infinite for 0 and
-/// 1, NaN outside of [0, 1]. Equals
-/// `scipy.stats.norm.ppf`.
+/// The quantile of the standard normal distribution at `p`: infinite for 0 and 1, NaN outside [0,
+/// 1]. Equals `scipy.stats.norm.ppf`.
 pub fn normal_quantile(p: f64) -> f64 {
     quantile(p, f64::INFINITY)
 }
 
 /// The upper tail P(T > t) of Student's t with `degrees` of freedom, which need not be whole;
-/// infinite degrees are the normal distribution. NaN unless `degrees` > 0. Equals
+/// infinite degrees give the normal distribution. NaN unless `degrees` > 0. Equals
 /// `scipy.stats.t.sf`.
 pub fn t_upper(t: f64, degrees: f64) -> f64 {
     let two_sided = t_two_sided(t, degrees);
@@ -59,7 +61,7 @@ pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
         return wallace_two_sided(t, degrees);
     }
     if t > 1e100 {
-        // The square of t might overflow; the tail is a power of t here, to all digits.
+        // The square of t might overflow; the tail is a power of t here, to full precision.
         let beta = Beta::new(0.5 * degrees, 0.5);
         let log_x = degrees.ln() - 2.0 * t.ln();
         return (beta.log_inverse + beta.a * log_x - beta.a.ln()).exp().clamp(0.0, 1.0);
@@ -67,9 +69,8 @@ pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
     f_upper(t * t, 1.0, degrees)
 }
 
-/// The value below which Student's t with `degrees` of freedom stays with probability `p`: infinite
-/// for 0 and 1, NaN outside of [0, 1] and unless `degrees` > 0. Equals
-/// `scipy.stats.t.ppf`.
+/// The quantile of Student's t with `degrees` of freedom at `p`: infinite for 0 and 1, NaN outside
+/// [0, 1] and unless `degrees` > 0. Equals `scipy.stats.t.ppf`.
 pub fn t_quantile(p: f64, degrees: f64) -> f64 {
     if degrees.is_nan() || degrees <= 0.0 {
         return f64::NAN;
@@ -143,7 +144,7 @@ impl FTail {
         let u = b / a * (1.0 - f) * x;
         let v = (f - 1.0) * x;
         let log_factor = if u.abs() < 0.5 && v.abs() < 0.5 {
-            // a u + b v is zero, so that the first order drops out instead of cancelling.
+            // a u + b v is zero, so the first order drops out instead of cancelling.
             beta.log_centre() + a * log1p_minus(u) + b * log1p_minus(v)
         } else {
             beta.log_inverse - a * ratio.ln_1p() - b * (1.0 / ratio).ln_1p()
@@ -151,7 +152,8 @@ impl FTail {
         FTail { a, b, x, y, log_factor }
     }
 
-    /// Whether the fraction of the upper tail converges fast here; that of the lower one, else.
+    /// True if the fraction of the upper tail converges fast here, rather than that of the lower
+    /// tail.
     fn upper_is_direct(&self) -> bool {
         self.x < (self.a + 1.0) / (self.a + self.b + 2.0)
     }
@@ -190,7 +192,7 @@ impl Beta {
     }
 }
 
-/// ln Γ(x) less Stirling's (x - 1/2) ln x - x + ln(2π)/2, for x above zero.
+/// ln Γ(x) minus Stirling's (x - 1/2) ln x - x + ln(2π)/2, for x above zero.
 fn stirling_correction(x: f64) -> f64 {
     const SHIFT: f64 = 16.0;
     let mut x = x;
@@ -303,14 +305,14 @@ impl Lentz {
         Lentz { value: b0, c: b0, d: 0.0 }
     }
 
-    /// Adds one level; whether it no longer changed the value.
+    /// Adds one level; returns true if the value has converged.
     fn step(&mut self, a: f64, b: f64) -> bool {
         let guard = |v: f64| if v == 0.0 { f64::MIN_POSITIVE } else { v };
         self.d = 1.0 / guard(b + a * self.d);
         self.c = guard(b + a / self.c);
         let change = self.c * self.d;
         self.value *= change;
-        // A NaN ends the loop, too.
+        // NaN also ends the loop.
         change.is_nan() || (change - 1.0).abs() <= 1e-16
     }
 }
@@ -318,8 +320,8 @@ impl Lentz {
 /// The two-sided tail of Student's t for many degrees of freedom.
 ///
 /// With s^2 = v ln(1 + t^2/v) the density becomes exp(-s^2/2) sqrt(w / (1 - exp(-w))), w = s^2/v
-/// (Wallace 1959). The root is exp(w/4 - w^2/48 + w^4/5760 - ...): the first term rescales s,
-/// the second one is integrated, and the others stay below 1e-10 for any p that a double holds.
+/// (Wallace 1959). The root is exp(w/4 - w^2/48 + w^4/5760 - ...): the first term rescales s, the
+/// second is integrated, and the others stay below 1e-10 for any p of a double.
 fn wallace_two_sided(t: f64, degrees: f64) -> f64 {
     let z = ((degrees - 0.5) * (t / degrees * t).ln_1p()).sqrt();
     let density = (-0.5 * z * z).exp() / (2.0 * PI).sqrt();
@@ -329,7 +331,7 @@ fn wallace_two_sided(t: f64, degrees: f64) -> f64 {
     (normal_two_sided(z) - 2.0 * wallace_correction(z, degrees) * density).clamp(0.0, 1.0)
 }
 
-/// What the term w^2/48 takes from the tail, as a fraction of the normal density.
+/// The part of the tail that the term w^2/48 subtracts, relative to the normal density.
 fn wallace_correction(z: f64, degrees: f64) -> f64 {
     (z * z * z + 3.0 * z) / degrees / degrees / 48.0
 }
@@ -350,9 +352,9 @@ fn quantile(p: f64, degrees: f64) -> f64 {
 
 /// The t > 0 with P(T > t) = `upper` and P(0 < T < t) = `central`.
 ///
-/// Newton's method on logarithms of both the probability and t: either logarithm is concave in
-/// ln t, so that the method converges from any start. The smaller probability decides, because
-/// the other one hardly moves.
+/// Newton's method on logarithms of both the probability and t: either logarithm is concave in ln
+/// t, so the method converges from any start. It uses the smaller probability, because the other
+/// one hardly changes.
 fn upper_quantile(upper: f64, central: f64, degrees: f64) -> f64 {
     if upper <= 0.0 {
         return f64::INFINITY;

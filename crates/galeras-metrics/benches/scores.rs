@@ -1,10 +1,10 @@
-//! Seconds of one thread for each score over pairs of texts, and for the bare parse of both.
+//! Seconds of one thread for each score over pairs of texts, and for parsing both texts alone.
 //!
 //!   cargo bench --bench scores -- PAIRS.jsonl [ROUNDS]
 //!
-//! PAIRS.jsonl holds one object with the texts `reference` and `hypothesis` per line. Prints a
-//! line of JSON for each round: name -> seconds of the thread's processor time.
-//! `benches/scores_vs_peers.py` runs it beside the Python packages.
+//! PAIRS.jsonl holds one object with the texts `reference` and `hypothesis` per line. Prints a line
+//! of JSON for each round: name -> seconds of the thread's processor time.
+//! `benches/scores_vs_peers.py` compares it with the Python packages.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use galeras_metrics::codebleu::{CodeBleu, CodeBleuMode, EQUAL_WEIGHTS};
@@ -20,7 +20,7 @@ fn now() -> f64 {
     times.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// The sum of a score over all pairs, so that nothing is optimised away, and the seconds.
+/// The seconds of a score over all pairs, and its sum, so that nothing is optimised away.
 fn timed(pairs: &[Pair], mut score: impl FnMut(&str, &str) -> f64) -> f64 {
     let start = now();
     let sum: f64 = pairs.iter().map(|(reference, made)| score(reference, made)).sum();
@@ -32,7 +32,7 @@ fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let Some(file) = arguments.first() else {
-        // `cargo test --benches` names no file.
+        // `cargo test --benches` passes no file.
         println!("name a file of JSON lines with texts `reference` and `hypothesis`");
         return;
     };

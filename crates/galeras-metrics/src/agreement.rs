@@ -1,39 +1,38 @@
-//! How far raters agree on nominal labels: percent agreement, Cohen's kappa, Krippendorff's alpha.
+//! Agreement of raters on nominal labels: percent agreement, Cohen's kappa, Krippendorff's alpha.
 //!
-//! Labels are small numbers without an order. Everything is computed from counts, so no result
-//! depends on the order of the items.
+//! Everything is computed from counts, so results do not depend on the order of the items.
 
 use std::collections::BTreeMap;
 
 /// The 97.5 % quantile of the normal distribution: intervals are those of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Cohen's kappa of two raters, with what it rests on.
+/// Cohen's kappa of two raters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CohenKappa {
-    /// The items that both rated.
+    /// The items that both raters labelled.
     pub n: usize,
-    /// The share of items with the same label from both.
+    /// The share of items with the same label from both raters.
     pub observed: f64,
-    /// The share that would have the same label by chance, given how often each rater used each.
+    /// The share expected by chance, given how often each rater used each label.
     pub expected: f64,
-    /// (observed - expected) / (1 - expected). `None` if chance leaves no room: both always gave
-    /// the same one label.
+    /// (observed - expected) / (1 - expected). `None` if both raters used one and the same label
+    /// only.
     pub kappa: Option<f64>,
-    /// Its standard error for large samples, for kappa as it is and not under the hypothesis that
-    /// it is zero (Fleiss, Cohen and Everitt 1969, equation 13).
+    /// Its large-sample standard error, without assuming that kappa is zero (Fleiss, Cohen and
+    /// Everitt 1969, equation 13).
     pub standard_error: Option<f64>,
 }
 
 impl CohenKappa {
-    /// The 95 % interval by the standard error, within -1 to 1. `None` where kappa has none.
+    /// The 95 % interval by the standard error, within -1 to 1. `None` if kappa is.
     pub fn interval(&self) -> Option<(f64, f64)> {
         let (kappa, error) = (self.kappa?, self.standard_error?);
         Some(((kappa - Z * error).max(-1.0), (kappa + Z * error).min(1.0)))
     }
 }
 
-/// Cohen's kappa (1960) of the labels that two raters gave to the same items, unweighted, as
+/// Cohen's unweighted kappa (1960) of the labels that two raters gave to the same items, as
 /// `sklearn.metrics.cohen_kappa_score` computes it. `None` without items.
 pub fn cohen_kappa(pairs: &[(usize, usize)]) -> Option<CohenKappa> {
     if pairs.is_empty() {
@@ -50,7 +49,7 @@ pub fn cohen_kappa(pairs: &[(usize, usize)]) -> Option<CohenKappa> {
     let same: usize = (0..labels).map(|label| counts[label][label]).sum();
     let observed = same as f64 / n;
     let expected: f64 = first.iter().zip(&second).map(|(a, b)| a * b).sum();
-    // One label in all cells: `expected` is exactly 1 then, because the shares are.
+    // With one label in all cells, `expected` is exactly 1, because the shares are.
     let room = 1.0 - expected;
     if room <= 0.0 {
         let (kappa, standard_error) = (None, None);
@@ -70,22 +69,21 @@ pub fn cohen_kappa(pairs: &[(usize, usize)]) -> Option<CohenKappa> {
     }
     let last = (observed * expected - 2.0 * expected + observed).powi(2);
     let sum = agreeing + (1.0 - observed).powi(2) * differing;
-    // Where a rater has one label only the two sides are equal: what is left then is rounding, and
-    // its root would look like a number.
+    // If a rater used one label only, the two sides are equal; the rest is rounding, whose root
+    // would look like a number.
     let variance = if sum - last > 32.0 * f64::EPSILON * sum { sum - last } else { 0.0 };
     let standard_error = Some((variance / n).sqrt() / (room * room));
     Some(CohenKappa { n: pairs.len(), observed, expected, kappa: Some(kappa), standard_error })
 }
 
-/// Krippendorff's alpha (2004) of nominal labels: one list for each item, with the labels of those
-/// who rated it, in any order and number. Items with fewer than two labels say nothing.
+/// Krippendorff's alpha (2004) of nominal labels. Each item is a list of the labels it got, in any
+/// order and number. Items with fewer than two labels do not count.
 ///
-/// `None` if no item has two labels, or all labels are the same one: then nothing could have
-/// differed.
+/// `None` if no item has two labels, or all labels are the same.
 pub fn krippendorff_alpha(items: &[Vec<usize>]) -> Option<f64> {
     let mut totals: BTreeMap<usize, usize> = BTreeMap::new();
-    // Pairs of different labels within an item, over its labels less one: summed up by that
-    // divisor as whole numbers, so that the order of the items does not matter.
+    // Pairs of different labels within an item, divided by its labels less one. They are summed as
+    // integers by divisor, so that the order of the items does not matter.
     let mut differing: BTreeMap<usize, usize> = BTreeMap::new();
     for labels in items.iter().filter(|labels| labels.len() > 1) {
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
@@ -104,8 +102,8 @@ pub fn krippendorff_alpha(items: &[Vec<usize>]) -> Option<f64> {
     Some(1.0 - (n - 1) as f64 * observed / chance as f64)
 }
 
-/// The share of pairs of raters, of all pairs that rated the same item, who gave the same label.
-/// For two raters it is the share of items on which they agree. `None` if no item has two labels.
+/// The share of pairs of raters who gave the same label, of all pairs that labelled the same item.
+/// With two raters it is the share of items on which they agree. `None` if no item has two labels.
 pub fn percent_agreement(items: &[Vec<usize>]) -> Option<f64> {
     let (mut pairs, mut same) = (0_usize, 0_usize);
     for labels in items {
@@ -124,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// What scikit-learn, statsmodels and the package `krippendorff` compute:
+    /// Numbers of scikit-learn, statsmodels and the package `krippendorff`, from
     /// `tests/reference/agreement.py`.
     const PEERS: &str = include_str!("../../../tests/reference/agreement.json");
 
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_rated_twice_has_no_agreement() {
+    fn items_with_one_label_give_no_agreement() {
         for items in [vec![], vec![vec![]], vec![vec![1], vec![0]]] {
             assert_eq!(krippendorff_alpha(&items), None);
             assert_eq!(percent_agreement(&items), None);

@@ -1,8 +1,8 @@
-//! Scores of a text against a reference text: BLEU, CodeBLEU, chrF, ROUGE-L, edit distance; and of
-//! raters against each other.
+//! Scores of a text against a reference text (BLEU, CodeBLEU, chrF, ROUGE-L, edit distance), and
+//! agreement of raters.
 //!
-//! `text` compares strings, `codebleu` compares Python code by its tokens, syntax and data flow,
-//! `agreement` compares labels that people gave. Reading tables is the caller's.
+//! `text` compares strings, `codebleu` compares Python code by tokens, syntax and data flow,
+//! `agreement` compares labels.
 
 pub mod agreement;
 pub mod codebleu;

@@ -1,4 +1,4 @@
-//! Every estimator as the operator `regress` calls it by default, on every sample and outcome.
+//! Every estimator with the defaults of the operator `regress`, on every sample and outcome.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, data_set};
 use crate::{generalised, grouped, mediated, ordered, sum};
 
-/// How often an estimator's intervals were right.
+/// The coverage of an estimator's intervals.
 pub(crate) struct Cell {
     pub(crate) estimator: &'static str,
     pub(crate) sample: Sample,
@@ -27,13 +27,13 @@ impl Cell {
         100.0 * self.covered as f64 / self.given.max(1) as f64
     }
 
-    /// An estimator that gives fewer than one in twenty is refused.
+    /// An estimator that gives fewer than one in twenty estimates counts as refused.
     pub(crate) fn is_refused(&self) -> bool {
         20 * self.given < self.given + self.refused
     }
 
-    /// Those whose standard errors take the estimated score for known are too wide (Abadie and
-    /// Imbens 2016).
+    /// Standard errors that take the estimated score as known are too wide (Abadie and Imbens
+    /// 2016).
     pub(crate) fn is_wide(&self) -> bool {
         matches!(self.estimator, "matching" | "stratification")
     }
@@ -44,8 +44,7 @@ impl Cell {
     }
 }
 
-/// The cells of all estimators, samples and outcomes whose names, with commas between them, are
-/// `wanted`.
+/// The cells of all estimators, samples and outcomes whose names, joined by commas, are `wanted`.
 pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (at, sample) in Sample::ALL.into_iter().enumerate() {
@@ -96,11 +95,11 @@ pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<
     cells
 }
 
-/// Cells of the random numbers of outcomes that estimators draw for themselves.
+/// Cells of the random numbers of outcomes that estimators draw.
 const OTHER_OUTCOMES: u64 = 2_000;
 
-/// Whether the interval of an estimator contains the truth; the random numbers are for an outcome of
-/// its own, the same for all estimators of a data set.
+/// True if the interval of an estimator contains the truth. The random numbers are for an outcome
+/// drawn by the estimator, the same for all estimators of a data set.
 pub(crate) type Answer =
     Box<dyn Fn(&DataSet, Outcome, &mut SplitMix) -> Result<bool, Refusal> + Sync>;
 
@@ -188,7 +187,7 @@ impl DataSet {
     }
 }
 
-/// Refuses what the operator refuses: fewer clusters than that.
+/// Refuses fewer clusters, as the operator does.
 fn enough(data: &DataSet, clusters: usize) -> Result<(), Refusal> {
     let last = data.clusters.as_ref().and_then(|codes| codes.iter().max());
     match last.filter(|last| **last as usize + 1 < clusters) {
@@ -200,8 +199,8 @@ fn enough(data: &DataSet, clusters: usize) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses what the operator refuses: few clusters, each of which lies in one arm, where standard
-/// errors have no leverages.
+/// As the operator, refuses few clusters that each lie in one arm, if standard errors have no
+/// leverages.
 pub(crate) fn enough_whole(data: &DataSet) -> Result<(), Refusal> {
     let mut arms = HashMap::new();
     for (cluster, arm) in data.clusters.iter().flatten().zip(&data.treated) {
@@ -241,7 +240,7 @@ fn by_instrument(data: &DataSet) -> Result<Estimate, Refusal> {
     let (instruments, covariates) = ([data.instrument.as_slice()], data.columns());
     let kind = data.kind();
     let fit = two_stage(&data.of_moved, &data.moved, &instruments, &covariates, kind, None)?;
-    // The operator calls such an instrument weak, and says that the interval may not hold.
+    // The operator calls such an instrument weak, and warns that the interval may not hold.
     match fit.robust_first_stage_f {
         Some(f) if f >= 10.0 => Ok(fit.estimate),
         _ => Err(Refusal::Other("weak".into())),
@@ -254,7 +253,7 @@ fn by_pairs(data: &DataSet) -> Result<Estimate, Refusal> {
 }
 
 fn by_matching(data: &DataSet) -> Result<Estimate, Refusal> {
-    // So the operator refuses.
+    // The operator refuses as well.
     let treated = data.treated.iter().filter(|treated| **treated).count();
     let found = treated.min(data.treated.len() - treated);
     if found < 30 {

@@ -1,7 +1,7 @@
-//! Estimators of outcomes of one kind, under a treatment by a fair coin of rows or clusters, or of
-//! which every unit has both arms: risks of yes and no, rates of counts, shifts of numbers. Of these
-//! the truth is known whatever the regressions assume: under a coin the averages over covariates are
-//! those of the arms (Rosenblum and van der Laan 2010).
+//! Estimators of special outcomes (risks, rates of counts, shifts), under a treatment by a fair
+//! coin of rows or clusters, or within units that have both arms. Their truth is known regardless
+//! of the regressions' assumptions: under a coin the averages over covariates are those of the arms
+//! (Rosenblum and van der Laan 2010).
 
 use galeras_causal::{
     Covariance, FourfoldTable, LogisticEffects, Refusal, RiskMeasure, logistic, negative_binomial,
@@ -86,7 +86,7 @@ fn of_rows(outcome: Outcome) -> Vec<(&'static str, Answer)> {
     }
 }
 
-/// With the errors of clusters, or of units in their place.
+/// With the errors of clusters, or of units instead.
 fn of_clusters(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
     let (zero, one) = RISKS;
     let odds = |risk: f64| risk / (1.0 - risk);

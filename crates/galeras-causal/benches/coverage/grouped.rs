@@ -18,7 +18,7 @@ pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str,
             if n >= 200 {
                 all.push(("ols, absorb 30 levels", by_levels(30)));
             }
-            // Of 200 rows these are the pairs.
+            // With 200 rows these are the pairs.
             if n > 200 {
                 all.push(("ols, absorb 100 levels", by_levels(100)));
             }
@@ -44,18 +44,18 @@ pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str,
 }
 
 impl DataSet {
-    /// The default where there are no leverages.
+    /// The default without leverages.
     pub(crate) fn kind_without_leverage(&self) -> Covariance {
         if self.clusters.is_some() { Covariance::Cr1 } else { Covariance::Hc1 }
     }
 
-    /// Half of what the covariates say of a row.
+    /// Half of the covariates' effect on a row.
     fn place(&self, row: usize) -> f64 {
         0.5 * (self.covariates[0][row] + self.covariates[1][row])
     }
 }
 
-/// Rows in so many levels, which load the coin of the treatment and move the outcome.
+/// Rows in `levels` levels, which load the coin of the treatment and move the outcome.
 fn by_levels(levels: usize) -> Answer {
     Box::new(move |data, outcome, random| {
         let constants: Vec<f64> = (0..levels).map(|_| random.symmetric()).collect();
@@ -69,7 +69,7 @@ fn by_levels(levels: usize) -> Answer {
         }
         let columns = data.columns();
         let fit = absorbed(&treated, &values, &columns, &[&codes], Covariance::Hc1, None)?;
-        // So the operator refuses.
+        // The operator refuses as well.
         if fit.residual_degrees < 35 {
             let (what, found) = ("degrees of freedom", fit.residual_degrees);
             return Err(Refusal::TooFew { what, found, needed: 35 });
@@ -125,9 +125,9 @@ fn of_clusters(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<boo
     covers(data, &data.outcome, &terms, 1, outcome.effect())
 }
 
-/// Effects of units, crossed with five models that each answer under both arms; with `slopes` units
-/// differ in what the treatment does to them. The coefficient is the treatment's, or 2: the first
-/// covariate's, which units have.
+/// Effects of units, crossed with five models that each answer under both arms; with `slopes` the
+/// effect of the treatment differs between units. The coefficient is the treatment's, or 2: that of
+/// the first covariate, which is constant within units.
 fn of_units(slopes: bool, coefficient: usize) -> Answer {
     Box::new(move |data, outcome, random| {
         let units = data.clusters.as_deref().unwrap_or_default();
@@ -165,7 +165,7 @@ fn covers(
     let [x, z] = data.columns();
     let fit = mixed(values, &[&treated, x, z], terms, true)?;
     if !fit.converged {
-        // So the operator refuses.
+        // The operator refuses as well.
         return Err(Refusal::Other("the search did not converge".into()));
     }
     let (low, high) = fit.coefficients[coefficient].interval(0.05);

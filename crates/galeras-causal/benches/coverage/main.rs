@@ -1,14 +1,14 @@
-//! How often intervals cover the truth, and how often tests reject what is true:
-//! `cargo bench --bench coverage -- [DATA_SETS] [--only TEXT]...`.
+//! The coverage of intervals, and the rejection rates of tests under the null hypothesis: `cargo
+//! bench --bench coverage -- [DATA_SETS] [--only TEXT]...`.
 //!
-//! Makes data sets (2,000 for each cell by default) with a known effect and counts, for each
+//! Draws data sets (2,000 for each cell by default) with a known effect and counts, for each
 //! estimator, sample and outcome, the share of 95 % intervals that contain it; for each refuter and
-//! test, the share of data sets in which it rejects at 5 % what is true. Prints the table; with
-//! 2,000 data sets or more it also writes it to `docs/coverage.md`. With `--only` it has the cells
-//! and tests whose names have every TEXT (`--only "20 rows" --only aipw --only count`), and writes
-//! nothing. Exits with 1 if a share is
-//! outside of what it must be. Random numbers are SplitMix64's, of the cell and the number of the
-//! data set, so that the table is the same on any number of threads.
+//! test, the share of data sets in which it rejects a true hypothesis at 5 %. Prints the table;
+//! with 2,000 data sets or more it also writes it to `docs/coverage.md`. With `--only` it has the
+//! cells and tests whose names have every TEXT (`--only "20 rows" --only aipw --only count`), and
+//! writes nothing. Exits with 1 if a share is outside its limits. Random numbers are SplitMix64's,
+//! seeded by the cell and the number of the data set, so the table is the same on any number of
+//! threads.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -31,7 +31,7 @@ fn main() {
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--only" => only.push(arguments.next().expect("a text after --only")),
-            // So cargo calls every benchmark.
+            // Cargo passes this to every benchmark.
             "--bench" => {}
             number => data_sets = number.parse().expect("a number of data sets, or --only TEXT"),
         }
@@ -50,7 +50,7 @@ fn main() {
     std::process::exit(i32::from(wrong));
 }
 
-/// What `work` gives for each number below `count`, summed up by `add` in whatever order.
+/// The results of `work` for each number below `count`, summed by `add` in any order.
 fn sum<T: Send>(
     count: usize,
     empty: impl Fn() -> T + Sync,

@@ -1,5 +1,5 @@
-//! The front door: a mediator carries the whole effect, and the covariates that load the coin of the
-//! treatment, and move the outcome, are unseen.
+//! The front door: a mediator carries the whole effect, and the covariates that load the coin of
+//! the treatment, and move the outcome, are unobserved.
 
 use galeras_causal::{Refusal, front_door};
 
@@ -7,7 +7,7 @@ use crate::estimators::Answer;
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, number};
 
-/// By how much the treatment changes the mediator.
+/// The effect of the treatment on the mediator.
 const STEP: f64 = 0.5;
 
 pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
@@ -15,7 +15,7 @@ pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str,
         (_, Outcome::Ordered) | (Sample::Pairs(_), _) => Vec::new(),
         _ => vec![
             ("frontdoor", answer(true)),
-            // A mediator that is a number.
+            // A continuous mediator.
             ("frontdoor, a number", answer(false)),
         ],
     }
@@ -32,7 +32,7 @@ fn covers(
     binary: bool,
 ) -> Result<bool, Refusal> {
     let count = data.clusters.iter().flatten().max().map_or(0, |last| *last as usize + 1);
-    // What clusters add to the mediator has nothing to do with what they add to the outcome.
+    // The cluster effects on the mediator are independent of those on the outcome.
     let shared: Vec<[f64; 2]> = (0..count).map(|_| [(); 2].map(|()| random.symmetric())).collect();
     let (mut mediator, mut values) = (Vec::new(), Vec::new());
     for (row, treated) in data.treated.iter().enumerate() {

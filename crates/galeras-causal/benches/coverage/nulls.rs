@@ -1,4 +1,4 @@
-//! How often a test rejects at 5 % what is true: refuters, and tests of independence.
+//! The rejection rates of true hypotheses at 5 %: refuters, and tests of independence.
 
 use galeras_causal::{
     CorrelationMethod, Covariance, Estimate, RefutationDesign, Refuter, Resampler, adjusted,
@@ -8,7 +8,7 @@ use galeras_causal::{
 use crate::random::SplitMix;
 use crate::sum;
 
-/// How often a test rejected.
+/// The rejection rate of a test.
 pub(crate) struct Rejections {
     pub(crate) test: &'static str,
     pub(crate) null: &'static str,
@@ -65,7 +65,7 @@ pub(crate) fn rejections(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec
 }
 
 /// The p-values of the refuters of a regression with a confounder, 100 simulations each, and the
-/// share of placebos that are as large as an estimate of nothing.
+/// share of placebos that are as large as an estimate of zero effect.
 fn refuters(random: &mut SplitMix) -> [f64; 5] {
     const SIMULATIONS: usize = 100;
     let n = 100;

@@ -1,6 +1,6 @@
-//! Estimators of odds: proportional odds of four ordered levels, logistic regression of whether the
-//! level is a high one, and McNemar's pairs. Their truth is a ratio at equal covariates or within a
-//! pair, so that the outcome is drawn from the model itself.
+//! Estimators of odds: proportional odds of four ordered levels, logistic regression of a high
+//! level, and McNemar's pairs. Their truth is a ratio at equal covariates or within a pair, so the
+//! outcome is drawn from the model.
 
 use galeras_causal::{Refusal, logistic, mcnemar, proportional_odds, tail};
 
@@ -11,7 +11,7 @@ use crate::samples::{DataSet, Outcome, Sample, expit, number};
 /// The logarithm of the ratio of odds.
 const LOG_ODDS: f64 = 1.0;
 const THRESHOLDS: [f64; 3] = [-0.8, 0.5, 1.8];
-/// The shares of the variance, on the normal scale, that belong to a cluster and to one arm of it.
+/// The shares of the variance, on the normal scale, of a cluster and of one arm of it.
 const SHARES: [f64; 2] = [0.15, 0.1];
 
 pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
@@ -53,8 +53,8 @@ fn of(
     (name, Box::new(answer))
 }
 
-/// Levels from 0 to 3. Errors are logistic whatever the clusters: a normal variable that rows of a
-/// cluster share in part, put on the logistic scale.
+/// Levels from 0 to 3. Errors are logistic with any clusters: a normal variable that rows of a
+/// cluster share in part, mapped to the logistic scale.
 fn levels(data: &DataSet, random: &mut SplitMix) -> Vec<f64> {
     let count = data.clusters.iter().flatten().max().map_or(0, |last| *last as usize + 1);
     let shared: Vec<[f64; 3]> = (0..count).map(|_| [(); 3].map(|()| random.normal())).collect();
@@ -79,8 +79,8 @@ fn levels(data: &DataSet, random: &mut SplitMix) -> Vec<f64> {
     .collect()
 }
 
-/// Yes or no for both members of each pair, whose odds differ between pairs and have the same ratio
-/// in all of them.
+/// A binary outcome of both members of each pair, whose odds differ between pairs and have the same
+/// ratio in each.
 fn by_pairs(data: &DataSet, random: &mut SplitMix, mid: bool) -> Result<(f64, f64), Refusal> {
     let (mut treatment, mut control) = (Vec::new(), Vec::new());
     for _ in 0..data.treated.len() / 2 {

@@ -1,7 +1,7 @@
 //! Random numbers that are the same on every machine, and the distributions of the samples.
 
 /// A generator of random numbers (Steele, Lea and Flood 2014).
-pub(crate) struct SplitMix(u64);
+pub(crate) struct SplitMix(pub(crate) u64);
 
 impl SplitMix {
     /// The numbers of one data set of one cell.
@@ -26,6 +26,10 @@ impl SplitMix {
     /// Uniform on [-1, 1).
     pub(crate) fn symmetric(&mut self) -> f64 {
         2.0 * self.uniform() - 1.0
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> u32 {
+        (self.uniform() * limit as f64) as u32
     }
 
     pub(crate) fn chance(&mut self, probability: f64) -> bool {

@@ -1,6 +1,6 @@
-//! The data sets: who is treated, what comes out, who belongs together. The effect is the same for
-//! all and every outcome is linear in the covariates, so that all estimators are right in the end.
-//! Estimators that need another outcome draw it for the same rows (`ordered`, `mediated`, `grouped`).
+//! The data sets: treatments, outcomes, groups. The effect is the same for all rows and every
+//! outcome is linear in the covariates, so all estimators are consistent. Estimators that need
+//! another outcome draw it for the same rows (`ordered`, `mediated`, `grouped`).
 
 use crate::random::SplitMix;
 
@@ -10,7 +10,7 @@ pub(crate) enum Outcome {
     Binary,
     Count,
     Heavy,
-    /// Four ordered levels, which `ordered` draws; the numbers here are normal ones.
+    /// Four ordered levels, which `ordered` draws; here the outcome is normal.
     Ordered,
 }
 
@@ -33,7 +33,7 @@ impl Outcome {
         if self == Self::Binary { 0.25 } else { 1.0 }
     }
 
-    /// By how much the outcome changes from the one end of the covariates to their middle.
+    /// The change of the outcome from one end of the covariates to their middle.
     pub(crate) fn slope(self) -> f64 {
         match self {
             Self::Binary => 0.2,
@@ -42,8 +42,8 @@ impl Outcome {
         }
     }
 
-    /// An outcome; `t` lies between 0 and 1, `place` and `group` between -1 and 1, the first is what
-    /// the covariates say.
+    /// An outcome; `t` is between 0 and 1, `place` (the covariates' effect) and `group` between -1
+    /// and 1.
     pub(crate) fn draw(self, random: &mut SplitMix, t: f64, place: f64, group: f64) -> f64 {
         match self {
             Self::Normal | Self::Ordered => t + 2.0 * place + group + random.normal(),
@@ -59,16 +59,16 @@ impl Outcome {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sample {
-    /// So many rows, treated by a coin that two covariates load.
+    /// This many rows, treated by a coin that two covariates load.
     Rows(usize),
-    /// So many clusters of 10 to 30 rows, treated as `Rows`; a tenth to a third of the variance is
-    /// between clusters.
+    /// This many clusters of 10 to 30 rows, treated as `Rows`; a tenth to a third of the variance
+    /// is between clusters.
     Clusters(usize),
-    /// So many clusters of 10 to 30 rows, half of which are treated as a whole.
+    /// This many clusters of 10 to 30 rows, half of which are treated as a whole.
     TreatedClusters(usize),
-    /// So many units with five rows under each arm.
+    /// This many units with five rows under each arm.
     Units(usize),
-    /// So many units with one row under each arm.
+    /// This many units with one row under each arm.
     Pairs(usize),
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct DataSet {
     pub(crate) outcome: Vec<f64>,
     pub(crate) covariates: [Vec<f64>; 2],
     pub(crate) clusters: Option<Vec<u32>>,
-    /// A number that moves `moved`, and its outcome, which something unseen moves too.
+    /// An instrument of `moved`, and its outcome, which something unobserved also moves.
     pub(crate) instrument: Vec<f64>,
     pub(crate) moved: Vec<f64>,
     pub(crate) of_moved: Vec<f64>,

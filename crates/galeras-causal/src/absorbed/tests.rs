@@ -2,56 +2,56 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::generalised_reference::{GeneralisedReference, near};
+use crate::tests::{GeneralisedModels, close};
 use crate::{ColumnRef, Covariance, Refusal};
 
 #[test]
 fn effects_equal_those_of_linearmodels() {
-    let reference = GeneralisedReference::read();
-    let (treated, author) = (reference.treated(), reference.codes("author"));
+    let reference = GeneralisedModels::read();
+    let (treated, author) = (reference.treated(), reference.table.codes("author"));
     for row in reference.json["absorbed"]["factors"].as_array().unwrap() {
         let factors: Vec<Vec<u32>> = row["factors"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|name| reference.codes(name.as_str().unwrap()))
+            .map(|name| reference.table.codes(name.as_str().unwrap()))
             .collect();
         let factors: Vec<&[u32]> = factors.iter().map(Vec::as_slice).collect();
         let fit = |kind, clusters| {
-            let (y, covariates) = (reference.column("y"), reference.covariates());
+            let (y, covariates) = (reference.table.column("y"), reference.covariates());
             absorbed(&treated, y, &covariates, &factors, kind, clusters).unwrap()
         };
         let found = fit(Covariance::Classic, None);
-        near(found.estimate.value, &row["estimate"], 1e-9);
-        near(found.residual_degrees as f64, &row["df_resid"], 0.0);
+        close(found.estimate.value, &row["estimate"], 1e-9);
+        close(found.residual_degrees as f64, &row["df_resid"], 0.0);
         for (name, kind) in [
             ("classic", Covariance::Classic),
             ("HC0", Covariance::Hc0),
             ("HC1", Covariance::Hc1),
             ("CR0", Covariance::Cr0),
         ] {
-            near(fit(kind, Some(&author)).estimate.standard_error, &row[name], 1e-7);
+            close(fit(kind, Some(&author)).estimate.standard_error, &row[name], 1e-7);
         }
         // Where the cluster is one of the factors, its effects are not counted, unlike there.
         if row["factors"].as_array().unwrap().iter().all(|name| name != "author") {
             let found = fit(Covariance::Cr1, Some(&author)).estimate;
-            near(found.standard_error, &row["CR1_author"], 1e-9);
+            close(found.standard_error, &row["CR1_author"], 1e-9);
         }
     }
 }
 
 #[test]
 fn effects_within_clusters_are_not_counted() {
-    let reference = GeneralisedReference::read();
-    let (repo, expected) = (reference.codes("repo"), &reference.json["absorbed"]["nested"]);
-    let (y, covariates) = (reference.column("y"), reference.covariates());
+    let reference = GeneralisedModels::read();
+    let (repo, expected) = (reference.table.codes("repo"), &reference.json["absorbed"]["nested"]);
+    let (y, covariates) = (reference.table.column("y"), reference.covariates());
     let kind = Covariance::Cr1;
     let found =
         absorbed(&reference.treated(), y, &covariates, &[&repo], kind, Some(&repo)).unwrap();
-    near(found.estimate.value, &expected["estimate"], 1e-9);
+    close(found.estimate.value, &expected["estimate"], 1e-9);
     let groups = expected["clusters"].as_f64().unwrap();
     assert!((found.estimate.degrees - (groups - 1.0)).abs() < 1e-12);
-    near(found.estimate.standard_error, &expected["CR1"], 1e-8);
+    close(found.estimate.standard_error, &expected["CR1"], 1e-8);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn loosely_connected_factors_converge() {
 }
 
 #[test]
-fn what_does_not_vary_within_levels_is_named() {
+fn columns_constant_within_levels_are_named() {
     let codes: Vec<u32> = (0..60).map(|row| row / 3).collect();
     let outcome: Vec<f64> = (0..60).map(|row| f64::from(row * 7 % 11)).collect();
     let by_level: Vec<bool> = codes.iter().map(|code| code % 2 == 0).collect();
@@ -118,9 +118,9 @@ fn what_does_not_vary_within_levels_is_named() {
 
 #[test]
 fn far_from_zero_nothing_is_lost() {
-    let reference = GeneralisedReference::read();
-    let (treated, repo) = (reference.treated(), reference.codes("repo"));
-    let y = reference.column("y");
+    let reference = GeneralisedModels::read();
+    let (treated, repo) = (reference.treated(), reference.table.codes("repo"));
+    let y = reference.table.column("y");
     let far: Vec<f64> = y.iter().map(|y| (y + 1e6) * 1024.0).collect();
     let fit =
         |y: &[f64]| absorbed(&treated, y, &[], &[&repo], Covariance::Hc1, None).unwrap().estimate;

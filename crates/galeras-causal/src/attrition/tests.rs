@@ -1,12 +1,12 @@
 //! Tests of bounds: sums by hand, the peer's numbers, and degenerate input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use serde_json::Value;
-
 use super::*;
+use crate::tests::{Number, json, near};
 
-fn close(found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1e-3), "{found} not {expected}");
+#[track_caller]
+fn close(found: f64, expected: impl Number) {
+    near(found, expected, 1e-9, 1e-3);
 }
 
 fn arm(outcomes: &[f64], absent: usize) -> ObservedArm<'_> {
@@ -55,8 +55,7 @@ fn trimming_leaves_out_a_part_of_a_row() {
 
 #[test]
 fn sixty_units_of_which_ten_lack_the_treatment() {
-    let text = std::fs::read_to_string("../../tests/reference/regress_referee.json").unwrap();
-    let peer = serde_json::from_str::<Value>(&text).unwrap()["attrition"].clone();
+    let peer = &json("regress_referee.json")["attrition"];
     let mut units = vec![(None, None); 60];
     for line in peer["csv"].as_str().unwrap().lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -65,22 +64,21 @@ fn sixty_units_of_which_ten_lack_the_treatment() {
         let value = Some(cells[2].parse().unwrap());
         if cells[1] == "t" { unit.0 = value } else { unit.1 = value }
     }
-    let number = |name: &str, at: usize| peer[name][at].as_f64().unwrap();
     let bounds = worst_case_pairs(&units, (0.0, 1.0)).unwrap();
-    close(bounds.low, number("manski", 0));
-    close(bounds.high, number("manski", 1));
+    close(bounds.low, &peer["manski"][0]);
+    close(bounds.high, &peer["manski"][1]);
     let (low, high) = bounds.interval(0.05).unwrap();
-    close(low, number("manski_ci", 0));
-    close(high, number("manski_ci", 1));
+    close(low, &peer["manski_ci"][0]);
+    close(high, &peer["manski_ci"][1]);
     let treated: Vec<f64> = units.iter().filter_map(|unit| unit.0).collect();
     let control: Vec<f64> = units.iter().filter_map(|unit| unit.1).collect();
     let lee = lee_bounds(arm(&treated, 10), arm(&control, 0)).unwrap();
-    close(lee.low, number("lee", 0));
-    close(lee.high, number("lee", 1));
+    close(lee.low, &peer["lee"][0]);
+    close(lee.high, &peer["lee"][1]);
 }
 
 #[test]
-fn what_is_no_range_or_leaves_it_is_refused() {
+fn impossible_ranges_are_refused() {
     let values = [0.0, 2.0];
     for range in [(1.0, 1.0), (2.0, 0.0), (0.0, f64::NAN), (f64::NEG_INFINITY, 3.0), (0.0, 1.5)] {
         assert!(worst_case(arm(&values, 1), arm(&values, 0), range).is_err(), "{range:?}");

@@ -1,96 +1,34 @@
 //! Tests of covariate balance: the reference data sets, brute force, and degenerate columns.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
-
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::*;
+use crate::tests::{Number, Study, clipped_weights, near};
 
-/// The folder of the reference numbers.
-fn reference_dir() -> PathBuf {
-    Path::new("../../tests/reference/causal").to_owned()
-}
-
-/// A reference data set: its numbers, its treatment, and a column by name.
-struct Reference {
-    numbers: Value,
-    names: Vec<String>,
-    columns: Vec<Vec<f64>>,
-}
-
-impl Reference {
-    fn read(name: &str) -> Self {
-        let text = std::fs::read_to_string(reference_dir().join(format!("{name}.json"))).unwrap();
-        let mut reader =
-            csv::Reader::from_path(reference_dir().join(format!("{name}.csv"))).unwrap();
-        let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-        let mut columns = vec![Vec::new(); names.len()];
-        for record in reader.records() {
-            for (column, field) in columns.iter_mut().zip(&record.unwrap()) {
-                column.push(field.parse().unwrap());
-            }
-        }
-        Self { numbers: serde_json::from_str(&text).unwrap(), names, columns }
-    }
-
-    fn column(&self, name: &str) -> &[f64] {
-        &self.columns[self.names.iter().position(|other| other == name).unwrap()]
-    }
-
-    fn treated(&self) -> Vec<bool> {
-        let name = self.numbers["meta"]["treatment"].as_str().unwrap();
-        self.column(name).iter().map(|value| *value == 1.0).collect()
-    }
-
-    /// Propensity scores from the reference coefficients.
-    fn scores(&self, model: &str) -> Vec<f64> {
-        let model = &self.numbers["propensity"][model];
-        let coefficients = model["coef"].as_array().unwrap();
-        let covariates = self.numbers["meta"]["covariates"].as_array().unwrap();
-        let mut linear = vec![model["intercept"].as_f64().unwrap(); self.columns[0].len()];
-        for (name, coefficient) in covariates.iter().zip(coefficients) {
-            for (sum, value) in linear.iter_mut().zip(self.column(name.as_str().unwrap())) {
-                *sum += coefficient.as_f64().unwrap() * value;
-            }
-        }
-        linear.into_iter().map(|linear| 1.0 / (1.0 + (-linear).exp())).collect()
-    }
-}
-
-fn close(found: f64, expected: f64) {
-    let scale = expected.abs().max(1e-3);
-    assert!((found - expected).abs() <= 1e-9 * scale, "{found} is not {expected}");
-}
-
-/// Weights of the average effect, clipped.
-fn weights(scores: &[f64], treated: &[bool]) -> Vec<f64> {
-    let of = |(score, treated): (&f64, &bool)| {
-        let score = score.clamp(0.05, 0.95);
-        if *treated { 1.0 / score } else { 1.0 / (1.0 - score) }
-    };
-    scores.iter().zip(treated).map(of).collect()
+#[track_caller]
+fn close(found: f64, expected: impl Number) {
+    near(found, expected, 1e-9, 1e-3);
 }
 
 #[test]
 fn balance_is_that_of_the_reference() {
     for name in ["nhefs", "nsw_dw", "ihdp_A_seed0", "formula_splitmix42"] {
-        let reference = Reference::read(name);
-        let treated = reference.treated();
-        for (covariate, expected) in reference.numbers["balance"].as_object().unwrap() {
-            let found = balance(reference.column(covariate), &treated, None).unwrap();
-            close(found.smd_before.unwrap(), expected["smd"].as_f64().unwrap());
-            close(found.variance_ratio.unwrap(), expected["variance_ratio"].as_f64().unwrap());
-            close(found.ks, expected["ks"].as_f64().unwrap());
+        let study = Study::read(name);
+        let treated = study.treated();
+        for (covariate, expected) in study.json["balance"].as_object().unwrap() {
+            let found = balance(study.table.column(covariate), &treated, None).unwrap();
+            close(found.smd_before.unwrap(), &expected["smd"]);
+            close(found.variance_ratio.unwrap(), &expected["variance_ratio"]);
+            close(found.ks, &expected["ks"]);
             assert_eq!((found.smd_after, found.ks_after), (None, None));
         }
         for model in ["ridge_C1", "mle"] {
-            let weights = weights(&reference.scores(model), &treated);
-            let after = &reference.numbers["propensity"][model]["smd_after_ate_weights"];
+            let weights = clipped_weights(&study.scores(model), &treated);
+            let after = &study.json["propensity"][model]["smd_after_ate_weights"];
             for (covariate, expected) in after.as_object().unwrap() {
-                let found = balance(reference.column(covariate), &treated, Some(&weights));
-                close(found.unwrap().smd_after.unwrap(), expected.as_f64().unwrap());
+                let found = balance(study.table.column(covariate), &treated, Some(&weights));
+                close(found.unwrap().smd_after.unwrap(), expected);
             }
         }
     }
@@ -99,13 +37,13 @@ fn balance_is_that_of_the_reference() {
 #[test]
 fn weighted_distributions_are_compared() {
     // Computed with numpy from the definitions, at every distinct value.
-    let reference = Reference::read("nsw_dw");
-    let treated = reference.treated();
-    let weights = weights(&reference.scores("mle"), &treated);
-    let found = balance(reference.column("age"), &treated, Some(&weights)).unwrap();
+    let study = Study::read("nsw_dw");
+    let treated = study.treated();
+    let weights = clipped_weights(&study.scores("mle"), &treated);
+    let found = balance(study.table.column("age"), &treated, Some(&weights)).unwrap();
     close(found.ks_after.unwrap(), 0.041_833_593_313_447_38);
     close(found.variance_ratio_after.unwrap(), 0.978_401_924_891_873_2);
-    let found = balance(reference.column("re74"), &treated, Some(&weights)).unwrap();
+    let found = balance(study.table.column("re74"), &treated, Some(&weights)).unwrap();
     close(found.ks_after.unwrap(), 0.046_859_549_556_611_2);
     close(found.variance_ratio_after.unwrap(), 0.784_807_338_462_491_6);
 }
@@ -128,7 +66,7 @@ fn constant_columns_have_no_spread_to_be_measured_in() {
     assert_eq!((found.variance_ratio, found.variance_ratio_after), (None, None));
     assert_eq!((found.ks, found.ks_after), (0.0, Some(0.0)));
     assert!(found.constant_within_arms);
-    // It tells the arms apart: infinitely unbalanced, but no number.
+    // It separates the arms: the difference is infinite.
     let found = balance(&[0.1, 0.1, 0.1, 0.3, 0.3, 0.3, 0.3], &treated, None).unwrap();
     assert_eq!((found.smd_before, found.ks), (None, 1.0));
     assert!(found.constant_within_arms);
@@ -139,18 +77,21 @@ fn constant_columns_have_no_spread_to_be_measured_in() {
 }
 
 #[test]
-fn what_is_no_comparison_is_refused() {
-    let other = |column: &[f64], treated: &[bool], weights: Option<&[f64]>| {
-        assert!(matches!(balance(column, treated, weights), Err(Refusal::Other(_))));
-    };
+fn impossible_comparisons_are_refused() {
     let arms = [true, true, false, false];
-    other(&[1.0], &arms, None);
-    other(&[1.0, f64::NAN, 2.0, 3.0], &arms, None);
-    other(&[1.0, f64::INFINITY, 2.0, 3.0], &arms, None);
-    other(&[1.0, 2.0, 3.0, 4.0], &arms, Some(&[1.0]));
-    other(&[1.0, 2.0, 3.0, 4.0], &arms, Some(&[1.0, 1.0, 1.0, -1.0]));
-    other(&[1.0, 2.0, 3.0, 4.0], &arms, Some(&[1.0, 1.0, 0.0, 0.0]));
-    other(&[f64::MAX, f64::MIN, f64::MAX, 0.0], &arms, None);
+    let column = [1.0, 2.0, 3.0, 4.0];
+    for (column, weights) in [
+        (&[1.0][..], None),
+        (&[1.0, f64::NAN, 2.0, 3.0], None),
+        (&[1.0, f64::INFINITY, 2.0, 3.0], None),
+        (&column, Some(&[1.0][..])),
+        (&column, Some(&[1.0, 1.0, 1.0, -1.0])),
+        (&column, Some(&[1.0, 1.0, 0.0, 0.0])),
+        (&[f64::MAX, f64::MIN, f64::MAX, 0.0], None),
+    ] {
+        let found = balance(column, &arms, weights);
+        assert!(matches!(found, Err(Refusal::Other(_))), "{column:?} {weights:?}");
+    }
     for (treated, what, found) in [
         (&[][..], "treated units", 0),
         (&[true, true, true], "control units", 0),
@@ -209,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn balance_knows_no_units(units in units()) {
+    fn balance_ignores_scale_and_offset(units in units()) {
         let found = of(&units, 1.0, 0.0);
         same(&of(&units, 1.0, 1_048_576.0), &found);
         same(&of(&units, 1e-200, 0.0), &found);
@@ -217,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn balance_knows_no_order_and_no_size_of_weights(units in units()) {
+    fn balance_ignores_row_order_and_weight_scale(units in units()) {
         let found = of(&units, 1.0, 0.0);
         let turned: Vec<_> = units.iter().rev().map(|unit| (unit.0, unit.1, unit.2 * 7.0)).collect();
         same(&of(&turned, 1.0, 0.0), &found);

@@ -2,45 +2,22 @@
 //! the ranks and of the twofold sums, which the correlations are made of, are here too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{collections::BTreeMap, path::PathBuf};
-
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::{ColumnRef, Refusal, compensated, rank::average_ranks};
-use super::kendall::count;
 use super::*;
+use crate::rank::average_ranks;
+use crate::tests::{Table, json};
 
 const ALL: [CorrelationMethod; 3] =
     [CorrelationMethod::Pearson, CorrelationMethod::Spearman, CorrelationMethod::Kendall];
-
-fn reference_dir() -> PathBuf {
-    "../../tests/reference/causal".into()
-}
-
-fn table(file: &str) -> BTreeMap<String, Vec<f64>> {
-    let mut reader = csv::Reader::from_path(reference_dir().join(file)).unwrap();
-    let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-    let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for record in reader.records() {
-        for (name, value) in names.iter().zip(record.unwrap().iter()) {
-            columns.entry(name.clone()).or_default().push(value.parse().unwrap());
-        }
-    }
-    columns
-}
-
-fn references() -> Value {
-    let path = "../../tests/reference/correlations.json";
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
 
 #[track_caller]
 fn close(found: f64, expected: f64, relative: f64, what: &Value) {
     let distance = (found - expected).abs();
     // Denormal numbers have no six digits.
     let limit = relative * expected.abs() + 1e-306;
-    assert!(distance <= limit, "{found:e} in place of {expected:e}: {what}");
+    assert!(distance <= limit, "{found:e} instead of {expected:e}: {what}");
 }
 
 fn number(entry: &Value, key: &str) -> f64 {
@@ -53,14 +30,13 @@ fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
 
 #[test]
 fn pairs_of_the_reference_tables_equal_scipy() {
-    let references = references();
-    let mut tables = BTreeMap::new();
+    let references = json("correlations.json");
+    let mut tables = std::collections::BTreeMap::new();
     for entry in references["pairs"].as_array().unwrap() {
-        let columns = tables
-            .entry(text(entry, "file").to_owned())
-            .or_insert_with_key(|file: &String| table(file));
+        let file = text(entry, "file");
+        let table = tables.entry(file).or_insert_with(|| Table::read(&format!("causal/{file}")));
         let rows = entry["rows"].as_u64().unwrap() as usize;
-        let (x, y) = (&columns[text(entry, "x")][..rows], &columns[text(entry, "y")][..rows]);
+        let [x, y] = ["x", "y"].map(|name| &table.column(text(entry, name))[..rows]);
         let method = match text(entry, "method") {
             "pearson" => CorrelationMethod::Pearson,
             "spearman" => CorrelationMethod::Spearman,
@@ -85,15 +61,11 @@ fn pairs_of_the_reference_tables_equal_scipy() {
 
 #[test]
 fn partial_correlations_equal_those_of_residuals() {
-    for entry in references()["partial"].as_array().unwrap() {
-        let columns = table(text(entry, "file"));
-        let given: Vec<&[f64]> = entry["given"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|name| columns[name.as_str().unwrap()].as_slice())
-            .collect();
-        let (x, y) = (&columns[text(entry, "x")], &columns[text(entry, "y")]);
+    for entry in json("correlations.json")["partial"].as_array().unwrap() {
+        let table = Table::read(&format!("causal/{}", text(entry, "file")));
+        let given = entry["given"].as_array().unwrap().iter();
+        let given: Vec<&[f64]> = given.map(|name| table.column(name.as_str().unwrap())).collect();
+        let [x, y] = ["x", "y"].map(|name| table.column(text(entry, name)));
         let found = partial(x, y, &given, 0.05).unwrap();
         close(found.coefficient, number(entry, "r"), 1e-9, entry);
         close(found.p_value, number(entry, "p"), 1e-6, entry);
@@ -104,8 +76,8 @@ fn partial_correlations_equal_those_of_residuals() {
 
 #[test]
 fn partial_given_nothing_is_pearson_and_given_one_follows_the_recursion() {
-    let columns = table("nhefs.csv");
-    let [x, y, z] = ["age", "wt82_71", "smokeyrs"].map(|name| columns[name].as_slice());
+    let table = Table::read("causal/nhefs.csv");
+    let [x, y, z] = table.columns(["age", "wt82_71", "smokeyrs"]);
     let pearson = |a, b| correlation(a, b, CorrelationMethod::Pearson, 0.05).unwrap();
     assert_eq!(partial(x, y, &[], 0.05), Ok(pearson(x, y)));
     let [xy, xz, yz] = [pearson(x, y), pearson(x, z), pearson(y, z)].map(|c| c.coefficient);
@@ -152,7 +124,7 @@ fn perfect_correlations_have_p_and_no_interval() {
 
 /// By counting orders: how many of those of the ranks of y are as perfect as the one given.
 #[test]
-fn a_perfect_order_of_few_rows_is_as_probable_as_it_is() {
+fn perfect_orders_of_few_rows_have_exact_p() {
     for (x, expected) in [
         (vec![1.0, 2.0, 3.0], 2.0 / 6.0),
         (vec![1.0, 2.0, 3.0, 4.0], 2.0 / 24.0),
@@ -201,7 +173,7 @@ fn far_from_zero_the_digits_stay() {
 }
 
 #[test]
-fn what_has_no_correlation_is_refused() {
+fn impossible_correlations_are_refused() {
     let x = [1.0, 2.0, 4.0, 3.0];
     let tenths = [0.3, 0.1 + 0.2, 0.3, 0.3];
     for method in ALL {

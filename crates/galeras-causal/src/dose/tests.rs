@@ -3,19 +3,17 @@
 
 use super::*;
 use crate::Covariance;
-use crate::generalised_reference::{GeneralisedReference, near};
-use serde_json::Value;
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-}
+use crate::tests::{GeneralisedModels, close, numbers};
 
 #[test]
 fn curves_equal_those_of_statsmodels_and_patsy() {
-    let reference = GeneralisedReference::read();
-    let (dose, y, size) =
-        (reference.column("dose"), reference.column("y"), reference.column("size"));
-    let repo = reference.codes("repo");
+    let reference = GeneralisedModels::read();
+    let (dose, y, size) = (
+        reference.table.column("dose"),
+        reference.table.column("y"),
+        reference.table.column("size"),
+    );
+    let repo = reference.table.codes("repo");
     for row in reference.json["dose"]["curves"].as_array().unwrap() {
         let (knots, grid) = (numbers(&row["knots"]), numbers(&row["grid"]));
         for (name, kind) in
@@ -27,17 +25,17 @@ fn curves_equal_those_of_statsmodels_and_patsy() {
                 match point.effect {
                     None => assert_eq!(grid[at], 5.0),
                     Some(effect) => {
-                        near(effect.value, &row[name]["effects"][at], 1e-8);
-                        near(effect.standard_error, &row[name]["errors"][at], 1e-8);
+                        close(effect.value, &row[name]["effects"][at], 1e-8);
+                        close(effect.standard_error, &row[name]["errors"][at], 1e-8);
                     }
                 }
             }
             if kind == Covariance::Classic {
-                near(found.any.f, &row["any"][0], 1e-8);
-                near(found.any.p_value, &row["any"][1], 1e-7);
+                close(found.any.f, &row["any"][0], 1e-8);
+                close(found.any.p_value, &row["any"][1], 1e-7);
                 let nonlinear = found.nonlinear.unwrap();
-                near(nonlinear.f, &row["nonlinear"][0], 1e-7);
-                near(nonlinear.p_value, &row["nonlinear"][1], 1e-7);
+                close(nonlinear.f, &row["nonlinear"][0], 1e-7);
+                close(nonlinear.p_value, &row["nonlinear"][1], 1e-7);
             }
         }
     }
@@ -45,14 +43,14 @@ fn curves_equal_those_of_statsmodels_and_patsy() {
 
 #[test]
 fn trends_equal_those_of_scipy() {
-    let reference = GeneralisedReference::read();
-    let (dose, expected) = (reference.column("dose"), &reference.json["dose"]);
-    let found = cochran_armitage(dose, reference.column("passed")).unwrap();
-    near(found.z, &expected["cochran_armitage"]["z"], 1e-10);
-    near(found.p_value, &expected["cochran_armitage"]["p_value"], 1e-9);
+    let reference = GeneralisedModels::read();
+    let (dose, expected) = (reference.table.column("dose"), &reference.json["dose"]);
+    let found = cochran_armitage(dose, reference.table.column("passed")).unwrap();
+    close(found.z, &expected["cochran_armitage"]["z"], 1e-10);
+    close(found.p_value, &expected["cochran_armitage"]["p_value"], 1e-9);
     for name in ["y", "level"] {
-        let found = jonckheere_terpstra(dose, reference.column(name)).unwrap();
-        near(found.p_value, &expected["jonckheere"][name], 1e-9);
+        let found = jonckheere_terpstra(dose, reference.table.column(name)).unwrap();
+        close(found.p_value, &expected["jonckheere"][name], 1e-9);
     }
 }
 

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::*;
 use crate::OneSided;
+use crate::tests::{Draw, json, near};
 
 const ALPHA: f64 = 0.05;
 
 fn peer(part: &str) -> Value {
-    let text = include_str!("../../../../tests/reference/effect_sizes.json");
-    serde_json::from_str::<Value>(text).unwrap()[part].clone()
+    json("effect_sizes.json")[part].clone()
 }
 
 struct Table {
@@ -39,9 +39,7 @@ impl Table {
 
 #[track_caller]
 fn close(found: f64, expected: &Value, tolerance: f64) {
-    let expected = expected.as_f64().unwrap();
-    let apart = (found - expected).abs();
-    assert!(apart <= tolerance * expected.abs().max(1.0), "{found} is not {expected}");
+    near(found, expected, tolerance, 1.0);
 }
 
 #[track_caller]
@@ -70,38 +68,31 @@ fn same_standardised(found: &Standardised, expected: &Value, tolerance: f64) {
     assert_eq!(found.standard_error().is_none(), expected["se"].is_null());
 }
 
+/// Brunner and Munzel's with independent rows, Obuchowski's with clusters, means of signs in pairs.
 #[test]
-fn dominance_of_independent_arms_is_that_of_brunner_and_munzel() {
-    let peer = peer("between");
-    let table = Table::of(&peer);
-    let found = dominance(&table.treated, &table.outcome, None).unwrap();
-    same_dominance(&found, &peer["independent"]);
-}
-
-#[test]
-fn dominance_with_clusters_is_that_of_obuchowski() {
-    for (part, name) in [("between", "clustered"), ("within", "clustered")] {
+fn dominance_equals_the_peers() {
+    for (part, name) in [
+        ("between", "independent"),
+        ("between", "clustered"),
+        ("within", "clustered"),
+        ("within", "pairs"),
+    ] {
         let peer = peer(part);
         let table = Table::of(&peer);
-        let found = dominance(&table.treated, &table.outcome, Some(&table.clusters)).unwrap();
-        same_dominance(&found, &peer[name]);
+        let pairs: Vec<u32> = (0..table.treated.len() as u32).map(|row| row / 2).collect();
+        let clusters = match name {
+            "independent" => None,
+            "pairs" => Some(&pairs),
+            _ => Some(&table.clusters),
+        };
+        let clusters = clusters.map(Vec::as_slice);
+        same_dominance(&dominance(&table.treated, &table.outcome, clusters).unwrap(), &peer[name]);
     }
     let peer = peer("within");
-    let table = Table::of(&peer);
-    let pairs: Vec<u32> = (0..table.treated.len() as u32).map(|row| row / 2).collect();
-    same_dominance(
-        &dominance(&table.treated, &table.outcome, Some(&pairs)).unwrap(),
-        &peer["pairs"],
-    );
-}
-
-#[test]
-fn dominance_within_pairs_is_a_mean_of_signs() {
-    let peer = peer("within");
     let (differences, clusters) = Table::of(&peer).differences();
-    same_dominance(&dominance_within(&differences, None).unwrap(), &peer["within"]);
-    let found = dominance_within(&differences, Some(&clusters)).unwrap();
-    same_dominance(&found, &peer["within_clustered"]);
+    for (name, clusters) in [("within", None), ("within_clustered", Some(clusters.as_slice()))] {
+        same_dominance(&dominance_within(&differences, clusters).unwrap(), &peer[name]);
+    }
 }
 
 #[test]
@@ -125,7 +116,7 @@ fn standardised_pairs_invert_the_noncentral_t_or_are_a_sandwich() {
     same_standardised(&found, &peer["clustered_dz"], 1e-7);
 }
 
-/// The tests of a standardised difference against a bound and its interval say the same.
+/// The tests of a standardised difference against a bound agree with its interval.
 #[test]
 fn bounds_of_the_interval_have_half_of_alpha() {
     let (between, within) = (peer("between"), peer("within"));
@@ -158,7 +149,7 @@ fn arms_that_do_not_overlap_have_the_interval_of_wilson() {
 }
 
 #[test]
-fn what_has_no_effect_size_is_refused() {
+fn impossible_effect_sizes_are_refused() {
     let treated = [true, true, false, false];
     assert!(dominance(&treated, &[1.0; 3], None).is_err());
     assert!(dominance(&treated, &[1.0, f64::NAN, 0.0, 2.0], None).is_err());
@@ -174,22 +165,10 @@ fn what_has_no_effect_size_is_refused() {
     assert!(standardised_difference(&treated, &[1.0, 2.0, 3.0, 5.0], Some(&[0, 0, 1, 2])).is_err());
 }
 
-fn generator(seed: u64) -> impl FnMut() -> f64 {
-    // Seeds lie far apart, or else the numbers of one would be those of the next, moved by one.
-    let mut state = (seed + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(32);
-    state = (state ^ (state >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
-fn normal(draw: &mut impl FnMut() -> f64) -> f64 {
-    let (u, v) = (1.0 - draw(), draw());
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+fn draw(seed: u64) -> Draw {
+    // Seeds are far apart, so that no stream is a shifted copy of another.
+    let state = (seed + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(32);
+    Draw((state ^ (state >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9))
 }
 
 /// The share of 2,000 data sets whose interval holds the truth, in percent: 93 to 97 pass (four
@@ -206,17 +185,17 @@ fn covers(mut interval: impl FnMut(u64) -> (f64, f64), truth: f64, about: &str) 
 
 /// Rows of 30 units (or 15 clusters of two units) with effects that differ between them.
 fn simulated(seed: u64, clustered: bool) -> Table {
-    let mut draw = generator(seed + 1);
+    let mut draw = draw(seed + 1);
     let mut table = Table { treated: vec![], outcome: vec![], clusters: vec![] };
     for unit in 0..40u32 {
-        let level = normal(&mut draw);
+        let level = draw.normal();
         let pairs = if clustered { 2 } else { 1 };
         for _ in 0..pairs {
-            let own = level + 0.5 * normal(&mut draw);
+            let own = level + 0.5 * draw.normal();
             for treated in [true, false] {
                 table.treated.push(treated);
                 let shift = if treated { 0.4 } else { 0.0 };
-                table.outcome.push(own + shift + 0.6 * normal(&mut draw));
+                table.outcome.push(own + shift + 0.6 * draw.normal());
                 table.clusters.push(unit);
             }
         }
@@ -259,7 +238,7 @@ fn intervals_of_clustered_standardised_effects_cover_the_truth() {
 
 proptest! {
     #[test]
-    fn ranks_find_what_all_pairs_say(
+    fn ranks_equal_the_comparison_of_all_pairs(
         rows in prop::collection::vec((any::<bool>(), 0..6i32, 0..5u32), 8..40),
     ) {
         let treated: Vec<bool> = rows.iter().map(|row| row.0).collect();

@@ -1,15 +1,12 @@
-//! Tests of equivalence.
+//! Tests of equivalence against statsmodels, by definition, and refusals.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::tests::json;
 use crate::{difference_in_means, paired};
-
-fn peer() -> Value {
-    serde_json::from_str(include_str!("../../../../tests/reference/effect_sizes.json")).unwrap()
-}
 
 fn rows(of: &Value) -> (Vec<bool>, Vec<f64>) {
     let rows = of["rows"].as_array().unwrap();
@@ -27,7 +24,7 @@ fn agrees(estimate: &Estimate, peer: &Value) {
 
 #[test]
 fn two_one_sided_tests_equal_those_of_statsmodels() {
-    let peer = peer();
+    let peer = json("effect_sizes.json");
     let (treated, outcome) = rows(&peer["between"]);
     agrees(&difference_in_means(&treated, &outcome).unwrap().estimate, &peer["between"]["tost"]);
     let (treated, outcome) = rows(&peer["within"]);
@@ -39,7 +36,7 @@ fn two_one_sided_tests_equal_those_of_statsmodels() {
 }
 
 #[test]
-fn bounds_that_are_none_are_refused() {
+fn impossible_bounds_are_refused() {
     let estimate = Estimate { value: 0.0, standard_error: 1.0, degrees: 5.0 };
     for (low, high) in [(1.0, -1.0), (0.0, 0.0), (f64::NAN, 1.0), (-1.0, f64::INFINITY)] {
         assert!(equivalence(&estimate, low, high).is_err(), "{low} {high}");
@@ -47,7 +44,7 @@ fn bounds_that_are_none_are_refused() {
 }
 
 proptest! {
-    /// Equivalence at alpha and the interval of 1 - 2 alpha say the same, and the excluded effect is
+    /// Equivalence at alpha and the interval of 1 - 2 alpha agree, and the excluded effect is
     /// the margin at which the verdict turns.
     #[test]
     fn the_interval_and_the_tests_agree(

@@ -2,23 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-
-fn made_up(n: usize, seed: u64, most: u64) -> Vec<f64> {
-    let mut state = seed;
-    (0..n)
-        .map(|_| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            ((state >> 33) % most) as f64
-        })
-        .collect()
-}
+use crate::tests::{integers, slices};
 
 #[test]
 fn four_columns_with_ties_equal_scipy() {
-    let mut columns = [3, 4, 5, 6].map(|seed| made_up(40, seed, 9));
+    let mut columns = [3, 4, 5, 6].map(|seed| integers(40, seed, 9));
     columns[1].iter_mut().for_each(|value| *value += 2.0);
-    let slices = columns.each_ref().map(Vec::as_slice);
-    let found = friedman(&slices).unwrap();
+    let found = friedman(&slices(&columns)).unwrap();
     // scipy 1.16.3, friedmanchisquare.
     assert!((found.statistic / 20.846774193548317 - 1.0).abs() < 1e-13);
     assert!((found.p_value / 0.0001132781718835178 - 1.0).abs() < 1e-9);
@@ -26,8 +16,7 @@ fn four_columns_with_ties_equal_scipy() {
     // Neither the order of the arms nor that of the blocks nor a monotone scale matters.
     let changed: Vec<Vec<f64>> =
         columns.iter().rev().map(|c| c.iter().rev().map(|v| v.exp()).collect()).collect();
-    let slices: Vec<&[f64]> = changed.iter().map(Vec::as_slice).collect();
-    assert_eq!(friedman(&slices), Ok(found));
+    assert_eq!(friedman(&slices(&changed)), Ok(found));
 }
 
 #[test]
@@ -38,7 +27,7 @@ fn agreement_of_all_blocks_is_the_largest_statistic() {
 }
 
 #[test]
-fn what_has_no_ranks_is_refused() {
+fn impossible_blocks_are_refused() {
     let values = [1.0, 2.0, 3.0];
     let column = values.as_slice();
     let empty: &[f64] = &[];

@@ -1,5 +1,5 @@
-//! Effects on a yes-or-no outcome from a logistic regression: the odds ratio at equal covariates,
-//! and the average difference and ratio of the probabilities.
+//! Effects on a binary outcome from a logistic regression: the odds ratio at equal covariates, and
+//! the average difference and ratio of the probabilities.
 
 use super::counts::of_treatment;
 use crate::linear::{Covariance, LinearFit, treatment_column};
@@ -12,29 +12,30 @@ use crate::{ColumnRef, Estimate, Refusal};
 pub struct LogisticEffects {
     /// The logarithm of the ratio of the odds at equal covariates: the treatment's coefficient.
     pub log_odds_ratio: Estimate,
-    /// The average marginal effect: the mean over all rows of the probability under the treatment
-    /// less that under control, with the covariates as they are in these rows.
+    /// The average marginal effect: the mean over all rows of the probability under treatment minus
+    /// that under control, with the covariates of these rows.
     pub risk_difference: Estimate,
     /// The logarithm of the ratio of the two mean probabilities.
     pub log_risk_ratio: Estimate,
     /// The mean probability if every row were treated.
     pub treated_risk: f64,
-    /// The mean probability if no row were.
+    /// The mean probability if no row were treated.
     pub control_risk: f64,
 }
 
 /// Logistic regression of `outcome` (0 and 1) on 1, `treated` and `covariates` by maximum
-/// likelihood; average effects by the delta method, with the covariates taken as given.
+/// likelihood; average effects by the delta method, with fixed covariates.
 ///
 /// Columns have one entry for each of n rows. Coefficients and classic errors equal those of
-/// statsmodels' `Logit`, `HC0` and `CR1` those of its robust and clustered ones; the average
-/// marginal effect equals that of `get_margeff(dummy=True)`. The kinds that adjust for leverage use
-/// that of the last weighted step.
+/// statsmodels' `Logit`, `HC0` and `CR1` its robust and clustered ones; the average marginal effect
+/// equals that of `get_margeff(dummy=True)`. The kinds that adjust for leverage use that of the
+/// last weighted step.
 ///
 /// # Errors
-/// [`Refusal::TooFew`] if an arm is empty or there are too few rows; [`Refusal::UnusableColumn`] for
-/// an outcome that is not 0 or 1; [`Refusal::Constant`], [`Refusal::Collinear`] for covariates by
-/// position; [`Refusal::Other`] for separation, if lengths differ, or if nothing converges.
+/// [`Refusal::TooFew`] if an arm is empty or there are too few rows; [`Refusal::UnusableColumn`]
+/// for an outcome that is not 0 or 1; [`Refusal::Constant`], [`Refusal::Collinear`] for covariates
+/// by position; [`Refusal::Other`] for separation, if lengths differ, or if the fit does not
+/// converge.
 pub fn logistic(
     treated: &[bool],
     outcome: &[f64],
@@ -117,7 +118,6 @@ pub fn logistic(
     })
 }
 
-/// Refuses an outcome that is not 0 or 1.
 pub(crate) fn check_binary(outcome: &[f64]) -> Result<(), Refusal> {
     match outcome.iter().find(|y| **y != 0.0 && **y != 1.0) {
         None => Ok(()),

@@ -1,13 +1,10 @@
-//! Generalised linear models of an outcome on a treatment and covariates: logistic for yes and no,
-//! Poisson and negative binomial for counts.
+//! Generalised linear models of an outcome on a treatment and covariates: logistic for binary
+//! outcomes, Poisson and negative binomial for counts.
 //!
-//! `newton` finds the maximum of a likelihood with a logarithmic link, `dispersion` that of the
-//! negative binomial's dispersion; the logistic fit is the one of propensity scores. `logistic` and
-//! `counts` make effects of the fits. All standard errors are those of `linear`, on the weighted
-//! design of the last step.
+//! The logistic fit is that of propensity scores; `newton` fits models with a logarithmic link. All
+//! standard errors are those of `linear`, on the weighted design of the last step.
 
 mod counts;
-mod dispersion;
 mod logistic;
 mod newton;
 #[cfg(test)]

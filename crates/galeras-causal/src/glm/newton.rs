@@ -7,28 +7,28 @@ use crate::cholesky::Cholesky;
 use crate::propensity::design::{BLOCK, StandardisedDesign, add_gram, combine, dot};
 use crate::{ColumnRef, Refusal};
 
-/// Newton steps after which a fit is given up; fits that have an optimum need about ten.
+/// Newton steps after which a fit is given up; fits with an optimum need about ten.
 const MOST_STEPS: usize = 200;
 /// The squared Newton step, in standard errors, after which one more full step is exact.
 const CONVERGED: f64 = 1e-16;
-/// The squared Newton step that is nothing but rounding, per unit of the objective.
+/// A squared Newton step, per unit of the objective, that is only rounding.
 const ROUNDING: f64 = 1e-26;
 /// The share 1 - R² of a covariate below which the others explain it.
 const DEPENDENT: f64 = 1e-10;
-/// A fitted mean below this share of the mean outcome stands for zero.
+/// A fitted mean below this share of the mean outcome counts as zero.
 const VANISHED: f64 = 1e-9;
-/// The linear predictor beyond which an exponential is not taken.
+/// The largest linear predictor whose exponential is computed.
 const FARTHEST: f64 = 300.0;
 
-/// The variance of a count whose mean is mu: mu + dispersion mu². Zero is Poisson's.
+/// The variance of a count with mean mu: mu + dispersion mu². Zero is Poisson's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CountFamily {
     pub(super) dispersion: f64,
 }
 
-/// What one row adds.
+/// The contribution of one row.
 struct RowTerms {
-    /// The negative log-likelihood, up to what does not depend on the coefficients.
+    /// The negative log-likelihood, without terms that do not depend on the coefficients.
     objective: f64,
     /// Its derivative by the linear predictor.
     slope: f64,
@@ -63,7 +63,7 @@ impl CountFamily {
     }
 }
 
-/// A fit by its coefficients of standardised columns.
+/// A fit, with coefficients of standardised columns.
 pub(super) struct CountFit {
     pub(super) coefficients: Vec<f64>,
     /// The fitted mean of each row.
@@ -81,8 +81,8 @@ struct Point {
 /// Maximises the likelihood of `outcome`, which is not negative, from `start`.
 ///
 /// # Errors
-/// [`Refusal::Collinear`] for covariates that depend on those before them; [`Refusal::Other`] if
-/// some fitted means go to zero, so that coefficients are infinite, or no optimum is reached.
+/// [`Refusal::Collinear`] for covariates that depend on earlier ones; [`Refusal::Other`] if some
+/// fitted means go to zero, so that coefficients are infinite, or no optimum is reached.
 pub(super) fn maximise(
     design: &StandardisedDesign<'_>,
     outcome: &[f64],
@@ -103,7 +103,7 @@ pub(super) fn maximise(
     let mut point = evaluate(design, outcome, family, &coefficients);
     for _ in 0..MOST_STEPS {
         let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
-            return Err(vanished());
+            return Err(separation());
         };
         let step = factor.solve(&point.gradient);
         let decrement = dot(&step, &point.gradient);
@@ -115,7 +115,7 @@ pub(super) fn maximise(
             let predictor = design.predict(&coefficients);
             let means: Vec<f64> = predictor.into_iter().map(f64::exp).collect();
             if means.iter().any(|fitted| *fitted <= VANISHED * mean) {
-                return Err(vanished());
+                return Err(separation());
             }
             if means.iter().any(|fitted| !fitted.is_finite()) {
                 return Err(not_converged());
@@ -138,10 +138,10 @@ pub(super) fn maximise(
         }
     }
     let low = design.predict(&coefficients).into_iter().fold(f64::INFINITY, f64::min);
-    Err(if low.exp() <= VANISHED * mean { vanished() } else { not_converged() })
+    Err(if low.exp() <= VANISHED * mean { separation() } else { not_converged() })
 }
 
-/// Refuses covariates of which one is explained by those before it.
+/// Refuses covariates that earlier ones explain.
 fn independent(design: &StandardisedDesign<'_>, rows: usize) -> Result<(), Refusal> {
     let gram = design.gram(&vec![1.0; rows]);
     let factor = Cholesky::of_lower(&gram, design.width(), DEPENDENT);
@@ -150,7 +150,7 @@ fn independent(design: &StandardisedDesign<'_>, rows: usize) -> Result<(), Refus
     })
 }
 
-fn vanished() -> Refusal {
+fn separation() -> Refusal {
     Refusal::Other(
         "the treatment and the covariates tell some rows whose count is zero from all others \
          (separation): the fitted means of these rows go to zero, and the coefficients grow \
@@ -163,7 +163,6 @@ fn not_converged() -> Refusal {
     Refusal::Other("the regression of the counts did not converge".into())
 }
 
-/// One pass over the rows.
 fn evaluate(
     design: &StandardisedDesign<'_>,
     outcome: &[f64],
@@ -181,7 +180,7 @@ fn evaluate(
         let mut part = 0.0;
         for (row, y) in outcome[start..start + length].iter().enumerate() {
             let eta = predictor[row];
-            // Beyond, a step is too long: the objective says so, and nothing overflows.
+            // Such a step is too long, and the infinite objective rejects it.
             let terms = match eta < FARTHEST {
                 true => family.terms(*y, eta),
                 false => RowTerms { objective: f64::INFINITY, slope: 0.0, curvature: 0.0 },

@@ -1,30 +1,35 @@
 //! Generalised linear models against statsmodels, by definition where it has none, and at the edges
-//! where there is no number.
+//! without a number.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
 
 use super::*;
-use crate::generalised_reference::{GeneralisedReference, KINDS, near};
+use crate::tests::{GeneralisedModels, KINDS, close};
 use crate::{Covariance, Estimate, Refusal};
 
-/// The rows of NHEFS as the reference makes them.
-fn nhefs(reference: &GeneralisedReference) -> (Vec<bool>, Vec<f64>, Vec<f64>, Vec<u32>) {
-    let treated: Vec<bool> = reference.nhefs("qsmk").iter().map(|one| *one == 1.0).collect();
-    let gained = reference.nhefs("wt82_71").iter().map(|y| f64::from(u8::from(*y > 0.0)));
-    let years = reference.nhefs("smokeyrs").iter().map(|years| (years - 20.0).max(0.0));
+/// The rows of NHEFS as the reference prepares them.
+fn nhefs(reference: &GeneralisedModels) -> (Vec<bool>, Vec<f64>, Vec<f64>, Vec<u32>) {
+    let treated = reference.nhefs.treated("qsmk");
+    let gained = reference.nhefs.column("wt82_71").iter().map(|y| f64::from(u8::from(*y > 0.0)));
+    let years = reference.nhefs.column("smokeyrs").iter().map(|years| (years - 20.0).max(0.0));
     let groups = treated.len() / 5;
     let codes = (0..treated.len()).map(|row| (row % groups) as u32).collect();
     (treated, gained.collect(), years.collect(), codes)
+}
+
+fn study_covariates(reference: &GeneralisedModels) -> Vec<&[f64]> {
+    let names = reference.json["nhefs_covariates"].as_array().unwrap().iter();
+    names.map(|name| reference.nhefs.column(name.as_str().unwrap())).collect()
 }
 
 fn check_errors(expected: &Value, fit: impl Fn(Covariance) -> Estimate) {
     for (name, kind) in KINDS {
         if let Some(value) = expected.get(name) {
             let found = fit(kind);
-            near(found.standard_error, value, 1e-8);
+            close(found.standard_error, value, 1e-8);
             match kind {
-                Covariance::Cr2 => near(found.degrees, &expected["CR2_df"], 1e-6),
+                Covariance::Cr2 => close(found.degrees, &expected["CR2_df"], 1e-6),
                 _ => assert_eq!(found.degrees.is_finite(), kind.is_clustered(), "{name}"),
             }
         }
@@ -33,13 +38,14 @@ fn check_errors(expected: &Value, fit: impl Fn(Covariance) -> Estimate) {
 
 #[test]
 fn logistic_effects_equal_those_of_statsmodels() {
-    let reference = GeneralisedReference::read();
+    let reference = GeneralisedModels::read();
     let (study, gained, _, groups) = nhefs(&reference);
-    let names = reference.json["nhefs_covariates"].as_array().unwrap();
-    let of_study: Vec<&[f64]> =
-        names.iter().map(|name| reference.nhefs(name.as_str().unwrap())).collect();
-    let (treated, passed, repo) =
-        (reference.treated(), reference.column("passed").to_vec(), reference.codes("repo"));
+    let of_study = study_covariates(&reference);
+    let (treated, passed, repo) = (
+        reference.treated(),
+        reference.table.column("passed").to_vec(),
+        reference.table.codes("repo"),
+    );
     for (name, treated, outcome, covariates, codes) in [
         ("logistic", &treated, &passed, reference.covariates(), &repo),
         ("logistic_alone", &treated, &passed, Vec::new(), &repo),
@@ -47,30 +53,31 @@ fn logistic_effects_equal_those_of_statsmodels() {
     ] {
         let expected = &reference.json[name];
         let fit = |kind| logistic(treated, outcome, &covariates, kind, Some(codes)).unwrap();
-        near(fit(Covariance::Classic).log_odds_ratio.value, &expected["log_odds_ratio"], 1e-9);
+        close(fit(Covariance::Classic).log_odds_ratio.value, &expected["log_odds_ratio"], 1e-9);
         check_errors(&expected["errors"], |kind| fit(kind).log_odds_ratio);
         for (kind, margin) in expected["margins"].as_object().unwrap() {
             let kind = KINDS.iter().find(|one| one.0 == kind).unwrap().1;
             let found = fit(kind).risk_difference;
-            near(found.value, &margin["estimate"], 1e-8);
-            near(found.standard_error, &margin["standard_error"], 1e-8);
+            close(found.value, &margin["estimate"], 1e-8);
+            close(found.standard_error, &margin["standard_error"], 1e-8);
         }
         let found = fit(Covariance::Classic).log_risk_ratio;
-        near(found.value, &expected["risks"]["log_ratio"], 1e-8);
-        near(found.standard_error, &expected["risks"]["standard_error"], 1e-8);
+        close(found.value, &expected["risks"]["log_ratio"], 1e-8);
+        close(found.standard_error, &expected["risks"]["standard_error"], 1e-8);
     }
 }
 
 #[test]
 fn count_ratios_equal_those_of_statsmodels() {
-    let reference = GeneralisedReference::read();
+    let reference = GeneralisedModels::read();
     let (study, _, years, groups) = nhefs(&reference);
-    let names = reference.json["nhefs_covariates"].as_array().unwrap();
-    let of_study: Vec<&[f64]> =
-        names.iter().map(|name| reference.nhefs(name.as_str().unwrap())).collect();
-    let (treated, count, repo) =
-        (reference.treated(), reference.column("count").to_vec(), reference.codes("repo"));
-    let halves: Vec<f64> = reference.column("passed").iter().map(|y| 0.5 * y).collect();
+    let of_study = study_covariates(&reference);
+    let (treated, count, repo) = (
+        reference.treated(),
+        reference.table.column("count").to_vec(),
+        reference.table.codes("repo"),
+    );
+    let halves: Vec<f64> = reference.table.column("passed").iter().map(|y| 0.5 * y).collect();
     for (name, treated, outcome, covariates, codes) in [
         ("counts", &treated, &count, reference.covariates(), &repo),
         ("counts_alone", &treated, &count, Vec::new(), &repo),
@@ -82,15 +89,15 @@ fn count_ratios_equal_those_of_statsmodels() {
             let model = if family == "poisson" { poisson } else { negative_binomial };
             let fit = |kind| model(treated, outcome, &covariates, kind, Some(codes)).unwrap();
             let found = fit(Covariance::Classic);
-            near(found.log_ratio.value, &expected["log_ratio"], 1e-7);
-            near(found.pearson, &expected["pearson"], 1e-6);
+            close(found.log_ratio.value, &expected["log_ratio"], 1e-7);
+            close(found.pearson, &expected["pearson"], 1e-6);
             if let Some(dispersion) = expected.get("dispersion") {
-                near(found.dispersion, dispersion, 1e-6);
+                close(found.dispersion, dispersion, 1e-6);
             }
-            // At the peer's dispersion, which is right to what its optimiser stops at.
+            // At the peer's dispersion, which is accurate to its optimiser's tolerance.
             for (kind, value) in expected["errors"].as_object().unwrap() {
                 if let Some((_, kind)) = KINDS.iter().find(|one| one.0 == kind) {
-                    near(fit(*kind).log_ratio.standard_error, value, 1e-6);
+                    close(fit(*kind).log_ratio.standard_error, value, 1e-6);
                 }
             }
         }
@@ -112,7 +119,7 @@ fn refuses<T: std::fmt::Debug>(result: Result<T, Refusal>, words: &str) {
 #[test]
 fn separation_is_refused() {
     let (treated, x) = rows();
-    // The covariate tells the outcome of every row.
+    // The covariate determines the outcome of every row.
     let complete: Vec<f64> = x.iter().map(|x| f64::from(u8::from(*x > 4.5))).collect();
     refuses(logistic(&treated, &complete, &[&x], Covariance::Hc2, None), "complete separation");
     // An indicator whose rows all have the outcome.
@@ -178,10 +185,10 @@ fn dependent_covariates_are_named() {
 
 #[test]
 fn the_order_of_rows_changes_nothing() {
-    let reference = GeneralisedReference::read();
-    let (treated, passed) = (reference.treated(), reference.column("passed").to_vec());
-    let count = reference.column("count").to_vec();
-    let (covariates, repo) = (reference.covariates(), reference.codes("repo"));
+    let reference = GeneralisedModels::read();
+    let (treated, passed) = (reference.treated(), reference.table.column("passed").to_vec());
+    let count = reference.table.column("count").to_vec();
+    let (covariates, repo) = (reference.covariates(), reference.table.codes("repo"));
     let order: Vec<usize> = (0..600).map(|row| row * 371 % 600).collect();
     let of = |column: &[f64]| -> Vec<f64> { order.iter().map(|row| column[*row]).collect() };
     let shuffled: Vec<Vec<f64>> = covariates.iter().map(|column| of(column)).collect();
@@ -189,16 +196,16 @@ fn the_order_of_rows_changes_nothing() {
     let arms: Vec<bool> = order.iter().map(|row| treated[*row]).collect();
     let codes: Vec<u32> = order.iter().map(|row| repo[*row]).collect();
     let kind = Covariance::Cr2;
-    let close = |a: Estimate, b: Estimate| {
-        assert!((a.value - b.value).abs() <= 1e-12 * a.value.abs());
-        assert!((a.standard_error - b.standard_error).abs() <= 1e-12 * a.standard_error);
+    let equal = |a: Estimate, b: Estimate| {
+        close(b.value, a.value, 1e-12);
+        close(b.standard_error, a.standard_error, 1e-12);
     };
     let one = logistic(&treated, &passed, &covariates, kind, Some(&repo)).unwrap();
     let two = logistic(&arms, &of(&passed), &shuffled, kind, Some(&codes)).unwrap();
-    close(one.risk_difference, two.risk_difference);
+    equal(one.risk_difference, two.risk_difference);
     for model in [poisson, negative_binomial] {
         let one = model(&treated, &count, &covariates, kind, Some(&repo)).unwrap();
         let two = model(&arms, &of(&count), &shuffled, kind, Some(&codes)).unwrap();
-        close(one.log_ratio, two.log_ratio);
+        equal(one.log_ratio, two.log_ratio);
     }
 }

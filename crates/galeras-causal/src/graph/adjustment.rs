@@ -1,24 +1,24 @@
-//! Backdoor adjustment: which sets of observed variables remove the confounding of an effect.
+//! Backdoor adjustment: sets of observed variables that remove the confounding of an effect.
 //!
-//! Pearl's backdoor criterion (2009, definition 3.3.1): no member is a descendant of the
-//! treatment, and the set blocks every path that enters the treatment. The second half says that
-//! it d-separates the two once the edges out of the treatment are gone.
+//! Pearl's backdoor criterion (2009, definition 3.3.1): no member is a descendant of the treatment,
+//! and the set blocks every path that enters the treatment, that is, it d-separates the two in the
+//! graph without the edges out of the treatment.
 
 use super::dag::CausalGraph;
 use super::error::QueryError;
-use super::meter::{MOST_WORK, Meter};
+use super::separation::Separation;
 use super::separation::reachable;
-use super::separators::Separation;
-use super::sets::VariableSets;
+use super::subsets::VariableSets;
 use super::subsets::relevant;
+use super::subsets::{MOST_WORK, Meter};
 
 impl CausalGraph {
-    /// Whether a set of names meets the backdoor criterion (Pearl 2009, definition 3.3.1). One with
-    /// a latent variable, the treatment or the outcome in it does not.
+    /// True if a set of names meets the backdoor criterion (Pearl 2009, definition 3.3.1). A set
+    /// with a latent variable, the treatment or the outcome does not.
     ///
     /// # Errors
     /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    /// [`QueryError::SameNode`] if treatment and outcome are the same.
     pub fn is_valid_backdoor(
         &self,
         treatment: &str,
@@ -30,12 +30,11 @@ impl CausalGraph {
         Ok(self.blocks_backdoors(x, y, &set, &mut Meter::new(0)))
     }
 
-    /// All minimal sets that meet the backdoor criterion. `[[]]` says that nothing needs to be
-    /// adjusted for, and `[]` that nothing that is observed suffices.
+    /// All minimal sets that meet the backdoor criterion. `[[]]` means that no adjustment is
+    /// needed, `[]` that no observed set suffices.
     ///
     /// # Errors
-    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    /// As [`CausalGraph::is_valid_backdoor`].
     pub fn minimal_backdoor(
         &self,
         treatment: &str,
@@ -47,11 +46,11 @@ impl CausalGraph {
         Ok(VariableSets::new(self, separation.all(&mut Meter::new(MOST_WORK))))
     }
 
-    /// How many sets meet the backdoor criterion, minimal or not.
+    /// The number of sets that meet the backdoor criterion, minimal or not.
     ///
     /// # Errors
-    /// As [`CausalGraph::minimal_backdoor`]; also [`QueryError::TooLarge`] for more sets than can
-    /// be tried (about 18 variables that lie on paths between the two, or 2^63 sets).
+    /// As [`CausalGraph::is_valid_backdoor`]; also [`QueryError::TooLarge`] for more sets than can
+    /// be tried (about 18 variables on paths between the two, or 2^63 sets).
     pub fn count_backdoor(&self, treatment: &str, outcome: &str) -> Result<u64, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let (cut, allowed) = (self.mask(&[x]), self.adjustable(x, y));
@@ -59,7 +58,7 @@ impl CausalGraph {
         if Separation::new(view, x, y, &allowed).first(&mut Meter::new(0)).is_none() {
             return Ok(0);
         }
-        // A variable that makes no difference doubles the number of sets, and need not be tried.
+        // An irrelevant variable doubles the number of sets and need not be tried.
         let matters = relevant(view, &[x, y]);
         let (tried, free): (Vec<usize>, Vec<usize>) =
             (0..self.size()).filter(|&node| allowed[node]).partition(|&node| matters[node]);
@@ -82,15 +81,14 @@ impl CausalGraph {
     }
 
     /// The adjustment set with the smallest asymptotic variance: the parents of the nodes on
-    /// directed paths from treatment to outcome, less the treatment and the descendants of those
+    /// directed paths from treatment to outcome, without the treatment and the descendants of those
     /// nodes (Henckel, Perkovic and Maathuis 2022).
     ///
-    /// None when there is no directed path, and when the set has latent members: then no set of
-    /// observed variables need be the best for every distribution (Rotnitzky and Smucler 2020).
+    /// `None` without a directed path, and if the set has latent members: then no observed set is
+    /// necessarily the best for every distribution (Rotnitzky and Smucler 2020).
     ///
     /// # Errors
-    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    /// As [`CausalGraph::is_valid_backdoor`].
     pub fn optimal_adjustment(
         &self,
         treatment: &str,
@@ -116,7 +114,7 @@ impl CausalGraph {
         Ok(valid.then(|| self.named(&set)))
     }
 
-    /// The variables that the backdoor criterion lets one adjust for.
+    /// The variables that the backdoor criterion allows in a set.
     pub(super) fn adjustable(&self, x: usize, y: usize) -> Vec<bool> {
         let below = self.whole().descendants(&[x], &[]);
         (0..self.size()).map(|node| self.observed(node) && !below[node] && node != y).collect()

@@ -1,19 +1,16 @@
-//! The graph itself: nodes, edges, the check for cycles, ancestors and descendants.
-//!
-//! Its nodes are looked up by name here, and asked about in the other files.
+//! The graph: nodes, edges, the check for cycles, ancestors and descendants.
 
 use std::collections::BTreeMap;
 
 use super::error::{GraphError, QueryError};
 
-/// At most so many names are shown in a message.
+/// The most names in a message.
 const SHOWN: usize = 12;
 
-/// A directed acyclic graph whose nodes may be latent.
+/// A directed acyclic graph with observed and latent nodes.
 ///
-/// The named nodes come first, in the order of their names, so that a node's number sorts as
-/// its name does. After them come the unnamed common causes for which `X <-> Y` stands: they
-/// are latent and never shown.
+/// The named nodes come first, in the order of their names, so a node's number sorts as its name
+/// does. The unnamed common causes behind each `X <-> Y` follow: they are latent and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CausalGraph {
     pub(super) names: Vec<String>,
@@ -25,32 +22,30 @@ pub struct CausalGraph {
 }
 
 impl CausalGraph {
-    /// How many nodes there are, the unnamed ones included.
+    /// The number of nodes, including unnamed ones.
     pub(super) fn size(&self) -> usize {
         self.parents.len()
     }
 
-    /// Whether a node can be measured: it has a name and is not latent.
+    /// True if a node has a name and is not latent.
     pub(super) fn observed(&self, node: usize) -> bool {
         self.latent.get(node) == Some(&false)
     }
 
-    /// The position of a name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.names.binary_search_by(|known| known.as_str().cmp(name)).ok()
     }
 
-    /// The names of the nodes, in the order given.
     pub(super) fn named(&self, nodes: &[usize]) -> Vec<String> {
         nodes.iter().filter_map(|&node| self.names.get(node).cloned()).collect()
     }
 
-    /// Whether there is an edge between the two, in either direction.
+    /// True if an edge connects the two, in either direction.
     pub(super) fn adjacent(&self, a: usize, b: usize) -> bool {
         self.children[a].binary_search(&b).is_ok() || self.children[b].binary_search(&a).is_ok()
     }
 
-    /// The graph as it stands.
+    /// The graph with all its edges.
     pub(super) fn whole(&self) -> View<'_> {
         View { graph: self, cut: &[] }
     }
@@ -71,17 +66,17 @@ impl CausalGraph {
 }
 
 impl CausalGraph {
-    /// The names of the nodes, sorted; latent ones included.
+    /// The names of the nodes, sorted, including latent ones.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether there is a node of this name.
+    /// True if the graph has a node of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// Whether the node is latent. A name that the graph does not have is not.
+    /// True if the node is latent; false for a name that the graph does not have.
     pub fn is_latent(&self, name: &str) -> bool {
         self.find(name).is_some_and(|node| self.latent[node])
     }
@@ -96,7 +91,7 @@ impl CausalGraph {
         self.outcomes.iter().map(|&node| self.names[node].as_str()).collect()
     }
 
-    /// Whether a directed path leads from `from` to `to`.
+    /// True if a directed path leads from `from` to `to`.
     ///
     /// # Errors
     /// [`QueryError::UnknownNode`] for a name that the graph does not have.
@@ -134,11 +129,11 @@ impl CausalGraph {
     }
 }
 
-/// A graph, some of whose nodes have lost their outgoing edges.
+/// A graph in which some nodes have lost their outgoing edges.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) graph: &'a CausalGraph,
-    /// Which nodes have lost them; empty for none.
+    /// The nodes that have lost them; empty for none.
     cut: &'a [bool],
 }
 
@@ -147,18 +142,16 @@ impl<'a> View<'a> {
         self.cut.get(node) == Some(&true)
     }
 
-    /// The nodes with an edge into `node`.
     pub(super) fn parents(self, node: usize) -> impl Iterator<Item = usize> + 'a {
         let all: &'a [usize] = &self.graph.parents[node];
         all.iter().copied().filter(move |&parent| !self.is_cut(parent))
     }
 
-    /// The nodes into which `node` has an edge.
     pub(super) fn children(self, node: usize) -> &'a [usize] {
         if self.is_cut(node) { &[] } else { &self.graph.children[node] }
     }
 
-    /// The nodes from which a directed path leads to one of `seeds`, and the seeds themselves.
+    /// The seeds and their ancestors.
     pub(super) fn ancestors(self, seeds: &[usize]) -> Vec<bool> {
         let mut seen = self.graph.mask(seeds);
         let mut stack = seeds.to_vec();
@@ -172,8 +165,7 @@ impl<'a> View<'a> {
         seen
     }
 
-    /// The nodes to which a directed path leads from one of `seeds`, and the seeds themselves.
-    /// No path goes through a node of `blocked`.
+    /// The seeds and their descendants by paths that avoid nodes of `blocked`.
     pub(super) fn descendants(self, seeds: &[usize], blocked: &[bool]) -> Vec<bool> {
         let mut seen = self.graph.mask(seeds);
         let mut stack = seeds.to_vec();
@@ -189,15 +181,15 @@ impl<'a> View<'a> {
     }
 }
 
-/// What the text says about one node.
+/// The attributes of a node.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Marks {
+pub(super) struct NodeAttributes {
     pub(super) latent: bool,
     pub(super) exposure: bool,
     pub(super) outcome: bool,
 }
 
-/// An edge as it was written, with the byte at which its arrow stands.
+/// An edge of the text, with the byte of its arrow.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub(super) from: usize,
@@ -206,17 +198,17 @@ pub(super) struct Edge {
     pub(super) offset: usize,
 }
 
-/// A graph that is being read: nodes in the order in which they were met.
+/// A graph during parsing: nodes in the order of their first appearance.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct GraphBuilder {
     index: BTreeMap<String, usize>,
-    pub(super) marks: Vec<Marks>,
+    pub(super) marks: Vec<NodeAttributes>,
     pub(super) edges: Vec<Edge>,
 }
 
-impl Draft {
-    /// The node of this name, made with `marks` when it is new.
-    pub(super) fn node(&mut self, name: &str, marks: Marks) -> usize {
+impl GraphBuilder {
+    /// The node of this name, created with `marks` if it is new.
+    pub(super) fn node(&mut self, name: &str, marks: NodeAttributes) -> usize {
         if let Some(&known) = self.index.get(name) {
             return known;
         }
@@ -237,7 +229,7 @@ impl Draft {
             marks.push(self.marks[met]);
         }
         let mut latent: Vec<bool> = marks.iter().map(|mark| mark.latent).collect();
-        let listed = |wanted: fn(&Marks) -> bool| -> Vec<usize> {
+        let listed = |wanted: fn(&NodeAttributes) -> bool| -> Vec<usize> {
             (0..marks.len()).filter(|&node| wanted(&marks[node])).collect()
         };
         let (exposures, outcomes) = (listed(|mark| mark.exposure), listed(|mark| mark.outcome));
@@ -280,7 +272,7 @@ impl Draft {
 }
 
 impl CausalGraph {
-    /// A cycle, as the nodes along it; none when the graph is acyclic (Kahn's algorithm).
+    /// A cycle, as the nodes along it; `None` if the graph is acyclic (Kahn's algorithm).
     fn cycle(&self) -> Option<Vec<usize>> {
         let mut waiting: Vec<usize> = self.parents.iter().map(Vec::len).collect();
         let mut ready: Vec<usize> = (0..self.size()).filter(|&node| waiting[node] == 0).collect();
@@ -292,7 +284,7 @@ impl CausalGraph {
                 }
             }
         }
-        // Every node that is left has a parent that is left: walking upwards must come back.
+        // Every remaining node has a remaining parent, so walking upwards must return.
         let mut at = (0..self.size()).find(|&node| waiting[node] > 0)?;
         let mut step = vec![usize::MAX; self.size()];
         let mut walk = Vec::new();
@@ -303,7 +295,7 @@ impl CausalGraph {
         }
         let mut cycle = walk.split_off(step[at]);
         cycle.reverse();
-        // Told from its first name on, so that the message does not depend on the text's order.
+        // Starts at its first name, so that the message does not depend on the text's order.
         let first = (0..cycle.len()).min_by_key(|&place| cycle[place])?;
         cycle.rotate_left(first);
         Some(cycle)
@@ -314,7 +306,7 @@ impl CausalGraph {
         for (place, &from) in cycle.iter().enumerate() {
             let to = cycle[(place + 1) % cycle.len()];
             if let Ok(place) = edges.binary_search_by(|edge| (edge.0, edge.1).cmp(&(from, to))) {
-                // The edge that stands last in the text is the one that closes the cycle.
+                // The last edge in the text closes the cycle.
                 offset = offset.max(edges[place].2);
             }
         }

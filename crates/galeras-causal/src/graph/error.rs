@@ -1,16 +1,16 @@
-//! Why a text is not a graph, and why a question about a graph has no answer.
+//! Errors of graph texts and of graph queries.
 
 use thiserror::Error;
 
-/// Why a text is not a causal graph.
+/// A text that is not a causal graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct GraphError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// The byte of the text at which it is wrong, for a caret.
+    /// The byte of the problem in the text, for a caret.
     pub offset: usize,
-    /// What to write instead, where that is known.
+    /// A suggestion, if there is one.
     pub help: Option<String>,
 }
 
@@ -25,21 +25,21 @@ impl GraphError {
     }
 }
 
-/// Why a question about a graph has no answer.
+/// A query that has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QueryError {
     /// The graph has no node of this name.
     #[error("the graph has no node `{name}`; it has {known}")]
     UnknownNode {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are, for the message.
+        /// The existing names, for the message.
         known: String,
     },
-    /// The two ends of a question are one node.
+    /// Both ends of a query are one node.
     #[error("`{0}` cannot be both the treatment and the outcome")]
     SameNode(String),
-    /// The sets are too many to be counted.
+    /// There are too many sets to count.
     #[error("the valid adjustment sets cannot be counted: {0} variables matter for them")]
     TooLarge(usize),
 }

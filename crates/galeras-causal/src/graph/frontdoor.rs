@@ -1,25 +1,25 @@
 //! Frontdoor adjustment: observed mediators that carry the whole effect and are not confounded.
 //!
 //! Pearl's frontdoor criterion (2009, definition 3.3.3), for a set M: it intercepts every directed
-//! path from treatment to outcome; no backdoor path from the treatment to a member is open; and
-//! the treatment blocks every backdoor path from M to the outcome. The last is read for the set as
-//! a whole, as in Jeong, Tian and Bareinboim (2022) and Wienobst, van der Zander and Liskiewicz
-//! (2024): M and the outcome are d-separated by the treatment once the edges out of M are gone.
+//! path from treatment to outcome; no backdoor path from the treatment to a member is open; and the
+//! treatment blocks every backdoor path from M to the outcome. The last condition is read for the
+//! whole set, as in Jeong, Tian and Bareinboim (2022) and Wienobst, van der Zander and Liskiewicz
+//! (2024): the treatment d-separates M and the outcome in the graph without the edges out of M.
 
 use super::dag::CausalGraph;
 use super::error::QueryError;
-use super::meter::{MOST_WORK, Meter};
 use super::separation::reachable;
-use super::sets::VariableSets;
+use super::subsets::VariableSets;
 use super::subsets::minimal_subsets;
+use super::subsets::{MOST_WORK, Meter};
 
 impl CausalGraph {
-    /// All minimal sets that meet the frontdoor criterion. There is none where no directed path
-    /// leads from treatment to outcome: there is nothing to mediate.
+    /// All minimal sets that meet the frontdoor criterion; none if no directed path leads from
+    /// treatment to outcome.
     ///
     /// # Errors
     /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    /// [`QueryError::SameNode`] if treatment and outcome are the same.
     pub fn minimal_frontdoor(
         &self,
         treatment: &str,
@@ -37,7 +37,7 @@ impl CausalGraph {
         }
         let (mut sets, complete) = minimal_subsets(&greatest, &mut meter, |set, meter| {
             meter.spend(self.size());
-            self.intercepts(x, y, set) && self.shielded(x, y, set, meter)
+            self.intercepts(x, y, set) && self.blocks_backdoors_of_set(x, y, set, meter)
         });
         if sets.is_empty() {
             sets.push(self.shrink(x, y, greatest));
@@ -45,9 +45,9 @@ impl CausalGraph {
         Ok(VariableSets::new(self, (sets, complete)))
     }
 
-    /// The union of all sets that meet the last two conditions. It meets them itself, because
-    /// they are closed under union (Jeong, Tian and Bareinboim 2022). Nodes that are not ancestors
-    /// of the outcome are left out, since no minimal set has one.
+    /// The union of the sets that meet the last two conditions, which meets them because they are
+    /// closed under union (Jeong, Tian and Bareinboim 2022). Only ancestors of the outcome are
+    /// considered, since minimal sets have no other members.
     fn greatest_frontdoor(&self, x: usize, y: usize) -> Vec<usize> {
         let mut meter = Meter::new(0);
         let cut = self.mask(&[x]);
@@ -58,7 +58,7 @@ impl CausalGraph {
             .filter(|&node| above[node] && !confounded[node])
             .collect();
         loop {
-            // d-connection is symmetric: what the outcome reaches reaches the outcome.
+            // d-connection is symmetric, so the search starts at the outcome.
             let cut = self.mask(&set);
             let reached = reachable(self.without_edges_from(&cut), &[y], &[x], &mut meter);
             let before = set.len();
@@ -73,14 +73,20 @@ impl CausalGraph {
         !self.whole().descendants(&[x], &self.mask(set))[y]
     }
 
-    fn shielded(&self, x: usize, y: usize, set: &[usize], meter: &mut Meter) -> bool {
+    fn blocks_backdoors_of_set(
+        &self,
+        x: usize,
+        y: usize,
+        set: &[usize],
+        meter: &mut Meter,
+    ) -> bool {
         let cut = self.mask(set);
         let reached = reachable(self.without_edges_from(&cut), &[y], &[x], meter);
         !set.iter().any(|&node| reached[node])
     }
 
-    /// Leaves out members as long as the set stays valid: one set where there was no time to
-    /// find all. No member of it can be left out alone.
+    /// Drops members as long as the set stays valid: one set if there was no time to find all.
+    /// Afterwards no single member can be dropped.
     fn shrink(&self, x: usize, y: usize, mut set: Vec<usize>) -> Vec<usize> {
         let mut meter = Meter::new(MOST_WORK);
         let mut place = 0;
@@ -88,7 +94,9 @@ impl CausalGraph {
             let mut smaller = set.clone();
             smaller.remove(place);
             meter.spend(self.size());
-            if self.intercepts(x, y, &smaller) && self.shielded(x, y, &smaller, &mut meter) {
+            if self.intercepts(x, y, &smaller)
+                && self.blocks_backdoors_of_set(x, y, &smaller, &mut meter)
+            {
                 set = smaller;
                 place = 0;
             } else {

@@ -1,11 +1,11 @@
-//! Chooses how an effect is to be estimated, and says why where it cannot be.
+//! Chooses a way to estimate an effect, and explains why there is none.
 
 use super::dag::CausalGraph;
 use super::error::QueryError;
 use super::separation::open_path;
-use super::sets::VariableSets;
+use super::subsets::VariableSets;
 
-/// How many names of a path or set are shown.
+/// The most names of a path or set in a message.
 const SHOWN: usize = 12;
 
 /// A way to estimate the effect of a treatment on an outcome.
@@ -13,12 +13,12 @@ const SHOWN: usize = 12;
 pub enum Identification {
     /// Adjusting for observed variables suffices.
     Backdoor {
-        /// The set to adjust for: the smallest minimal one, and of those the first by name.
+        /// The set to adjust for: the smallest minimal one, ties broken by name.
         adjustment: Vec<String>,
         /// All minimal sets.
         all_minimal: VariableSets,
-        /// The set with the smallest asymptotic variance, when all its members are observed and
-        /// a directed path leads from treatment to outcome.
+        /// The set with the smallest asymptotic variance, if all its members are observed and a
+        /// directed path leads from treatment to outcome.
         optimal: Option<Vec<String>>,
     },
     /// The effect runs through observed mediators that are not confounded.
@@ -28,40 +28,40 @@ pub enum Identification {
         /// All minimal sets.
         all_minimal: VariableSets,
     },
-    /// A variable moves the treatment and nothing else. This identifies an effect that is linear
-    /// and the same for all; the criteria before it need neither.
+    /// A variable affects the treatment and nothing else. This identifies an effect that is linear
+    /// and the same for all units; the criteria above need neither.
     Instrument {
         /// The name of the instrument.
         instrument: String,
-        /// What has to be adjusted for with it.
+        /// The variables to adjust for with it.
         given: Vec<String>,
     },
-    /// None of these.
+    /// No criterion identifies the effect.
     NotIdentified {
-        /// Which path stays open, by name.
+        /// The path that stays open, by name.
         reason: String,
     },
 }
 
-/// The answer to how an effect can be estimated.
+/// The result of [`identify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentificationReport {
     /// The way to estimate it.
     pub by: Identification,
-    /// Whether a directed path leads from treatment to outcome. Without one, the graph says that
-    /// the effect is zero.
+    /// A directed path leads from treatment to outcome. Without one, the effect is zero by the
+    /// graph.
     pub directed_path: bool,
-    /// What a reader should know besides, in sentences.
+    /// Remarks for the reader, in sentences.
     pub notes: Vec<String>,
 }
 
-/// How the total effect of `treatment` on `outcome` can be estimated: by backdoor adjustment, else
-/// by frontdoor adjustment, else by an instrument in a linear model. Effects that only a general
+/// Identifies the total effect of `treatment` on `outcome` by backdoor adjustment, else by
+/// frontdoor adjustment, else by an instrument in a linear model. Effects that only a general
 /// algorithm (Shpitser and Pearl 2006) identifies count as not identified.
 ///
 /// # Errors
 /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-/// [`QueryError::SameNode`] if treatment and outcome are one.
+/// [`QueryError::SameNode`] if treatment and outcome are the same.
 pub fn identify(
     graph: &CausalGraph,
     treatment: &str,
@@ -136,14 +136,14 @@ fn choose(
 }
 
 impl CausalGraph {
-    /// Names a backdoor path that no set of observed variables blocks. There must be one.
+    /// Names a backdoor path that no set of observed variables blocks; one must exist.
     fn why_open(&self, x: usize, y: usize) -> String {
         let allowed = self.adjustable(x, y);
         let cut = self.mask(&[x]);
         let view = self.without_edges_from(&cut);
-        // A path on which nothing can be adjusted for explains most.
+        // A path without any adjustable variable explains most.
         if let Some(path) = open_path(view, x, y, &allowed, true) {
-            let shown = self.drawn(&path);
+            let shown = self.path_text(&path);
             let inner = path.get(1..path.len() - 1).unwrap_or_default();
             if inner.is_empty() {
                 return format!("`{shown}` cannot be blocked: the outcome causes the treatment");
@@ -151,15 +151,15 @@ impl CausalGraph {
             let mut causes: Vec<String> = Vec::new();
             for &node in inner.iter().take(SHOWN) {
                 causes.push(match self.names.get(node) {
-                    None => "`<->` stands for a latent common cause".to_owned(),
+                    None => "`<->` is a latent common cause".to_owned(),
                     Some(name) if self.latent[node] => format!("`{name}` is latent"),
                     Some(name) => format!("`{name}` is a descendant of the treatment"),
                 });
             }
             causes.dedup();
-            return format!("`{shown}` cannot be blocked: {}", joined(&causes));
+            return format!("`{shown}` cannot be blocked: {}", join_names(&causes));
         }
-        // Otherwise adjusting for what lies on one path opens another.
+        // Otherwise adjusting for variables on one path opens another.
         let above = view.ancestors(&[x, y]);
         let given: Vec<bool> = (0..self.size()).map(|node| allowed[node] && above[node]).collect();
         let Some(path) = open_path(view, x, y, &given, false) else {
@@ -177,13 +177,13 @@ impl CausalGraph {
         format!(
             "`{}` is opened by adjusting for {} or a descendant, and without that another \
              backdoor path stays open",
-            self.drawn(&path),
-            joined(&below_collider)
+            self.path_text(&path),
+            join_names(&below_collider)
         )
     }
 
     /// A path as `X <- U -> Y`; an unnamed common cause as `X <-> Y`.
-    fn drawn(&self, path: &[usize]) -> String {
+    fn path_text(&self, path: &[usize]) -> String {
         let mut text = String::new();
         let mut previous: Option<usize> = None;
         for (place, &node) in path.iter().enumerate() {
@@ -213,7 +213,7 @@ impl CausalGraph {
 }
 
 /// `a`, `b and c`, `a, b and c`.
-fn joined(parts: &[String]) -> String {
+fn join_names(parts: &[String]) -> String {
     match parts {
         [] => "a collider".to_owned(),
         [one] => one.clone(),

@@ -1,8 +1,9 @@
-//! The independencies that a graph implies among observed variables, and that data can contradict.
+//! Conditional independencies among observed variables that a graph implies, and data can
+//! contradict.
 
 use super::dag::CausalGraph;
-use super::meter::{MOST_WORK, Meter};
-use super::separators::Separation;
+use super::separation::Separation;
+use super::subsets::{MOST_WORK, Meter};
 
 /// A pair of observed variables that are independent given certain sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct Independence {
     /// The smallest sets of observed variables that d-separate the two: all of that size, sorted.
     /// These are the implications worth testing.
     pub given: Vec<Vec<String>>,
-    /// The other minimal sets, sorted: larger, but no subset of theirs separates the two.
+    /// The other minimal sets, sorted: larger, but without a separating subset.
     pub larger: Vec<Vec<String>>,
 }
 
@@ -23,14 +24,14 @@ pub struct Independence {
 pub struct Independencies {
     /// Each pair that some set of observed variables separates.
     pub list: Vec<Independence>,
-    /// Whether these are all pairs with all their minimal sets.
+    /// The list has all pairs with all their minimal sets.
     pub complete: bool,
 }
 
 impl CausalGraph {
-    /// For each pair of observed variables, the sets of other observed variables that d-separate
-    /// it and have no proper subset that does (Pearl 2009, section 1.2.3). Pairs that nothing
-    /// separates are left out.
+    /// For each pair of observed variables, the sets of other observed variables that d-separate it
+    /// and have no proper subset that does (Pearl 2009, section 1.2.3). Pairs that no set separates
+    /// are left out.
     pub fn implied_independencies(&self) -> Independencies {
         let mut allowed: Vec<bool> = (0..self.size()).map(|node| self.observed(node)).collect();
         let observed: Vec<usize> = (0..self.size()).filter(|&node| allowed[node]).collect();
@@ -43,11 +44,11 @@ impl CausalGraph {
                 if total.is_empty() {
                     return Independencies { list, complete: false };
                 }
-                // Each pair has its share of what is left, so that one with very many sets does
-                // not take it all.
+                // Each pair gets a share of the remaining work, so that one with very many sets
+                // does not take it all.
                 let share = total.left / pairs;
                 pairs = pairs.saturating_sub(1).max(1);
-                // The look at a pair itself is work too: there can be very many pairs.
+                // Visiting a pair is work as well: there can be very many pairs.
                 total.spend(8);
                 if self.adjacent(a, b) {
                     continue;

@@ -1,24 +1,24 @@
-//! Instruments, for linear models: what moves the treatment, and the outcome through it only.
+//! Instruments for linear models: variables that affect the outcome through the treatment only.
 //!
 //! Z is a conditional instrument given W (Brito and Pearl 2002; van der Zander, Textor and
-//! Liskiewicz 2015), here for the total effect, if with the edges out of the treatment removed
-//! Z and the outcome are d-separated by W, and Z and the treatment are not. Z and W are observed;
-//! none is the treatment, the outcome or a descendant of either. Without the last condition a
-//! descendant of the treatment, which its confounders reach through it, could seem to be an
-//! instrument, and a mediator in W would take away a part of the effect.
+//! Liskiewicz 2015), here for the total effect, if, without the edges out of the treatment, W
+//! d-separates Z from the outcome but not from the treatment. Z and W are observed, and none is the
+//! treatment, the outcome or a descendant of either. Otherwise a descendant of the treatment, which
+//! its confounders reach through it, could seem to be an instrument, and a mediator in W would
+//! remove a part of the effect.
 //!
-//! Z need not be a cause of the treatment. W may hold descendants of Z, and may even be what
-//! connects Z with the treatment: a common effect that is given (such as X4 between X1 and X2).
-//! Listed is each W of which no proper subset does as well for the same Z.
+//! Z need not be a cause of the treatment. W may contain descendants of Z, and may even connect Z
+//! with the treatment by a common effect that is given (such as X4 between X1 and X2). Each W is
+//! listed of which no proper subset suffices for the same Z.
 
 use super::dag::CausalGraph;
 use super::error::QueryError;
-use super::meter::{MOST_WORK, Meter};
+use super::separation::Separation;
 use super::separation::reachable;
-use super::separators::Separation;
+use super::subsets::{MOST_WORK, Meter};
 use super::subsets::{minimal_subsets, relevant};
 
-/// An instrument and the variables that have to be adjusted for with it.
+/// An instrument with a conditioning set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instrument {
     /// The name of the instrument.
@@ -32,19 +32,19 @@ pub struct Instrument {
 pub struct Instruments {
     /// Each instrument with each of its minimal conditioning sets.
     pub list: Vec<Instrument>,
-    /// Whether these are all: whether a variable is an instrument given some set cannot be decided
-    /// fast in general (NP-hard, van der Zander et al. 2015). When the search ends early, the
-    /// conditioning sets that are minimal separators are still listed.
+    /// The list is complete. Deciding if a variable is an instrument given some set is NP-hard (van
+    /// der Zander et al. 2015). If the search ends early, the conditioning sets that are minimal
+    /// separators are still listed.
     pub complete: bool,
 }
 
 impl CausalGraph {
-    /// Whether a variable is an instrument given a set, minimal or not: without the edges that
+    /// True if a variable is an instrument given a set, minimal or not: without the edges that
     /// leave the treatment, the set separates it from the outcome and not from the treatment.
     ///
     /// # Errors
     /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    /// [`QueryError::SameNode`] if treatment and outcome are the same.
     pub fn is_valid_instrument(
         &self,
         instrument: &str,
@@ -68,8 +68,7 @@ impl CausalGraph {
     /// All instruments with all their minimal conditioning sets.
     ///
     /// # Errors
-    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
-    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    /// As [`CausalGraph::is_valid_instrument`].
     pub fn instruments(&self, treatment: &str, outcome: &str) -> Result<Instruments, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let below = self.whole().descendants(&[x, y], &[]);
@@ -98,7 +97,7 @@ impl CausalGraph {
                 });
                 if !all {
                     complete = false;
-                    // A minimal separator has no proper subset that separates.
+                    // A minimal separator has no separating proper subset.
                     let (separators, _) = separation.all(&mut cheap);
                     sets.extend(separators.into_iter().filter(|set| {
                         let reached = reachable(view, &[z], set, &mut cheap);

@@ -1,12 +1,11 @@
-//! Causal graphs: what a drawing of causes says about which effect can be estimated, and how.
+//! Causal graphs: the effects that they identify, and the estimators to use.
 //!
-//! A `CausalGraph` is read from DOT or dagitty text (`parse`). It knows d-separation
-//! (`separation`), minimal adjustment sets for the backdoor criterion (`adjustment`), the frontdoor
-//! criterion (`frontdoor`), instruments (`instruments`) and the independencies that data can
-//! contradict (`independencies`). `identify` chooses between these. Nothing here sees data.
+//! A `CausalGraph` is parsed from DOT or dagitty text. It answers d-separation, minimal adjustment
+//! sets for the backdoor criterion, the frontdoor criterion, instruments, and implied
+//! independencies. `identify` chooses between the criteria.
 //!
-//! There can be exponentially many sets, so every list is bounded by an amount of work. What it
-//! holds is always right; `complete` says whether it is all there is.
+//! There can be exponentially many sets, so every list has a limit on work. Its entries are always
+//! correct; `complete` is false if some may be missing.
 
 mod adjustment;
 mod dag;
@@ -15,11 +14,8 @@ mod frontdoor;
 mod identify;
 mod independencies;
 mod instruments;
-mod meter;
 mod parse;
 mod separation;
-mod separators;
-mod sets;
 mod subsets;
 #[cfg(test)]
 mod tests;
@@ -29,4 +25,4 @@ pub use error::{GraphError, QueryError};
 pub use identify::{Identification, IdentificationReport, identify};
 pub use independencies::{Independence, Independencies};
 pub use instruments::{Instrument, Instruments};
-pub use sets::VariableSets;
+pub use subsets::VariableSets;

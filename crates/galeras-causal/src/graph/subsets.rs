@@ -1,10 +1,10 @@
-//! Search through subsets by size, for criteria that are not monotone and not cuts of a graph.
+//! Search through subsets by size, for criteria that are not monotone and not cuts of a graph,
+//! within a limit on work.
 
-use super::dag::View;
-use super::meter::{MOST_SETS, Meter};
+use crate::graph::dag::{CausalGraph, View};
 
-/// All inclusion-minimal subsets of `candidates` (sorted) that `accept` takes, sorted, and whether
-/// they are all. The search goes by size and ends with the meter's work or `MOST_SETS`.
+/// All inclusion-minimal subsets of `candidates` (sorted) that `accept` takes, sorted, and true if
+/// the list is complete. The search goes by size and ends with the meter's work or `MOST_SETS`.
 pub(super) fn minimal_subsets(
     candidates: &[usize],
     meter: &mut Meter,
@@ -36,7 +36,7 @@ pub(super) fn minimal_subsets(
                 break;
             }
         }
-        // Every set of this size contains one that was minimal, so every larger one does too.
+        // Every set of this size contains a minimal one, so every larger one does.
         if !any_new {
             break;
         }
@@ -45,7 +45,6 @@ pub(super) fn minimal_subsets(
     (minimal, complete)
 }
 
-/// Whether the sorted `smaller` is contained in the sorted `larger`.
 fn is_subset(smaller: &[usize], larger: &[usize]) -> bool {
     let mut rest = larger.iter();
     smaller.iter().all(|wanted| rest.any(|node| node == wanted))
@@ -66,10 +65,10 @@ fn advance(chosen: &mut [usize], count: usize) -> bool {
     false
 }
 
-/// The nodes that can make a difference to whether a path between two of `ends` is open: those
-/// that may lie on such a path, and their descendants, which can open a collider on it.
+/// The nodes that may determine if a path between two of `ends` is open: those that may lie on such
+/// a path, and their descendants, which can open a collider on it.
 ///
-/// A node lies on none when it hangs on the rest by one edge, or is in another component. This is
+/// A node in another component, or attached to the rest by one edge, lies on no path. The result is
 /// a superset of the nodes that matter, found in linear time.
 pub(super) fn relevant(view: View<'_>, ends: &[usize]) -> Vec<bool> {
     let size = view.graph.size();
@@ -99,4 +98,52 @@ pub(super) fn relevant(view: View<'_>, ends: &[usize]) -> Vec<bool> {
     }
     let on_paths: Vec<usize> = (0..size).filter(|&node| kept[node]).collect();
     view.descendants(&on_paths, &[])
+}
+
+/// The most sets of one kind that are listed.
+pub(super) const MOST_SETS: usize = 1_000;
+
+/// The most work of one query, in nodes and edges visited.
+pub(super) const MOST_WORK: u64 = 20_000_000;
+
+/// The remaining work of a query.
+pub(super) struct Meter {
+    pub(super) left: u64,
+}
+
+impl Meter {
+    pub(super) fn new(work: u64) -> Meter {
+        Meter { left: work }
+    }
+
+    pub(super) fn spend(&mut self, work: usize) {
+        self.left = self.left.saturating_sub(work as u64);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// Sets of variables: each sorted by name, and the list sorted by its sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableSets {
+    /// The sets. None of them contains another.
+    pub sets: Vec<Vec<String>>,
+    /// The list is complete. Each set is minimal even if it is not.
+    pub complete: bool,
+}
+
+impl VariableSets {
+    pub(super) fn new(
+        graph: &CausalGraph,
+        (sets, complete): (Vec<Vec<usize>>, bool),
+    ) -> VariableSets {
+        VariableSets { sets: sets.iter().map(|set| graph.named(set)).collect(), complete }
+    }
+
+    /// The smallest set; ties are broken by name.
+    pub fn smallest(&self) -> Option<&Vec<String>> {
+        self.sets.iter().min_by_key(|set| set.len())
+    }
 }

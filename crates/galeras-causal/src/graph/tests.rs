@@ -1,29 +1,23 @@
-//! Tests of the graph questions: reference answers, a brute-force comparison, and bounds. Tests of
-//! the reader are in `tests/text.rs`.
+//! Tests of the graph queries: reference answers, brute force, and limits.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod oracle;
 mod text;
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::meter::{MOST_SETS, Meter};
+use super::subsets::{MOST_SETS, Meter};
 use super::*;
 use oracle::Oracle;
 
-/// How many random graphs are tried: as many as take a few seconds.
+/// The number of random graphs: as many as take a few seconds.
 const CASES: u32 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 
-/// The seconds that a bounded question may take on a busy machine.
-const PATIENCE: f64 = if cfg!(debug_assertions) { 200.0 } else { 20.0 };
-
-fn reference_dir() -> PathBuf {
-    PathBuf::from("../../tests/reference/causal")
-}
+/// The most seconds for a bounded query on a busy machine.
+const MOST_SECONDS: f64 = if cfg!(debug_assertions) { 200.0 } else { 20.0 };
 
 fn graph(text: &str) -> CausalGraph {
     CausalGraph::parse(text).unwrap()
@@ -46,8 +40,7 @@ fn reasons(text: &str) -> String {
 
 #[test]
 fn reference_graphs_give_the_reference_answers() {
-    let text = std::fs::read_to_string(reference_dir().join("dags.json")).unwrap();
-    let cases: Value = serde_json::from_str(&text).unwrap();
+    let cases = crate::tests::json("causal/dags.json");
     let cases = cases.as_object().unwrap();
     assert!(cases.len() >= 9);
     for (name, case) in cases {
@@ -144,35 +137,28 @@ fn identification_prefers_backdoor_then_frontdoor_then_instrument() {
 fn refusals_name_the_open_path() {
     let end = "; no observed variables meet the frontdoor criterion, and no observed variable \
                is an instrument";
-    assert_eq!(
-        reasons("digraph { U [latent=yes]; U -> {X Y}; X -> Y }"),
-        format!("`X <- U -> Y` cannot be blocked: `U` is latent{end}")
-    );
-    assert_eq!(
-        reasons("dag { X <-> Y X -> Y }"),
-        format!("`X <-> Y` cannot be blocked: `<->` stands for a latent common cause{end}")
-    );
-    assert_eq!(
-        reasons("dag { X <-> M X -> M -> Y }"),
-        format!(
-            "`X <-> M -> Y` cannot be blocked: `<->` stands for a latent common cause and `M` is \
-             a descendant of the treatment{end}"
-        )
-    );
-    assert_eq!(
-        reasons("dag { Y -> X }"),
-        format!("`X <- Y` cannot be blocked: the outcome causes the treatment{end}")
-    );
-    // C confounds, and is a collider between two latent causes: no choice is right.
-    assert_eq!(
-        reasons("dag { C -> {X Y} X <-> C C <-> Y X -> Y }"),
-        format!(
+    for (text, reason) in [
+        (
+            "digraph { U [latent=yes]; U -> {X Y}; X -> Y }",
+            "`X <- U -> Y` cannot be blocked: `U` is latent",
+        ),
+        ("dag { X <-> Y X -> Y }", "`X <-> Y` cannot be blocked: `<->` is a latent common cause"),
+        (
+            "dag { X <-> M X -> M -> Y }",
+            "`X <-> M -> Y` cannot be blocked: `<->` is a latent common cause and `M` is a \
+             descendant of the treatment",
+        ),
+        ("dag { Y -> X }", "`X <- Y` cannot be blocked: the outcome causes the treatment"),
+        // C is a confounder, and a collider between two latent causes: no choice is right.
+        (
+            "dag { C -> {X Y} X <-> C C <-> Y X -> Y }",
             "`X <-> C <-> Y` is opened by adjusting for `C` or a descendant, and without that \
-             another backdoor path stays open{end}"
-        )
-    );
-    let reason = reasons("dag { X [latent] X -> Y }");
-    assert_eq!(reason, "the treatment `X` is latent");
+             another backdoor path stays open",
+        ),
+    ] {
+        assert_eq!(reasons(text), format!("{reason}{end}"), "{text}");
+    }
+    assert_eq!(reasons("dag { X [latent] X -> Y }"), "the treatment `X` is latent");
 }
 
 #[test]
@@ -192,8 +178,8 @@ fn questions_about_other_nodes_are_refused() {
     assert!(fork.minimal_frontdoor("X", "Y").unwrap().sets.is_empty());
 }
 
-/// A text of `n` nodes in which every pair (i < j) is asked for an edge.
-fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> CausalGraph {
+/// A graph of `n` nodes with an edge for every pair (i < j) that `edge` accepts.
+fn graph_of(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> CausalGraph {
     let mut text = String::from("digraph {");
     for i in 0..n {
         text += &format!("v{i:03};");
@@ -214,10 +200,10 @@ fn two_hundred_nodes_are_answered_quickly() {
         (state >> 33) % 100 < percent
     };
     let graphs = [
-        ("sparse", made(200, |_, _| chance(2), "")),
-        ("dense", made(200, |_, _| chance(50), "")),
-        ("full", made(200, |_, _| true, "")),
-        ("empty", made(200, |_, _| false, "")),
+        ("sparse", graph_of(200, |_, _| chance(2), "")),
+        ("dense", graph_of(200, |_, _| chance(50), "")),
+        ("full", graph_of(200, |_, _| true, "")),
+        ("empty", graph_of(200, |_, _| false, "")),
         // 2^66 minimal sets: three nodes in a row on each of 66 backdoor paths.
         ("ladder", {
             let mut extra = String::new();
@@ -225,18 +211,18 @@ fn two_hundred_nodes_are_answered_quickly() {
                 let (a, b, c) = (3 * i + 1, 3 * i + 2, 3 * i + 3);
                 extra += &format!("v{b:03}->v{a:03}->v000;v{b:03}->v{c:03}->v199;");
             }
-            made(200, |_, _| false, &extra)
+            graph_of(200, |_, _| false, &extra)
         }),
-        ("confounded", made(200, |i, j| j == 199 || i % 3 == 0, "v000->v199[dir=both]")),
+        ("confounded", graph_of(200, |i, j| j == 199 || i % 3 == 0, "v000->v199[dir=both]")),
     ];
-    // The bounds are on work, which takes long in a build that is not optimised.
+    // The limits count work, which takes long in an unoptimised build.
     let few = cfg!(debug_assertions);
     let ends = [("v000", "v199"), ("v100", "v199"), ("v150", "v160")];
     for (name, graph) in graphs.iter().filter(|(name, _)| !few || *name == "ladder") {
         for (x, y) in ends.into_iter().take(if few { 1 } else { 3 }) {
             let started = Instant::now();
             let found = identify(graph, x, y).unwrap();
-            // Those of a search that was cut short must be instruments all the same.
+            // Results of a truncated search must still be instruments.
             let cut = graph.mask(&[graph.find(x).unwrap()]);
             for one in graph.instruments(x, y).unwrap().list.iter().step_by(97) {
                 let given: Vec<usize> =
@@ -255,7 +241,7 @@ fn two_hundred_nodes_are_answered_quickly() {
                 assert!(graph.is_valid_backdoor(x, y, &set).unwrap());
             }
             let seconds = started.elapsed().as_secs_f64();
-            assert!(seconds < PATIENCE, "{name} {x} {y}: {seconds}");
+            assert!(seconds < MOST_SECONDS, "{name} {x} {y}: {seconds}");
             if *name == "ladder" && x == "v000" {
                 let Identification::Backdoor { all_minimal, .. } = found.by else { panic!() };
                 assert!(!all_minimal.complete);
@@ -267,10 +253,10 @@ fn two_hundred_nodes_are_answered_quickly() {
         let implied = graph.implied_independencies();
         assert!(implied.complete || implied.list.len() > 1_000, "{name}");
         let seconds = started.elapsed().as_secs_f64();
-        assert!(seconds < PATIENCE, "{name}: {seconds}");
+        assert!(seconds < MOST_SECONDS, "{name}: {seconds}");
     }
-    // Covariates that touch the outcome only do not make counting hard.
-    let by_design = made(60, |_, j| j == 59, "");
+    // Covariates that affect the outcome only do not make counting hard.
+    let by_design = graph_of(60, |_, j| j == 59, "");
     assert_eq!(by_design.count_backdoor("v000", "v059").unwrap(), 1 << 58);
 }
 
@@ -345,8 +331,8 @@ proptest! {
                 }
                 prop_assert_eq!(found.list, wanted);
                 if let Identification::NotIdentified { reason } = identify(&graph, &a, &b).unwrap().by {
-                    let told = reason.starts_with('`') || reason.starts_with("the ");
-                    prop_assert!(told, "{}", reason);
+                    let names_a_path = reason.starts_with('`') || reason.starts_with("the ");
+                    prop_assert!(names_a_path, "{}", reason);
                 }
                 for given in 0..1u32 << oracle.n {
                     if given >> x & 1 == 1 || given >> y & 1 == 1 || given % 5 != 0 { continue; }

@@ -1,13 +1,13 @@
-//! Anderson and Rubin's test and confidence set of an effect by instruments, which hold however
-//! weak the instruments are.
+//! Anderson and Rubin's test and confidence set of an effect by instruments, which stay valid for
+//! weak instruments.
 
-use super::covariance::Covariance;
 use super::fit::LinearFit;
+use super::sandwich::Covariance;
 use super::symmetric::{divide_rows, upper_factor};
 use crate::{ColumnRef, Refusal, tail};
 
-/// Places on the half circle of effects at which the test is evaluated, where there are several
-/// instruments. The set of one instrument is found in closed form.
+/// The number of effects, spread over a half circle, at which the test is evaluated with several
+/// instruments. The set of one instrument has a closed form.
 const PLACES: usize = 4096;
 
 /// The effects that Anderson and Rubin's (1949) test does not reject.
@@ -15,30 +15,29 @@ const PLACES: usize = 4096;
 pub struct AndersonRubin {
     /// The p-value of an effect of zero.
     pub p_zero: f64,
-    /// The intervals that the set consists of, from low to high, with infinite ends where it has
-    /// none; in units of the outcome per unit of the treatment. Empty where every effect is
-    /// rejected, which is evidence against the instruments.
+    /// The intervals of the set, from low to high, with infinite ends if it is unbounded; in units
+    /// of the outcome per unit of the treatment. Empty if every effect is rejected, which is
+    /// evidence against the instruments.
     pub set: Vec<(f64, f64)>,
 }
 
 impl AndersonRubin {
-    /// The lower and the upper end, if the set is not empty and has both.
+    /// The ends of the set; `None` if it is empty or unbounded.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         let (low, high) = (self.set.first()?.0, self.set.last()?.1);
         (low.is_finite() && high.is_finite()).then_some((low, high))
     }
 }
 
-/// The test, at each effect e, that the instruments have no coefficients in a regression of
-/// `outcome` - e `endogenous` on 1, `exogenous` and the instruments: Wald's, with the variances of
-/// `kind` and Student's or Fisher's distribution. The set has the effects with p >= `alpha`.
+/// At each effect e, tests that the instruments have no coefficients in a regression of `outcome` -
+/// e `endogenous` on 1, `exogenous` and the instruments: Wald's test with the variances of `kind`
+/// and Student's or Fisher's distribution. The set has the effects with p >= `alpha`.
 ///
-/// `near` is a place and a width on the scale of effects around which the set is looked for: an
-/// estimate and its standard error. Degrees of freedom are those of [`LinearFit::estimate`] with one
-/// instrument, else n - k, or the clusters less one.
+/// `near` is a centre and a width on the scale of effects for the search: an estimate and its
+/// standard error. Degrees of freedom are those of [`LinearFit::estimate`] with one instrument,
+/// otherwise n - k, or clusters minus one.
 ///
 /// # Errors
-///
 /// As [`LinearFit::fit`] and [`LinearFit::covariance`], with the columns of
 /// [`two_stage`](super::two_stage); [`Refusal::Other`] if `near` is not finite.
 #[allow(clippy::too_many_arguments)]
@@ -57,7 +56,7 @@ pub fn anderson_rubin(
     }
     let (centre, width) = near;
     if !(centre.is_finite() && width > 0.0 && width.is_finite()) {
-        return Err(Refusal::Other("there is no estimate to look near".into()));
+        return Err(Refusal::Other("the estimate to search around is not finite".into()));
     }
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.extend_from_slice(instruments);
@@ -74,8 +73,8 @@ pub fn anderson_rubin(
             })
         })
     };
-    // Of the outcome less the effect at the centre, and of the treatment; both in units of their
-    // own residuals, so that the covariance of both comes out of that of their sum.
+    // Regressions of (outcome minus the central effect) and of the treatment, both in units of
+    // their residuals, so that their covariance follows from that of their sum.
     let shifted: Vec<f64> = outcome.iter().zip(endogenous).map(|(y, d)| y - centre * d).collect();
     let left = fit(&shifted, ColumnRef::Outcome)?;
     let right = fit(endogenous, ColumnRef::Endogenous)?;
@@ -159,7 +158,7 @@ impl Line {
         if p.is_nan() { 0.0 } else { p }
     }
 
-    /// Where (a - t b)^2 <= critical (aa - t cross + t^2 bb), for one instrument.
+    /// The solutions of (a - t b)^2 <= critical (aa - t cross + t^2 bb), for one instrument.
     fn closed(&self, critical: f64) -> Vec<(f64, f64)> {
         let (a, b) = (self.a[0], self.b[0]);
         let square = b * b - critical * self.bb[0];
@@ -169,10 +168,11 @@ impl Line {
         let discriminant = slope * slope - 4.0 * square * constant;
         // square t^2 - slope t + constant <= 0.
         if discriminant < 0.0 {
-            // The estimate itself is never rejected, so it is every effect and not none.
+            // The estimate is never rejected, so the set has every effect rather than none.
             return vec![all];
         }
-        // The root of larger magnitude first, the other from their product: no digits cancel.
+        // The root of larger magnitude first, the other from their product, so that no digits
+        // cancel.
         let far = slope + discriminant.sqrt().copysign(slope);
         let (one, other) = (far / (2.0 * square), 2.0 * constant / far);
         let (low, high) = (one.min(other), one.max(other));
@@ -189,8 +189,8 @@ impl Line {
         }
     }
 
-    /// Where p >= alpha, for several instruments: looked for at places that are close to each
-    /// other near t = 0, by steps of `width`, and go to infinity on both sides.
+    /// The set with p >= alpha for several instruments, by search at points that are dense near t =
+    /// 0, in steps of `width`, and reach infinity on both sides.
     fn searched(&self, width: f64, degrees: f64, alpha: f64) -> Vec<(f64, f64)> {
         let at = |angle: f64| {
             let (sine, cosine) = angle.sin_cos();
@@ -225,14 +225,14 @@ impl Line {
             found.push((low, f64::INFINITY));
         }
         if found.is_empty() {
-            // A set narrower than the places are apart lies about the best of them.
+            // A set narrower than the distance of the points is around the best one.
             found.extend(narrow(&values, &at, &place, &boundary, alpha));
         }
         found
     }
 }
 
-/// The set about the place with the largest p, if there is one after all.
+/// The set around the point with the largest p, if it is not empty.
 fn narrow(
     values: &[f64],
     at: &impl Fn(f64) -> f64,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_what_the_closed_form_gives() {
+    fn the_search_equals_the_closed_form() {
         for (a, b, cross, parts) in [
             // A strong instrument; a weak one, whose set has no end; two rays; a narrow set.
             (0.3, 2.0, 0.004, 1),
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_set_between_two_places_is_found() {
-        // In steps of 1e6 all places but that of the estimate are far outside.
+        // In steps of 1e6, all points except that of the estimate are far outside.
         let line =
             Line { a: vec![3.0], b: vec![2.0], aa: vec![0.01], cross: vec![0.0], bb: vec![0.01] };
         let closed = line.closed(tail::t_quantile(0.975, 40.0).powi(2));

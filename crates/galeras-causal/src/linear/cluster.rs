@@ -1,13 +1,13 @@
 //! Sums within clusters: CR0 to CR3 and the degrees of freedom of CR2.
 //!
-//! In terms of the orthonormal basis Q of the design, the residual maker of cluster g is
-//! I - Q_g Q_g', and its power p times the score is Q_g' (I - Q_g Q_g')^p u = (I - G)^p Q_g' u
-//! with G = Q_g' Q_g. So nothing larger than k x k is ever formed, whatever the cluster's size.
-//! Where the trace of G, the sum of the cluster's leverages, is small, the power is a short
-//! series in G; the traces sum to k, so that the few others can afford their eigenvalues.
+//! In terms of the orthonormal basis Q of the design, the residual maker of cluster g is I - Q_g
+//! Q_g', and its power p times the score is Q_g' (I - Q_g Q_g')^p u = (I - G)^p Q_g' u with G =
+//! Q_g' Q_g. So no matrix is larger than k x k. If the trace of G, the sum of the cluster's
+//! leverages, is small, the power is a short series in G. The traces sum to k, so only few clusters
+//! need eigenvalues.
 
-use super::covariance::Covariance;
 use super::fit::LinearFit;
+use super::sandwich::Covariance;
 use super::symmetric::{add_outer, apply, dot, eigen, mirror};
 use crate::Refusal;
 
@@ -16,17 +16,17 @@ const SERIES_TRACE: f64 = 0.25;
 /// Eigenvalues of I - G at or below this are zero, and so are their powers (a pseudo-inverse).
 const SMALLEST_EIGENVALUE: f64 = 1e-12;
 
-/// The rows of each cluster.
-pub(super) struct ClusterRows {
-    /// Row numbers, cluster after cluster, in the order of the rows within each.
+/// The rows of each cluster, or each row alone.
+pub(crate) struct ClusterRows {
+    /// Row numbers by cluster, in the order of the rows within each.
     order: Vec<usize>,
-    /// Where each cluster begins in `order`, and the end.
+    /// The start of each cluster in `order`, and the end.
     starts: Vec<usize>,
 }
 
 impl ClusterRows {
-    /// ClusterRows rows by code. A code without rows is not a cluster.
-    pub(super) fn new(codes: &[u32]) -> ClusterRows {
+    /// Groups rows by code. A code without rows is not a cluster.
+    pub(crate) fn new(codes: &[u32]) -> ClusterRows {
         let largest = codes.iter().copied().max().unwrap_or(0) as usize;
         let mut order: Vec<usize>;
         if largest < codes.len() {
@@ -54,13 +54,18 @@ impl ClusterRows {
         ClusterRows { order, starts }
     }
 
-    /// The clusters there are.
-    pub(super) fn count(&self) -> usize {
+    /// Each of `rows` rows as a cluster.
+    pub(crate) fn singletons(rows: usize) -> ClusterRows {
+        ClusterRows { order: (0..rows).collect(), starts: (0..=rows).collect() }
+    }
+
+    /// The number of clusters.
+    pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The rows of each cluster, cluster after cluster.
-    pub(super) fn members(&self) -> impl Iterator<Item = &[usize]> {
+    /// The rows of each cluster.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &[usize]> {
         self.starts.windows(2).map(|bounds| &self.order[bounds[0]..bounds[1]])
     }
 
@@ -93,8 +98,8 @@ impl ClusterRows {
         meat
     }
 
-    /// The degrees of freedom of CR2 for one contrast, given in coordinates of the basis: the
-    /// trace of the quadratic form squared over the trace of its square, for equal variances.
+    /// The degrees of freedom of CR2 for a contrast in coordinates of the basis: the squared trace
+    /// of the quadratic form over the trace of its square, for equal variances.
     pub(super) fn satterthwaite(&self, fit: &LinearFit, contrast: &[f64]) -> Result<f64, Refusal> {
         let width = fit.width;
         let mut cluster = Cluster::new(width);
@@ -131,19 +136,17 @@ fn basis_row(fit: &LinearFit, row: usize) -> &[f64] {
 
 #[derive(Clone, Copy)]
 enum Power {
-    /// The power -1/2.
     InverseRoot,
-    /// The power -1.
     Inverse,
 }
 
-/// G = Q_g' Q_g of one cluster, in whichever form is cheap.
+/// G = Q_g' Q_g of one cluster, in the form that is cheap.
 struct Cluster {
     width: usize,
     trace: f64,
     /// G, unless the cluster has so few rows that multiplying by them twice is cheaper.
     gram: Option<Vec<f64>>,
-    /// The eigenvalues and vectors of G, where the series would be long.
+    /// The eigenvalues and vectors of G, if the series would be long.
     spectrum: Option<(Vec<f64>, Vec<f64>)>,
     buffer: Vec<f64>,
 }
@@ -168,14 +171,13 @@ impl Cluster {
         }
         mirror(&mut gram, self.width);
         if !is_small {
-            // Without convergence the variance is NaN, and then no estimate is given.
+            // Without convergence the variance is NaN, and the estimate is refused.
             let unknown = || (vec![f64::NAN; self.width], gram.clone());
             self.spectrum = Some(eigen(&gram, self.width).unwrap_or_else(unknown));
         }
         self.gram = Some(gram);
     }
 
-    /// Replaces `vector` by G times it.
     fn multiply(&mut self, fit: &LinearFit, rows: &[usize], vector: &mut [f64]) {
         if let Some(gram) = &self.gram {
             for (cell, line) in self.buffer.iter_mut().zip(gram.chunks_exact(self.width)) {

@@ -1,34 +1,33 @@
-//! Ordinary least squares with an intercept: standardised columns, an orthonormal basis of them,
-//! and the coefficients.
+//! Ordinary least squares with an intercept, on an orthonormal basis of standardised columns.
 
 use super::symmetric::{divide_rows, dot, gram, invert_upper, multiply_upper, upper_factor};
 use crate::{ColumnRef, Refusal};
 
-/// The smallest share of a column's variance that the columns before it must leave unexplained.
+/// The smallest share of a column's variance that the earlier columns must leave unexplained.
 pub(super) const SMALLEST_PIVOT: f64 = 1e-10;
 
 /// A linear regression with an intercept, which is the first coefficient.
 ///
-/// Inside, the design D is Q R S: Q has orthonormal columns, of which the first is constant, R is
-/// upper triangular, and S standardises. All standard errors are computed in terms of Q, so that
-/// the scales of the columns do not matter.
+/// The design D is Q R S: Q has orthonormal columns, the first of them constant, R is upper
+/// triangular, and S standardises. All standard errors are computed in terms of Q, so the scales of
+/// the columns do not matter.
 pub struct LinearFit {
-    /// Q, row after row.
+    /// Q, row by row.
     pub(crate) basis: Vec<f64>,
-    /// The coefficients there are, the intercept included.
+    /// The number of coefficients, including the intercept.
     pub(crate) width: usize,
-    /// Row j takes coordinates in Q to coefficient j.
+    /// Row j maps coordinates in Q to coefficient j.
     pub(crate) transform: Vec<f64>,
-    /// The unit in which residuals are squared, so that nothing overflows.
+    /// The unit of residuals before they are squared, so that nothing overflows.
     pub(super) scale: f64,
     pub(super) residuals: Vec<f64>,
     pub(super) leverages: Vec<f64>,
     pub(super) coefficients: Vec<f64>,
-    /// What rounding alone leaves as the root mean square of the residuals.
+    /// The root mean square of residuals that are only rounding.
     pub(super) rounding: f64,
 }
 
-/// Where a column lies, and how far it spreads.
+/// Location and spread of a column.
 pub(super) struct Location {
     pub(super) mean: f64,
     /// The root mean square distance from the mean.
@@ -42,7 +41,6 @@ impl LinearFit {
     /// Coefficients equal those of statsmodels' `OLS`.
     ///
     /// # Errors
-    ///
     /// [`Refusal::TooFew`] unless there are more rows than coefficients; [`Refusal::Constant`] and
     /// [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a position in `columns`, or
     /// [`ColumnRef::Outcome`]; [`Refusal::UnusableColumn`] if a value is not finite or beyond
@@ -77,7 +75,7 @@ impl LinearFit {
         let centred: Vec<f64> = outcome.iter().map(|y| (y - target.mean) / target.spread).collect();
         let mut coordinates = vec![0.0; width];
         let mut residuals = centred;
-        // The second pass removes what rounding left in the first.
+        // The second pass removes the rounding errors of the first.
         for _ in 0..2 {
             let projection = project(&basis, &residuals, width);
             for (row, residual) in basis.chunks_exact(width).zip(&mut residuals) {
@@ -115,13 +113,13 @@ impl LinearFit {
         })
     }
 
-    /// The intercept and then the slopes in the order of the columns: one more than there are
-    /// columns, in units of the outcome per unit of the column.
+    /// The intercept, then the slopes in the order of the columns, in units of the outcome per unit
+    /// of the column.
     pub fn coefficients(&self) -> &[f64] {
         &self.coefficients
     }
 
-    /// Outcome less fitted value, one for each row, in units of the outcome.
+    /// Outcome minus fitted value, one for each row, in units of the outcome.
     pub fn residuals(&self) -> &[f64] {
         &self.residuals
     }
@@ -131,7 +129,7 @@ impl LinearFit {
         self.leverages.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Rows less coefficients, the intercept included.
+    /// Rows minus coefficients, including the intercept.
     pub fn residual_degrees(&self) -> usize {
         self.residuals.len() - self.width
     }
@@ -147,7 +145,7 @@ impl LinearFit {
         project(&self.basis, &scaled, self.width)
     }
 
-    /// Refuses residuals that are nothing but rounding: every standard error would be zero.
+    /// Refuses residuals that are only rounding: every standard error would be zero.
     pub(super) fn refuse_perfect(&self) -> Result<(), Refusal> {
         let mean = self.residual_sum() / self.residuals.len() as f64;
         if mean.sqrt() * self.scale <= self.rounding {
@@ -175,14 +173,14 @@ pub(super) fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, R
     }
     let largest = low.abs().max(high.abs());
     let range = high - low;
-    // A range of a few roundings is a constant that was computed.
+    // A range of a few rounding errors is a computed constant.
     if range <= 4.0 * f64::EPSILON * largest || range < f64::MIN_POSITIVE {
         return Err(Refusal::Constant(reference));
     }
     if largest > 1e290 {
         return unusable("has values beyond 1e290");
     }
-    // Distances from a point inside lose nothing where the column lies far from zero.
+    // Distances from a value within the range keep their digits if the column is far from zero.
     let origin = low + 0.5 * range;
     let mean =
         origin + column.iter().map(|value| (value - origin) / range).sum::<f64>() / rows * range;
@@ -190,9 +188,9 @@ pub(super) fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, R
     Ok(Location { mean, spread: square.sqrt() * range, largest })
 }
 
-/// An orthonormal basis of 1 and the columns, and the factor that leads back to the standardised
-/// columns: Cholesky's QR, twice (Yamamoto et al. 2015), which is as exact as Householder's as
-/// long as no pivot is below the square root of the rounding.
+/// An orthonormal basis of 1 and the columns, and the factor that maps it back to the standardised
+/// columns: Cholesky's QR, twice (Yamamoto et al. 2015), which is as exact as Householder's while
+/// no pivot is below the square root of the rounding error.
 fn orthonormal(
     columns: &[&[f64]],
     locations: &[Location],
@@ -207,7 +205,7 @@ fn orthonormal(
             basis.push((column[index] - location.mean) / location.spread / root);
         }
     }
-    // Columns that lie far from zero carry the rounding of their own storage.
+    // Columns far from zero have the rounding errors of their storage.
     let stored = locations
         .iter()
         .map(|location| f64::EPSILON * location.largest / location.spread)
@@ -223,7 +221,7 @@ fn orthonormal(
     Ok((basis, multiply_upper(&second, &first, width)))
 }
 
-/// The matrix from coordinates in the basis to coefficients of the columns as they came.
+/// The matrix from coordinates in the basis to coefficients of the original columns.
 pub(super) fn transform(factor: &[f64], locations: &[Location], rows: usize) -> Vec<f64> {
     let width = locations.len() + 1;
     let root = (rows as f64).sqrt();
@@ -241,7 +239,7 @@ pub(super) fn transform(factor: &[f64], locations: &[Location], rows: usize) -> 
     transform
 }
 
-/// Q' times a column, in blocks that keep rounding small.
+/// Q' times a column, in blocks that reduce rounding errors.
 fn project(basis: &[f64], column: &[f64], width: usize) -> Vec<f64> {
     const BLOCK: usize = 512;
     let mut total = vec![0.0; width];

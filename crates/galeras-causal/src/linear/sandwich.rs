@@ -1,13 +1,60 @@
-//! The covariance of coefficients whose rows are independent, and the estimate of one
-//! coefficient for every kind.
+//! Kinds of standard errors, the covariance of coefficients for independent rows, and the estimate
+//! of one coefficient.
 
-use super::cluster::ClusterRows;
-use super::covariance::Covariance;
-use super::fit::LinearFit;
-use super::symmetric::{apply, dot, gram};
+use std::fmt;
+
+use crate::linear::cluster::ClusterRows;
+use crate::linear::fit::LinearFit;
+use crate::linear::symmetric::{apply, dot, gram};
 use crate::{Estimate, Refusal};
 
-/// A row of more leverage than this has no residual of its own.
+/// The estimator of the covariance of the coefficients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Covariance {
+    /// Equal variances of all rows.
+    Classic,
+    /// White (1980): the squared residuals.
+    Hc0,
+    /// HC0 times n / (n - k).
+    Hc1,
+    /// MacKinnon & White (1985): residuals divided by the root of 1 - leverage.
+    Hc2,
+    /// MacKinnon & White (1985): residuals divided by 1 - leverage.
+    Hc3,
+    /// Liang & Zeger (1986): sums within clusters.
+    Cr0,
+    /// CR0 times G / (G - 1) (n - 1) / (n - k).
+    Cr1,
+    /// Bell & McCaffrey (2002): unbiased if the rows have equal variances.
+    Cr2,
+    /// Bell & McCaffrey (2002): close to leaving out one cluster.
+    Cr3,
+}
+
+impl Covariance {
+    /// True for the kinds that sum rows within clusters.
+    pub fn is_clustered(self) -> bool {
+        matches!(self, Self::Cr0 | Self::Cr1 | Self::Cr2 | Self::Cr3)
+    }
+}
+
+impl fmt::Display for Covariance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Classic => "classic",
+            Self::Hc0 => "HC0",
+            Self::Hc1 => "HC1",
+            Self::Hc2 => "HC2",
+            Self::Hc3 => "HC3",
+            Self::Cr0 => "CR0",
+            Self::Cr1 => "CR1",
+            Self::Cr2 => "CR2",
+            Self::Cr3 => "CR3",
+        })
+    }
+}
+
+/// The residual of a row with more leverage is rounding.
 const LARGEST_LEVERAGE: f64 = 1.0 - 1e-9;
 
 impl LinearFit {
@@ -15,13 +62,12 @@ impl LinearFit {
     /// its standard error, in the coefficient's unit, and degrees of freedom.
     ///
     /// The degrees are n - k for the classic and the HC kinds, G - 1 for CR0, CR1 and CR3, and
-    /// those of Bell & McCaffrey (2002; Imbens & Kolesár 2016) for CR2. `clusters` holds each
-    /// row's cluster as a code and is needed by the clustered kinds only.
+    /// those of Bell & McCaffrey (2002; Imbens & Kolesár 2016) for CR2. `clusters` holds each row's
+    /// cluster as a code and is needed by the clustered kinds only.
     ///
     /// # Errors
-    ///
     /// [`Refusal::Leverage`] if a row has a leverage of 1 (HC2 and HC3); [`Refusal::TooFew`] below
-    /// two clusters; [`Refusal::Other`] if there is no such coefficient, the variance is zero to
+    /// two clusters; [`Refusal::Other`] if the coefficient does not exist, the variance is zero to
     /// rounding or overflows, or clusters are missing or not one for each row.
     pub fn estimate(
         &self,
@@ -33,14 +79,13 @@ impl LinearFit {
             return Err(Refusal::Other(format!("there is no coefficient {coefficient}")));
         };
         let row = &self.transform[coefficient * self.width..(coefficient + 1) * self.width];
-        self.judge_contrast(value, row, kind, clusters)
+        self.contrast_estimate(value, row, kind, clusters)
     }
 
-    /// A function of the coefficients with its standard error by the delta method: its value, and
-    /// its derivative by each coefficient, the intercept first.
+    /// A function of the coefficients with its standard error by the delta method, from its value
+    /// and its derivative by each coefficient, the intercept first.
     ///
     /// # Errors
-    ///
     /// As [`LinearFit::estimate`].
     pub(crate) fn function(
         &self,
@@ -49,10 +94,10 @@ impl LinearFit {
         kind: Covariance,
         clusters: Option<&[u32]>,
     ) -> Result<Estimate, Refusal> {
-        self.judge_contrast(value, &self.contrast(gradient), kind, clusters)
+        self.contrast_estimate(value, &self.contrast(gradient), kind, clusters)
     }
 
-    /// A derivative by each coefficient as one by the coordinates in the basis.
+    /// Maps a derivative by the coefficients to one by the coordinates in the basis.
     pub(super) fn contrast(&self, gradient: &[f64]) -> Vec<f64> {
         let mut contrast = vec![0.0; self.width];
         for (slope, row) in gradient.iter().zip(self.transform.chunks_exact(self.width)) {
@@ -63,15 +108,15 @@ impl LinearFit {
         contrast
     }
 
-    /// A linear function of the coordinates in the basis as an estimate.
-    pub(super) fn judge_contrast(
+    /// The estimate of a linear function of the coordinates in the basis.
+    pub(super) fn contrast_estimate(
         &self,
         value: f64,
         row: &[f64],
         kind: Covariance,
         clusters: Option<&[u32]>,
     ) -> Result<Estimate, Refusal> {
-        // The contrast in units of its own, so that no square leaves the range of a double.
+        // The contrast in units of its largest cell, so that no square overflows.
         let unit = row.iter().fold(0.0f64, |largest, cell| largest.max(cell.abs()));
         let contrast: Vec<f64> = row.iter().map(|cell| cell / unit).collect();
         let groups = self.groups(kind, clusters)?;
@@ -79,7 +124,7 @@ impl LinearFit {
         let variance = dot(&contrast, &apply(&meat, &contrast));
         let classic =
             self.residual_sum() / self.residual_degrees() as f64 * dot(&contrast, &contrast);
-        // Scores that cancel within every cluster leave rounding only.
+        // Scores that cancel within every cluster leave only rounding.
         if !variance.is_finite() || variance <= 1e-14 * classic {
             return Err(Refusal::Other(format!(
                 "the {kind} variance is zero: the rows or clusters leave no variation to judge by"
@@ -103,8 +148,7 @@ impl LinearFit {
     /// the coefficients' units.
     ///
     /// # Errors
-    ///
-    /// As [`LinearFit::estimate`], but a variance of zero is returned as it is.
+    /// As [`LinearFit::estimate`], but a variance of zero is returned.
     pub fn covariance(
         &self,
         kind: Covariance,
@@ -121,7 +165,7 @@ impl LinearFit {
             .collect())
     }
 
-    /// How many clusters a clustered kind sums over; none for another kind.
+    /// The clusters of a clustered kind; `None` for another kind.
     pub(super) fn clusters(
         &self,
         kind: Covariance,

@@ -1,15 +1,15 @@
 //! Small symmetric matrices, row by row in a slice: Gram matrices, triangular factors, eigenvalues.
 //!
-//! Sums over rows are written out here: the order of every addition is fixed that way on any
-//! processor. The factor itself lives in `cholesky`.
+//! Sums over rows are not left to a library, which fixes the order of every addition on any
+//! processor.
 
 use faer::{Mat, Side};
 
 use crate::cholesky::Cholesky;
-use crate::lanes::lane_sums;
+use crate::compensated::lane_sums;
 
-/// Rows that are turned into columns at a time, and summed before they are added to the total,
-/// which keeps rounding small.
+/// Rows that are transposed at a time, and summed before they are added to the total, which reduces
+/// rounding errors.
 const BLOCK: usize = 256;
 
 /// The Gram matrix of `weight(i)` times row i, `width` x `width`, from rows laid end to end.
@@ -37,7 +37,6 @@ pub(super) fn gram(rows: &[f64], width: usize, weight: impl Fn(usize) -> f64) ->
     total
 }
 
-/// The inner product of two long columns.
 fn long_dot(left: &[f64], right: &[f64]) -> f64 {
     let sums = lane_sums(left, right);
     sums.rest + sums.first + sums.second
@@ -101,7 +100,6 @@ pub(super) fn divide_rows(rows: &mut [f64], factor: &[f64], width: usize) {
     }
 }
 
-/// The inverse of an upper triangular matrix.
 pub(super) fn invert_upper(factor: &[f64], width: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; width * width];
     for (i, row) in inverse.chunks_exact_mut(width).enumerate() {
@@ -111,7 +109,6 @@ pub(super) fn invert_upper(factor: &[f64], width: usize) -> Vec<f64> {
     inverse
 }
 
-/// The product of two upper triangular matrices.
 pub(super) fn multiply_upper(left: &[f64], right: &[f64], width: usize) -> Vec<f64> {
     let mut product = vec![0.0; width * width];
     for i in 0..width {
@@ -128,12 +125,11 @@ pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(a, b)| a * b).sum()
 }
 
-/// `matrix` times `vector`.
 pub(super) fn apply(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
     matrix.chunks_exact(vector.len().max(1)).map(|row| dot(row, vector)).collect()
 }
 
-/// Eigenvalues and eigenvectors (as rows) of a symmetric matrix; none if a value is not finite.
+/// Eigenvalues and eigenvectors (as rows) of a symmetric matrix; `None` if a value is not finite.
 pub(super) fn eigen(matrix: &[f64], width: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let matrix = Mat::from_fn(width, width, |row, column| matrix[row * width + column]);
     let decomposition = matrix.self_adjoint_eigen(Side::Lower).ok()?;

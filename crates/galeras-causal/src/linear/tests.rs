@@ -1,11 +1,13 @@
-//! Tests of linear regression: brute force for clusters, invariances, and each refusal. Parity
-//! with the reference lives in `parity_tests`.
+//! Tests of linear regression: brute force for clusters, invariances, and each refusal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod instruments;
+mod parity;
 
 use proptest::prelude::*;
 
-use super::parity_tests::study;
 use super::*;
+use crate::tests::{Study, close, slices};
 use crate::{ColumnRef, Refusal};
 
 pub(super) const KINDS: [Covariance; 9] = [
@@ -20,20 +22,7 @@ pub(super) const KINDS: [Covariance; 9] = [
     Covariance::Cr3,
 ];
 
-pub(super) fn slices(columns: &[Vec<f64>]) -> Vec<&[f64]> {
-    columns.iter().map(Vec::as_slice).collect()
-}
-
-#[track_caller]
-pub(super) fn close(found: f64, expected: f64, tolerance: f64) {
-    assert!(
-        (found - expected).abs() <= tolerance * expected.abs(),
-        "{found:e} is not {expected:e}, off by {:e}",
-        (found / expected - 1.0).abs()
-    );
-}
-
-/// A generator for made-up data, so that tests do not depend on anybody's random numbers.
+/// A random generator for synthetic data.
 struct Noise(u64);
 
 impl Noise {
@@ -115,11 +104,11 @@ fn clusters_equal_brute_force() {
         let codes: Vec<u32> = (0..rows)
             .map(|row| if row < clusters { row } else { row * row * 31 % clusters } as u32)
             .collect();
-        // One column without variation inside clusters, as a treatment of whole clusters is.
+        // One column is constant within clusters, like a treatment of whole clusters.
         let mut columns = slices(&columns);
         let whole: Vec<f64> = codes.iter().map(|code| f64::from(code % 2)).collect();
         columns[1] = &whole;
-        // And one that varies inside the first cluster only, whose I - H is then singular.
+        // Another varies within the first cluster only, whose I - H is then singular.
         let alone: Vec<f64> =
             (0..rows).map(|row| if codes[row] == 0 { columns[3][row] } else { 0.0 }).collect();
         if clusters == 13 {
@@ -131,7 +120,7 @@ fn clusters_equal_brute_force() {
             let (second, third, degrees) =
                 brute_force(&columns, fit.residuals(), &codes, coefficient);
             if second < 1e-9 {
-                // Scores cancel altogether, so that there is nothing to compare.
+                // Scores cancel completely, so there is nothing to compare.
                 assert!(fit.estimate(coefficient, Covariance::Cr2, Some(&codes)).is_err());
                 continue;
             }
@@ -146,22 +135,21 @@ fn clusters_equal_brute_force() {
 
 #[test]
 fn clusters_of_one_row_equal_hc() {
-    let (_, treated, outcome, covariates) = study("nsw_dw");
-    let covariates = slices(&covariates);
+    let study = Study::read("nsw_dw");
+    let (treated, outcome, covariates) = (study.treated(), study.outcome(), study.covariates());
     let codes: Vec<u32> = (0..outcome.len() as u32).collect();
     let error = |kind| {
-        adjusted(&treated, &outcome, &covariates, kind, Some(&codes))
+        adjusted(&treated, outcome, &covariates, kind, Some(&codes))
             .unwrap()
             .estimate
             .standard_error
     };
-    close(error(Covariance::Cr0), error(Covariance::Hc0), 1e-12);
-    close(error(Covariance::Cr1), error(Covariance::Hc1), 1e-12);
-    close(error(Covariance::Cr2), error(Covariance::Hc2), 1e-12);
-    close(error(Covariance::Cr3), error(Covariance::Hc3), 1e-12);
+    for (clustered, plain) in KINDS[5..].iter().zip(&KINDS[1..5]) {
+        close(error(*clustered), error(*plain), 1e-12);
+    }
     // Codes need not be dense.
     let sparse: Vec<u32> = codes.iter().map(|code| u32::MAX - code * 5).collect();
-    let found = adjusted(&treated, &outcome, &covariates, Covariance::Cr3, Some(&sparse)).unwrap();
+    let found = adjusted(&treated, outcome, &covariates, Covariance::Cr3, Some(&sparse)).unwrap();
     close(found.estimate.standard_error, error(Covariance::Cr3), 1e-12);
 }
 
@@ -215,7 +203,7 @@ fn scales_and_offsets_do_not_matter() {
 }
 
 #[test]
-fn refuses_what_cannot_be_right() {
+fn impossible_regressions_are_refused() {
     let mut noise = Noise(7);
     let rows = 30;
     let (a, b, y) = (noise.column(rows), noise.column(rows), noise.column(rows));
@@ -231,10 +219,10 @@ fn refuses_what_cannot_be_right() {
     let fives = vec![0.1 + 0.2; rows];
     assert_eq!(run(&[&a, &fives], &y, Covariance::Hc2), Refusal::Constant(ColumnRef::Covariate(1)));
     assert_eq!(run(&[&a], &fives, Covariance::Hc2), Refusal::Constant(ColumnRef::Outcome));
-    // The fit is perfect, but for rounding.
+    // The fit is perfect, except for rounding.
     let exact: Vec<f64> = a.iter().map(|a| 1e6 + 0.1 * a).collect();
     assert!(run(&[&a], &exact, Covariance::Classic).to_string().contains("perfect"));
-    // One row has a covariate to itself.
+    // Only one row has a nonzero covariate.
     let alone: Vec<f64> = (0..rows).map(|row| f64::from(u8::from(row == 4))).collect();
     for kind in [Covariance::Hc2, Covariance::Hc3] {
         assert!(matches!(run(&[&alone], &y, kind), Refusal::Leverage { row: 4, .. }));
@@ -252,7 +240,7 @@ fn refuses_what_cannot_be_right() {
     );
     assert!(adjusted(&treated, &y, &[], Covariance::Cr2, None).is_err());
     assert!(adjusted(&treated, &y, &[], Covariance::Cr2, Some(&[0, 1])).is_err());
-    // Each arm is one cluster: its residuals sum to zero, whatever the data are.
+    // Each arm is one cluster, so its residuals always sum to zero.
     let arms: Vec<u32> = treated.iter().map(|t| u32::from(*t)).collect();
     for kind in &KINDS[5..] {
         assert!(adjusted(&treated, &y, &[], *kind, Some(&arms)).is_err(), "{kind}");
@@ -272,7 +260,7 @@ fn refuses_what_cannot_be_right() {
 }
 
 #[test]
-fn two_stage_refuses_what_cannot_be_right() {
+fn impossible_instruments_are_refused() {
     let mut noise = Noise(9);
     let (y, d, z, w) = (noise.column(50), noise.column(50), noise.column(50), noise.column(50));
     let run = |d: &[f64], z: &[&[f64]], w: &[&[f64]]| two_stage(&y, d, z, w, KINDS[2], None);
@@ -283,7 +271,7 @@ fn two_stage_refuses_what_cannot_be_right() {
     assert_eq!(run(&d, &[&z], &[&w, &w]).unwrap_err(), collinear(ColumnRef::Covariate(1)));
     assert_eq!(run(&[1.0; 50], &[&z], &[]).unwrap_err(), Refusal::Constant(ColumnRef::Endogenous));
     assert!(run(&z, &[&z], &[&w]).unwrap_err().to_string().contains("entirely"));
-    // An instrument without any covariance with the treatment, exactly.
+    // An instrument with exactly zero covariance with the treatment.
     let d: Vec<f64> = (0..50).map(|row| f64::from(row % 2)).collect();
     let z: Vec<f64> = (0..50).map(|row| f64::from(row / 2 % 5)).collect();
     assert!(run(&d, &[&z], &[]).unwrap_err().to_string().contains("do not move"));

@@ -1,24 +1,24 @@
-//! The last step of a weighted regression, with everything that standard errors need: how an
-//! iteratively reweighted fit gets the same ones as least squares.
+//! The last step of an iteratively reweighted regression, with the standard errors of least
+//! squares.
 
-use super::covariance::Covariance;
 use super::fit::{LinearFit, Location, SMALLEST_PIVOT, locate, transform};
+use super::sandwich::Covariance;
 use super::symmetric::{divide_rows, gram, multiply_upper};
 use crate::cholesky::Cholesky;
 use crate::{ColumnRef, Estimate, Refusal};
 
 impl LinearFit {
     /// A regression on 1 and `columns` with weights, at given coefficients (the intercept first)
-    /// and residuals: those of a unit of weight, so that the score of row i is its root of the
-    /// weight times its residual times its row.
+    /// and residuals. Residuals are those of a unit of weight: the score of row i is the root of
+    /// its weight times its residual times its row.
     ///
-    /// The rows of the basis are those of the design times the roots of the weights: leverages and
-    /// all kinds of standard errors then follow as for least squares (for generalised linear
-    /// models: McCaffrey & Bell 2006, Statistics in Medicine 25:4081; Pustejovsky & Tipton 2018).
+    /// The rows of the basis are those of the design times the roots of the weights, so leverages
+    /// and all kinds of standard errors follow as for least squares (for generalised linear models:
+    /// McCaffrey & Bell 2006, Statistics in Medicine 25:4081; Pustejovsky & Tipton 2018).
     ///
     /// # Errors
     /// [`Refusal::Collinear`] with [`ColumnRef::Covariate`] if a weighted column is a linear
-    /// combination of those before it; those of least squares for the columns.
+    /// combination of earlier ones; those of least squares for the columns.
     pub(crate) fn weighted(
         columns: &[&[f64]],
         weights: &[f64],
@@ -55,12 +55,12 @@ impl LinearFit {
         })
     }
 
-    /// A function of the coefficients with its standard error by the delta method, where the
-    /// variance of a residual is 1 by the model: its value, and its derivative by each coefficient,
+    /// A function of the coefficients with its standard error by the delta method, where the model
+    /// sets the variance of a residual to 1: from its value and its derivative by each coefficient,
     /// the intercept first.
     ///
-    /// The degrees of freedom are infinite for rows that are independent; with clusters they are
-    /// those of [`LinearFit::estimate`].
+    /// The degrees of freedom are infinite for independent rows; with clusters they are those of
+    /// [`LinearFit::estimate`].
     ///
     /// # Errors
     /// As [`LinearFit::estimate`].
@@ -76,13 +76,13 @@ impl LinearFit {
             let standard_error = contrast.iter().map(|cell| cell * cell).sum::<f64>().sqrt();
             return Ok(Estimate { value, standard_error, degrees: f64::INFINITY });
         }
-        let estimate = self.judge_contrast(value, &contrast, kind, clusters)?;
+        let estimate = self.contrast_estimate(value, &contrast, kind, clusters)?;
         let degrees = if kind.is_clustered() { estimate.degrees } else { f64::INFINITY };
         Ok(Estimate { degrees, ..estimate })
     }
 }
 
-/// An orthonormal basis of the weighted columns, and the factor that leads back to them.
+/// An orthonormal basis of the weighted columns, and the factor that maps it back to them.
 fn weighted_basis(
     columns: &[&[f64]],
     weights: &[f64],
@@ -101,7 +101,7 @@ fn weighted_basis(
     let collinear = |column: usize| Refusal::Collinear {
         column: ColumnRef::Covariate(column.saturating_sub(1)),
     };
-    // Weights may be of any size: a pivot is judged by its own column.
+    // Weights may have any size, so a pivot is compared with its own column.
     let mut factor = |smallest: f64| {
         let gram = gram(&basis, width, |_| 1.0);
         let factor = Cholesky::of_lower(&gram, width, smallest).map_err(collinear)?.upper();

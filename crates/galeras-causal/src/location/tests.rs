@@ -3,27 +3,11 @@
 
 use proptest::prelude::*;
 
-use super::hodges_lehmann::pseudomedian;
 use super::*;
-
-/// Made-up integers below `most`: the upper bits of a linear congruential generator.
-fn made_up(n: usize, seed: u64, most: u64) -> Vec<f64> {
-    let mut state = seed;
-    (0..n)
-        .map(|_| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            ((state >> 33) % most) as f64
-        })
-        .collect()
-}
+use crate::tests::{close, integers};
 
 fn differences(n: usize, most: u64, shift: f64) -> Vec<f64> {
-    made_up(n, n as u64, most).iter().map(|value| value - shift).collect()
-}
-
-#[track_caller]
-fn close(found: f64, expected: f64, relative: f64) {
-    assert!((found - expected).abs() <= relative * expected.abs(), "{found:e} {expected:e}");
+    integers(n, n as u64, most).iter().map(|value| value - shift).collect()
 }
 
 #[test]
@@ -81,19 +65,19 @@ fn the_sign_test_is_exact_far_into_the_tail() {
         (500_500, 499_500, 0.31779469136329525),
         (1500, 500, 1.4743975229770045e-115),
     ] {
-        close(signs::sign_test(positive, negative), expected, 1e-9);
-        assert_eq!(signs::sign_test(positive, negative), signs::sign_test(negative, positive));
+        close(sign_test(positive, negative), expected, 1e-9);
+        assert_eq!(sign_test(positive, negative), sign_test(negative, positive));
     }
-    assert_eq!(signs::sign_test(0, 0), 1.0);
-    assert_eq!(signs::sign_test(7, 7), 1.0);
-    assert_eq!(signs::sign_test(0, 5000), 0.0);
-    assert_eq!(signs::sign_test(0, 1000), 2f64.powi(-999));
+    assert_eq!(sign_test(0, 0), 1.0);
+    assert_eq!(sign_test(7, 7), 1.0);
+    assert_eq!(sign_test(0, 5000), 0.0);
+    assert_eq!(sign_test(0, 1000), 2f64.powi(-999));
 }
 
 #[test]
 fn relative_effects_equal_numpy() {
     let add = |values: Vec<f64>| values.iter().map(|value| value + 1.0).collect::<Vec<f64>>();
-    let (treated, control) = (add(made_up(50, 1, 1000)), add(made_up(50, 2, 900)));
+    let (treated, control) = (add(integers(50, 1, 1000)), add(integers(50, 2, 900)));
     let found = relative(&treated, &control).unwrap();
     close(found.ratio_of_means, 1.2026412950866232, 1e-14);
     close(found.log_ratio_standard_error, 0.1265924861678476, 1e-12);
@@ -130,7 +114,7 @@ fn degenerate_pairs_have_an_answer_or_a_refusal() {
 #[test]
 fn a_million_pairs_need_no_square_of_memory() {
     let n = 1_000_000;
-    let differences: Vec<f64> = made_up(n, 5, 1 << 30).iter().map(|v| v / 1024.0).collect();
+    let differences: Vec<f64> = integers(n, 5, 1 << 30).iter().map(|v| v / 1024.0).collect();
     let found = location(&differences).unwrap();
     // Uniform on [0, 2^20]: all three are near the middle.
     for value in [found.median, found.hodges_lehmann, found.trimmed_mean] {

@@ -12,24 +12,24 @@ pub(super) struct Criterion {
     factoriser: Factoriser,
     widths: Vec<usize>,
     reml: bool,
-    /// Rows, less the number of fixed effects for REML.
+    /// Rows, minus the number of fixed effects for REML.
     pub(super) degrees: f64,
-    /// What neither depends on θ nor on the scale on which the design is computed.
+    /// The terms that depend neither on θ nor on the scale of the design.
     constant: f64,
-    /// How often a factor was computed.
+    /// The number of factors computed.
     pub(super) evaluations: usize,
 }
 
 impl Criterion {
     pub(super) fn new(design: &Design<'_>, reml: bool) -> Result<Self, Refusal> {
         let products = Products::new(design);
-        refuse_told_by_fixed(design, &products)?;
+        refuse_explained_by_fixed(design, &products)?;
         let widths: Vec<usize> = design.terms.iter().map(|term| term.width()).collect();
         let fixed = design.fixed();
         let degrees = (design.rows - if reml { fixed } else { 0 }) as f64;
         let mut constant = degrees * 2.0 * design.scale.ln();
         if reml {
-            // ln |X'X| of the columns as they came; the basis has 0.
+            // ln |X'X| of the original columns; that of the basis is 0.
             let transform = &design.ordinary.transform;
             let diagonal = (0..fixed).map(|at| transform[at * fixed + at].abs().ln());
             constant -= 2.0 * diagonal.sum::<f64>();
@@ -38,12 +38,12 @@ impl Criterion {
         Ok(Self { factoriser, widths, reml, degrees, constant, evaluations: 0 })
     }
 
-    /// How many parameters there are.
+    /// The number of parameters.
     pub(super) fn parameters(&self) -> usize {
         self.widths.iter().map(|width| width * (width + 1) / 2).sum()
     }
 
-    /// Where the search begins: Λ = I, as in lme4.
+    /// The start of the search: Λ = I, as in lme4.
     pub(super) fn start(&self) -> Vec<f64> {
         let mut theta = Vec::with_capacity(self.parameters());
         for width in &self.widths {
@@ -56,7 +56,7 @@ impl Criterion {
     }
 
     /// The positions of the diagonal elements of Λ in θ, each with the number of elements of its
-    /// column, itself included, which follow one another.
+    /// column from there on, which are contiguous.
     pub(super) fn diagonal(&self) -> Vec<(usize, usize)> {
         let mut places = Vec::new();
         let mut at = 0;
@@ -69,8 +69,7 @@ impl Criterion {
         places
     }
 
-    /// For each term its block of Λ, row-major. θ has the columns of the lower triangles, one after
-    /// the other.
+    /// For each term its block of Λ, row-major. θ holds the columns of the lower triangles.
     pub(super) fn lambda(&self, theta: &[f64]) -> Vec<Vec<f64>> {
         let mut values = theta.iter();
         let block = |width: &usize| {
@@ -85,7 +84,7 @@ impl Criterion {
         self.widths.iter().map(block).collect()
     }
 
-    /// The factor at θ; nothing where rounding leaves no factor.
+    /// The factor at θ; `None` if rounding makes it indefinite.
     pub(super) fn system(&mut self, theta: &[f64]) -> Option<System> {
         self.evaluations += 1;
         let lambda = self.lambda(theta);
@@ -102,12 +101,11 @@ impl Criterion {
             + self.constant
     }
 
-    /// The determinants of the criterion.
     pub(super) fn determinants(&self, system: &System) -> f64 {
         system.log_random + if self.reml { system.log_fixed } else { 0.0 }
     }
 
-    /// The criterion at θ; infinite where there is none.
+    /// The criterion at θ; infinite if there is no factor.
     pub(super) fn at(&mut self, theta: &[f64]) -> f64 {
         match self.system(theta) {
             Some(system) => self.of(&system),
@@ -116,9 +114,9 @@ impl Criterion {
     }
 }
 
-/// Refuses random effects that the fixed effects take up completely: those of a column that is
-/// among the fixed ones, too.
-fn refuse_told_by_fixed(design: &Design<'_>, products: &Products) -> Result<(), Refusal> {
+/// Refuses random effects that the fixed effects explain completely, such as those of a column that
+/// is also a fixed one.
+fn refuse_explained_by_fixed(design: &Design<'_>, products: &Products) -> Result<(), Refusal> {
     let width = design.fixed() + 1;
     for (at, term) in design.terms.iter().enumerate() {
         let nodes = products.first_node[at]..products.first_node[at + 1];

@@ -3,14 +3,14 @@
 //! where C is the variance of a coefficient as a function of (θ, σ), g its gradient and A twice the
 //! inverse of the Hessian of the deviance or REML criterion in (θ, σ), which is not profiled here.
 //!
-//! Derivatives in θ are differences of the fourth order, those in σ are known.
+//! Derivatives in θ are fourth-order differences, those in σ are exact.
 
 use super::criterion::Criterion;
+use super::dense::eigen;
 use super::minimise::free_parameters;
-use super::spectrum::eigen;
 
-/// What is differentiated: determinants, residual sum, and the variances of the coefficients in
-/// units of σ².
+/// The differentiated quantities: determinants, residual sum, and the variances of the coefficients
+/// in units of σ².
 struct Sample {
     determinants: f64,
     residual: f64,
@@ -33,8 +33,8 @@ pub(super) fn variances(factor: &[f64], transform: &[f64], size: usize) -> Vec<f
     transform.chunks_exact(size).map(variance).collect()
 }
 
-/// The degrees of freedom of each coefficient at the minimum; infinite where the criterion says
-/// nothing of the variance parameters.
+/// The degrees of freedom of each coefficient at the minimum; infinite if the criterion does not
+/// determine the variance parameters.
 pub(super) fn satterthwaite(
     criterion: &mut Criterion,
     theta: &[f64],

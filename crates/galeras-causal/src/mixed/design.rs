@@ -1,4 +1,4 @@
-//! The design of a mixed model: what it is given, checked, and on scales where nothing overflows.
+//! The checked design of a mixed model, on scales at which nothing overflows.
 
 use crate::column::check_column;
 use crate::linear::LinearFit;
@@ -9,25 +9,25 @@ use crate::{ColumnRef, Refusal};
 pub struct RandomTerm<'a> {
     /// The group of each row, as a code below the number of groups; every code occurs.
     pub groups: &'a [u32],
-    /// Whether each group has an intercept of its own.
+    /// Each group has an intercept.
     pub intercept: bool,
     /// Columns whose slopes differ between groups; these and the intercept are correlated freely.
     /// (Terms with the same groups are not correlated.)
     pub slopes: Vec<&'a [f64]>,
 }
 
-/// A random term on the scale on which it is fitted.
+/// A random term on the scale of the fit.
 pub(super) struct ScaledTerm<'a> {
     pub(super) groups: &'a [u32],
     pub(super) levels: usize,
     /// The columns, intercept first if there is one: slopes divided by their root mean square.
     pub(super) columns: Vec<Vec<f64>>,
-    /// What each was divided by.
+    /// The divisor of each column.
     pub(super) scales: Vec<f64>,
 }
 
 impl ScaledTerm<'_> {
-    /// How many effects each group has.
+    /// The number of effects of each group.
     pub(super) fn width(&self) -> usize {
         self.columns.len()
     }
@@ -39,14 +39,14 @@ pub(super) struct Design<'a> {
     pub(super) rows: usize,
     /// Least squares of the outcome on 1 and the fixed columns.
     pub(super) ordinary: LinearFit,
-    /// The residuals of it, divided by `scale`: their squares sum to the number of rows.
+    /// Its residuals, divided by `scale`: their squares sum to the number of rows.
     pub(super) outcome: Vec<f64>,
     pub(super) scale: f64,
     pub(super) terms: Vec<ScaledTerm<'a>>,
 }
 
 impl<'a> Design<'a> {
-    /// Checks everything that can be known to be wrong without a fit.
+    /// Makes all checks that need no fit.
     pub(super) fn new(
         outcome: &[f64],
         fixed: &[&[f64]],
@@ -83,7 +83,7 @@ impl<'a> Design<'a> {
         Ok(Self { rows, ordinary, outcome, scale, terms })
     }
 
-    /// The number of fixed effects, the intercept included.
+    /// The number of fixed effects, including the intercept.
     pub(super) fn fixed(&self) -> usize {
         self.ordinary.width
     }

@@ -1,12 +1,12 @@
-//! The order in which groups are eliminated, so that the factor stays sparse, and where the factor
-//! then has entries.
+//! The order in which groups are eliminated, so that the factor stays sparse, and the nonzero
+//! pattern of the factor.
 //!
 //! Minimum degree on the quotient graph (George and Liu, "The evolution of the minimum degree
 //! ordering algorithm", SIAM Review 31, 1989; the bound of a degree is that of Amestoy, Davis and
-//! Duff 1996, simplified). Two things are left out of the game for the end, where they form one
-//! dense block: groups that occur with very many others, and what remains when every remaining
-//! group is connected with half of the others or more. For the typical design (many data points,
-//! crossed with some models and repositories) that is: data points one by one, then a dense block.
+//! Duff 1996, simplified). Two kinds of groups are left to the end, where they form one dense
+//! block: groups that occur with very many others, and the remaining groups once each is connected
+//! with half of the others or more. In a typical design (many data points, crossed with some models
+//! and repositories) data points are eliminated one by one, followed by a dense block.
 
 use std::collections::BTreeSet;
 
@@ -14,22 +14,22 @@ use std::collections::BTreeSet;
 pub(super) struct Elimination {
     /// Nodes that are eliminated one by one, in this order.
     pub(super) sparse: Vec<u32>,
-    /// For each of them, the nodes that it is connected with when its turn comes: those that come
-    /// later and have entries in its column of the factor.
+    /// For each of them, the nodes connected with it at its turn: they come later and have entries
+    /// in its column of the factor.
     pub(super) below: Vec<Vec<u32>>,
     /// The nodes of the dense block, in ascending order.
     pub(super) tail: Vec<u32>,
 }
 
-/// A degree below which no node counts as connected with very many.
+/// A node of lower degree is not connected with very many.
 const SMALLEST_HUB: usize = 64;
 
 struct Graph {
-    /// Connections of the matrix itself that no element covers.
+    /// Connections of the matrix that no element covers.
     variables: Vec<Vec<u32>>,
-    /// The eliminated nodes in whose `below` a node is, absorbed ones left out.
+    /// By node, the eliminated nodes whose `below` contains it, without absorbed ones.
     elements: Vec<Vec<u32>>,
-    /// For each eliminated node, what it is connected with.
+    /// For each eliminated node, the nodes connected with it.
     members: Vec<Vec<u32>>,
     eliminated: Vec<bool>,
     is_hub: Vec<bool>,
@@ -55,13 +55,13 @@ impl Graph {
         }
     }
 
-    /// No less than the number of nodes that a node is connected with.
+    /// An upper bound of the number of nodes connected with a node.
     fn bound(&self, node: usize) -> usize {
         let elements = self.elements[node].iter().map(|at| self.members[*at as usize].len() - 1);
         self.variables[node].len() + elements.sum::<usize>()
     }
 
-    /// The nodes that a node is connected with, in ascending order.
+    /// The nodes connected with a node, in ascending order.
     fn neighbours(&self, node: usize) -> Vec<u32> {
         let mut near: Vec<u32> = self.variables[node]
             .iter()
@@ -74,7 +74,7 @@ impl Graph {
         near
     }
 
-    /// Takes a node out: what it is connected with becomes connected.
+    /// Eliminates a node: its neighbours become connected with each other.
     fn eliminate(&mut self, node: usize, near: &[u32]) {
         self.eliminated[node] = true;
         let absorbed = std::mem::take(&mut self.elements[node]);
@@ -82,7 +82,7 @@ impl Graph {
         self.members[node] = near.to_vec();
         for other in near {
             let other = *other as usize;
-            // The neighbours of hubs are not asked for again: they stay to the end.
+            // The neighbours of hubs are not needed again: hubs stay to the end.
             if self.is_hub[other] {
                 continue;
             }
@@ -111,7 +111,7 @@ pub(super) fn order(nodes: usize, pairs: &[(u32, u32)]) -> Elimination {
         let at = node as usize;
         let near = graph.neighbours(at);
         if near.len() < bounds[at] && !exact[at] {
-            // The bound was too high, so another node may now come first, or not.
+            // The bound was too high, so another node may now come first.
             bounds[at] = near.len();
             exact[at] = true;
             waiting.insert((near.len(), node));

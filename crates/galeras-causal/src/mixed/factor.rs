@@ -1,36 +1,36 @@
 //! The Cholesky factor of the whole system at given relative covariance parameters θ.
 //!
 //! The system is the symmetric matrix of [ZΛ X y]'[ZΛ X y] with I added to its first block. Its
-//! factor holds all that the criterion needs: the determinant of Λ'Z'ZΛ + I, the factor of the fixed
-//! effects with all random effects taken out, and as its last pivot the penalised residual sum of
-//! squares. Columns of nodes that are eliminated one by one are sparse and computed from the left;
-//! what comes after them (the other nodes, X and y) is one dense block.
+//! factor gives the determinant of Λ'Z'ZΛ + I, the factor of the fixed effects with all random
+//! effects taken out, and as its last pivot the penalised residual sum of squares. Columns of nodes
+//! that are eliminated one by one are sparse and left-looking; the other nodes, X and y form one
+//! dense block.
 
 use super::dense;
 use super::elimination::{Elimination, order};
 use super::products::Products;
 use crate::Refusal;
 
-/// More products in one factor than a fit can wait for: it takes some dozen factors.
+/// The most products in one factor; a fit takes some dozen factors.
 const MOST_PRODUCTS: f64 = 2e11;
-/// More rows of the dense block than fit into memory.
+/// The most rows of the dense block that fit into memory.
 const MOST_DENSE: usize = 16_000;
 
-/// A node's block of the factor: where it lies and which rows it has entries in.
+/// A node's block of the factor: its position and the rows of its entries.
 struct SparseColumn {
     term: usize,
     /// The first scalar column.
     position: usize,
     /// Rows below its diagonal block, by position, ascending.
     rows: Vec<u32>,
-    /// Where its values begin: for each scalar column the diagonal block's, then those of `rows`.
+    /// The start of its values: for each scalar column the diagonal block's, then those of `rows`.
     offset: usize,
-    /// Blocks of the system in this column: pair, position of the row node, and whether the pair's
-    /// block has to be transposed to have the row node's effects as rows.
+    /// Blocks of the system in this column: pair, position of the row node, and true if the pair's
+    /// block must be transposed to have the row node's effects as rows.
     entries: Vec<Entry>,
-    /// Where the node's products with X and y begin.
+    /// The start of the node's products with X and y.
     fixed: usize,
-    /// Earlier columns with entries in this one's rows, and where in their `rows` these begin.
+    /// Earlier columns with entries in this one's rows, and the start of these in their `rows`.
     contributors: Vec<(u32, u32)>,
 }
 
@@ -41,10 +41,10 @@ struct Entry {
     transposed: bool,
 }
 
-/// The structure of the factor, the same for every θ, and room for its values.
+/// The structure of the factor, the same for every θ, and buffers for its values.
 pub(super) struct Factoriser {
     products: Products,
-    /// How many effects a group has, by term.
+    /// The number of effects of a group, by term.
     widths: Vec<usize>,
     columns: Vec<SparseColumn>,
     tail: Vec<SparseColumn>,
@@ -59,7 +59,7 @@ pub(super) struct Factoriser {
     work: Vec<f64>,
 }
 
-/// What a factor says.
+/// The quantities of a factor.
 #[derive(Clone, Debug)]
 pub(super) struct System {
     /// ln |Λ'Z'ZΛ + I|.
@@ -130,7 +130,7 @@ impl Factoriser {
             columns.push(column(*node, rows, offset));
             offset += length;
         }
-        // Where a node's column is in `columns`, and behind them in `tail`.
+        // The position of each node in `columns`, or after them in `tail`.
         let mut place = vec![0; products.nodes()];
         for (at, node) in sparse.iter().chain(&tail).enumerate() {
             place[*node as usize] = at;
@@ -139,7 +139,7 @@ impl Factoriser {
             tail.iter().map(|node| column(*node, Vec::new(), 0)).collect();
         for ((one, two), offset) in products.pairs.iter().zip(&products.offsets) {
             let (one, two) = (*one as usize, *two as usize);
-            // The later of the two is the row.
+            // The later node is the row.
             let transposed = position[one] <= position[two];
             let (row, of) = if transposed { (two, one) } else { (one, two) };
             let entry =
@@ -166,8 +166,8 @@ impl Factoriser {
         })
     }
 
-    /// The factor at `lambda`: for each term its lower triangular block of Λ, row-major. Nothing if
-    /// a pivot is not above zero, which rounding brings about where Λ is very large.
+    /// The factor at `lambda`: for each term its lower triangular block of Λ, row-major. `None` if
+    /// a pivot is not positive, which rounding causes if Λ is very large.
     pub(super) fn factor(&mut self, lambda: &[Vec<f64>]) -> Option<System> {
         let size = self.sparse_size + self.dense_random + self.fixed + 1;
         let dense_size = size - self.sparse_size;
@@ -215,7 +215,8 @@ impl Factoriser {
         })
     }
 
-    /// Computes a sparse column from those before it; the logarithm of its part of the determinant.
+    /// Computes a sparse column from earlier ones; returns the logarithm of its part of the
+    /// determinant.
     fn sparse_column(&mut self, at: usize, size: usize, lambda: &[Vec<f64>]) -> Option<f64> {
         let column = &self.columns[at];
         let (width, first) = (self.widths[column.term], column.position);
@@ -258,7 +259,7 @@ impl Factoriser {
             }
             let pivot = target[s];
             if !(pivot > 0.0 && pivot.is_finite()) {
-                // The work must be empty when the next factor begins.
+                // The buffer must be empty when the next factor begins.
                 self.work.fill(0.0);
                 return None;
             }
@@ -271,7 +272,7 @@ impl Factoriser {
         Some(log)
     }
 
-    /// Subtracts what a sparse column contributes to the dense block.
+    /// Subtracts the contributions of a sparse column from the dense block.
     fn spread(&mut self, at: usize, dense_size: usize) {
         let column = &self.columns[at];
         let width = self.widths[column.term];
@@ -309,7 +310,7 @@ impl Factoriser {
     }
 }
 
-/// Writes the system's own entries of a column into `work`, one stretch for each scalar column.
+/// Writes the system's entries of a column into `work`, one range for each scalar column.
 fn fill(
     work: &mut [f64],
     size: usize,
@@ -353,7 +354,7 @@ fn fill(
     }
 }
 
-/// Fills in which columns contribute to which.
+/// Records the columns that contribute to each column.
 fn link(columns: &mut [SparseColumn], sparse_size: usize) {
     let mut starts = vec![u32::MAX; sparse_size];
     for (at, column) in columns.iter().enumerate() {

@@ -8,7 +8,7 @@ use super::design::{Design, RandomTerm};
 use super::minimise::{SINGULAR, minimise};
 use crate::{Estimate, Refusal};
 
-/// A linear mixed model, fitted.
+/// A fitted linear mixed model.
 #[derive(Clone, Debug)]
 pub struct MixedFit {
     /// The intercept and then the fixed columns, with Satterthwaite's degrees of freedom.
@@ -23,33 +23,33 @@ pub struct MixedFit {
     /// The minimum: the REML criterion, or the deviance (-2 times the log-likelihood) for maximum
     /// likelihood. Equals lme4's.
     pub criterion: f64,
-    /// Whether the minimum is one: the gradient is zero, and no direction leads down.
+    /// The gradient is zero at the minimum, and no direction descends.
     pub converged: bool,
-    /// Whether a variance is zero or a correlation 1 or -1, to lme4's tolerance of 1e-4 in θ.
+    /// A variance is zero or a correlation 1 or -1, to lme4's tolerance of 1e-4 in θ.
     pub singular: bool,
-    /// How often the criterion was computed.
+    /// The number of evaluations of the criterion.
     pub evaluations: usize,
     /// Rows.
     pub rows: usize,
 }
 
-/// The covariance of the effects that each group of a term has.
+/// The covariance of the effects of each group of a term.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomCovariance {
-    /// How many groups there are.
+    /// The number of groups.
     pub levels: usize,
-    /// Row-major, as wide as there are effects (intercept first, if there is one, then slopes), in
-    /// squared units of the outcome per unit of the column.
+    /// Row-major, as wide as the number of effects (intercept first, if there is one, then slopes),
+    /// in squared units of the outcome per unit of the column.
     pub covariance: Vec<f64>,
 }
 
 impl RandomCovariance {
-    /// How many effects a group has.
+    /// The number of effects of a group.
     pub fn width(&self) -> usize {
         self.covariance.len().isqrt()
     }
 
-    /// The correlation of two effects; none if one of them has no variance.
+    /// The correlation of two effects; `None` if one of them has zero variance.
     pub fn correlation(&self, one: usize, other: usize) -> Option<f64> {
         let width = self.width();
         let variances = self.covariance[one * width + one] * self.covariance[other * width + other];
@@ -59,7 +59,7 @@ impl RandomCovariance {
 }
 
 impl MixedFit {
-    /// How many parameters were estimated: coefficients, θ, and the residual variance.
+    /// The number of estimated parameters: coefficients, θ, and the residual variance.
     pub fn parameters(&self) -> usize {
         self.coefficients.len() + self.theta.len() + 1
     }
@@ -85,12 +85,11 @@ impl MixedFit {
 /// are those of lmerTest.
 ///
 /// # Errors
-///
 /// [`Refusal::UnusableColumn`] with [`ColumnRef::Grouping`](crate::ColumnRef) for a grouping factor
-/// with one group, with as many effects as there are rows, with the groups of an earlier one, or
-/// with groups that the fixed effects tell apart; [`Refusal::Constant`], [`Refusal::Collinear`],
-/// [`Refusal::TooFew`] as a linear regression; [`Refusal::Other`] without a random term, where the
-/// groups explain the outcome without rest, or where crossed factors leave too large a system.
+/// with one group, with as many effects as rows, with the groups of an earlier one, or with groups
+/// that the fixed effects determine; [`Refusal::Constant`], [`Refusal::Collinear`],
+/// [`Refusal::TooFew`] as for a linear regression; [`Refusal::Other`] without a random term, if the
+/// groups explain the outcome completely, or if crossed factors make the system too large.
 pub fn mixed(
     outcome: &[f64],
     fixed: &[&[f64]],
@@ -179,7 +178,7 @@ fn covariances(
     (random, unscaled)
 }
 
-/// Whether every group of `inner` lies in one group of `outer`; both are codes of the same rows.
+/// True if every group of `inner` lies in one group of `outer`; both are codes of the same rows.
 pub fn is_nested(inner: &[u32], outer: &[u32]) -> bool {
     let mut within = HashMap::new();
     inner.iter().zip(outer).all(|(inner, outer)| *within.entry(inner).or_insert(outer) == outer)

@@ -1,29 +1,28 @@
-//! A minimiser that asks for values only.
+//! A minimiser that uses function values only.
 //!
-//! The criterion is a smooth function of θ for any signs: the column of Λ with a negative diagonal
-//! element is that with all its signs changed, as far as ΛΛ' goes. So the bound of lme4, that
-//! diagonal elements are not below zero, needs no other treatment than a change of signs at the end,
-//! and a fit on the bound is a stationary point like any other. The method is Newton's within a
-//! trust region, gradient and Hessian by central differences, ended by steps with differences of
-//! the fourth order. Nothing is random and nothing depends on time.
+//! The criterion is a smooth function of θ for any signs: changing all signs of a column of Λ does
+//! not change ΛΛ'. So lme4's bound, that diagonal elements are not negative, needs only a change of
+//! signs at the end, and a fit on the bound is a stationary point like any other. The method is
+//! Newton's within a trust region, with gradient and Hessian by central differences, followed by
+//! steps with fourth-order differences. It is deterministic.
 
 use super::criterion::Criterion;
-use super::spectrum::eigen;
+use super::dense::eigen;
 
-/// What a search found.
+/// The result of a search.
 pub(super) struct Minimum {
     pub(super) theta: Vec<f64>,
     pub(super) value: f64,
-    /// Whether the gradient vanishes and the Hessian has no negative direction, to rounding.
+    /// The gradient vanishes and the Hessian has no negative direction, to rounding.
     pub(super) converged: bool,
 }
 
-/// Steps before a search is given up.
+/// Steps after which a search is given up.
 const MOST_STEPS: usize = 200;
 /// A diagonal element of Λ below this counts as zero (lme4's tolerance of `isSingular`).
 pub(super) const SINGULAR: f64 = 1e-4;
 
-/// How far a parameter is moved for a difference.
+/// The step of a parameter for a difference.
 fn stride(value: f64, relative: f64) -> f64 {
     relative * value.abs().max(0.05)
 }
@@ -96,8 +95,8 @@ fn step_within(values: &[f64], slopes: &[f64], radius: f64) -> Vec<f64> {
     step(high)
 }
 
-/// Which parameters are not at zero with all of their column of Λ. There the criterion does not
-/// change with the sign of the column, so that its derivatives in these parameters vanish.
+/// Marks the parameters whose column of Λ is not zero. In a zero column the criterion does not
+/// change with the sign, so its derivatives in these parameters vanish.
 pub(super) fn free_parameters(diagonal: &[(usize, usize)], theta: &[f64]) -> Vec<bool> {
     let mut free = vec![false; theta.len()];
     for (at, length) in diagonal {
@@ -107,7 +106,6 @@ pub(super) fn free_parameters(diagonal: &[(usize, usize)], theta: &[f64]) -> Vec
     free
 }
 
-/// Minimises a criterion from its start.
 pub(super) fn minimise(criterion: &mut Criterion) -> Minimum {
     let mut theta = criterion.start();
     let size = theta.len();
@@ -157,8 +155,8 @@ pub(super) fn minimise(criterion: &mut Criterion) -> Minimum {
     finish(criterion, theta, value, &last)
 }
 
-/// Sets to zero what is zero to rounding, makes diagonal elements positive, and takes the last
-/// steps with better differences.
+/// Sets parameters to zero that are zero to rounding, makes diagonal elements positive, and takes
+/// the last steps with better differences.
 fn finish(
     criterion: &mut Criterion,
     mut theta: Vec<f64>,
@@ -171,7 +169,8 @@ fn finish(
         if theta[*at].abs() < 1e-2 {
             let mut zero = theta.clone();
             zero[*at] = 0.0;
-            // With a variance of zero its covariances are zero as well, if nothing is lost by it.
+            // A zero variance makes its covariances zero as well, if this does not raise the
+            // criterion.
             let mut column = zero.clone();
             column[*at..at + length].fill(0.0);
             for candidate in [column, zero] {

@@ -1,22 +1,22 @@
-//! What a fit needs of the rows: the products of the columns of the design, summed once.
+//! The products of the columns of the design, summed once over the rows.
 //!
-//! Groups of all terms are numbered through as *nodes*: those of the first term, then those of the
-//! second. A node has as many effects as its term has columns.
+//! Groups of all terms are numbered as *nodes*: those of the first term, then those of the second.
+//! A node has as many effects as its term has columns.
 
 use super::design::Design;
 use crate::compensated::Twofold;
 
 /// The products of the columns of Z, X (in its orthonormal basis) and y.
 pub(super) struct Products {
-    /// The first node of each term, and behind them the number of nodes.
+    /// The first node of each term, followed by the number of nodes.
     pub(super) first_node: Vec<usize>,
     /// Pairs of nodes that share a row, the first at most the second, in ascending order.
     pub(super) pairs: Vec<(u32, u32)>,
-    /// For each pair, where its block of Z'Z begins in `values`: effects of the first node by
+    /// For each pair, the start of its block of Z'Z in `values`: effects of the first node by
     /// effects of the second, row-major.
     pub(super) offsets: Vec<usize>,
     pub(super) values: Vec<f64>,
-    /// For each node, where its block of Z'[X y] begins: effects by `fixed + 1`, row-major.
+    /// For each node, the start of its block of Z'[X y]: effects by `fixed + 1`, row-major.
     pub(super) fixed_offsets: Vec<usize>,
     pub(super) fixed_values: Vec<f64>,
 }
@@ -30,7 +30,7 @@ impl Products {
         let mut blocks: Vec<((u32, u32), Vec<f64>)> = Vec::new();
         for left in 0..design.terms.len() {
             for right in left..design.terms.len() {
-                blocks.extend(crossed(design, &first_node, left, right));
+                blocks.extend(cross_products(design, &first_node, left, right));
             }
         }
         blocks.sort_by_key(|(pair, _)| *pair);
@@ -44,7 +44,6 @@ impl Products {
         Self { first_node, pairs, offsets, values, fixed_offsets, fixed_values }
     }
 
-    /// The number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.first_node[self.first_node.len() - 1]
     }
@@ -60,7 +59,7 @@ impl Products {
 }
 
 /// The blocks of Z'Z between two terms, or of one with itself, for the pairs of groups that occur.
-fn crossed(
+fn cross_products(
     design: &Design<'_>,
     first_node: &[usize],
     left: usize,

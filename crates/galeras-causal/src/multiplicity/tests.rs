@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::*;
+use crate::tests::{json, numbers};
 
 const ALL: [(Adjustment, &str); 6] = [
     (Adjustment::Bonferroni, "bonferroni"),
@@ -14,10 +14,6 @@ const ALL: [(Adjustment, &str); 6] = [
     (Adjustment::BenjaminiHochberg, "fdr_bh"),
     (Adjustment::BenjaminiYekutieli, "fdr_by"),
 ];
-
-fn reference_dir() -> &'static str {
-    "../../tests/reference/causal"
-}
 
 #[track_caller]
 fn close(found: &[f64], expected: &[f64], what: &str) {
@@ -29,13 +25,9 @@ fn close(found: &[f64], expected: &[f64], what: &str) {
 
 #[test]
 fn the_table_of_benjamini_and_hochberg_equals_statsmodels() {
-    let path = format!("{}/multiplicity.json", reference_dir());
-    let reference: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let column = |key: &str| -> Vec<f64> {
-        reference[key].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
-    };
+    let reference = json("causal/multiplicity.json");
     for (how, key) in ALL {
-        close(&adjust(&column("p"), how), &column(key), key);
+        close(&adjust(&numbers(&reference["p"]), how), &numbers(&reference[key]), key);
     }
 }
 

@@ -5,9 +5,7 @@ use super::*;
 
 #[test]
 fn tails_equal_those_of_scipy() {
-    let text = include_str!("../../../../tests/reference/effect_sizes.json");
-    let peer: serde_json::Value = serde_json::from_str(text).unwrap();
-    for case in peer["tails"].as_array().unwrap() {
+    for case in crate::tests::json("effect_sizes.json")["tails"].as_array().unwrap() {
         let of = |name: &str| case[name].as_f64().unwrap();
         let (t, df, shift) = (of("t"), of("df"), of("shift"));
         let upper = noncentral_t_upper(t, df, shift);

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::generalised_reference::{GeneralisedReference, near};
+use crate::tests::{GeneralisedModels, close};
 
 #[test]
 fn odds_equal_those_of_statsmodels() {
-    let reference = GeneralisedReference::read();
-    let (treated, repo) = (reference.treated(), reference.codes("repo"));
+    let reference = GeneralisedModels::read();
+    let (treated, repo) = (reference.treated(), reference.table.codes("repo"));
     for (name, column) in [("ordinal", "level"), ("ordinal_binary", "passed")] {
         let expected = &reference.json[name];
         for (kind_name, kind) in [
@@ -17,12 +17,12 @@ fn odds_equal_those_of_statsmodels() {
             ("CR0", Covariance::Cr0),
             ("CR1", Covariance::Cr1),
         ] {
-            let (outcome, covariates) = (reference.column(column), reference.covariates());
+            let (outcome, covariates) = (reference.table.column(column), reference.covariates());
             let found =
                 proportional_odds(&treated, outcome, &covariates, kind, Some(&repo)).unwrap();
-            near(found.log_odds_ratio.value, &expected["log_odds_ratio"], 1e-8);
-            near(found.log_odds_ratio.value, &expected["peer_log_odds_ratio"], 1e-5);
-            near(found.log_odds_ratio.standard_error, &expected["errors"][kind_name], 1e-8);
+            close(found.log_odds_ratio.value, &expected["log_odds_ratio"], 1e-8);
+            close(found.log_odds_ratio.value, &expected["peer_log_odds_ratio"], 1e-5);
+            close(found.log_odds_ratio.standard_error, &expected["errors"][kind_name], 1e-8);
             assert_eq!(found.log_odds_ratio.degrees.is_finite(), kind.is_clustered());
         }
     }
@@ -30,8 +30,8 @@ fn odds_equal_those_of_statsmodels() {
 
 #[test]
 fn two_levels_are_a_logistic_regression() {
-    let reference = GeneralisedReference::read();
-    let (treated, passed) = (reference.treated(), reference.column("passed"));
+    let reference = GeneralisedModels::read();
+    let (treated, passed) = (reference.treated(), reference.table.column("passed"));
     let covariates = reference.covariates();
     let kind = Covariance::Hc0;
     let one = proportional_odds(&treated, passed, &covariates, kind, None).unwrap();
@@ -42,7 +42,7 @@ fn two_levels_are_a_logistic_regression() {
 }
 
 #[test]
-fn outcomes_that_are_no_scale_are_refused() {
+fn unordered_outcomes_are_refused() {
     let treated: Vec<bool> = (0..60).map(|row| row % 2 == 1).collect();
     let refused = |outcome: &[f64], covariates: &[&[f64]], kind| {
         proportional_odds(&treated, outcome, covariates, kind, None).unwrap_err().to_string()

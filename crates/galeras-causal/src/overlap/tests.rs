@@ -1,60 +1,26 @@
 //! Tests of the overlap of propensity scores: the reference data sets and degenerate scores.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
-
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::*;
+use crate::tests::{Number, Study, clipped_weights, near};
 
-/// The folder of the reference numbers.
-fn reference_dir() -> PathBuf {
-    Path::new("../../tests/reference/causal").to_owned()
-}
-
-fn close(found: f64, expected: f64) {
-    let scale = expected.abs().max(1e-3);
-    assert!((found - expected).abs() <= 1e-9 * scale, "{found} is not {expected}");
-}
-
-/// The treatment and the scores by the coefficients of a model of the reference.
-fn scores(name: &str, numbers: &Value, model: &str) -> (Vec<bool>, Vec<f64>) {
-    let mut reader = csv::Reader::from_path(reference_dir().join(format!("{name}.csv"))).unwrap();
-    let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-    let at = |name: &Value| names.iter().position(|other| name == other.as_str()).unwrap();
-    let treatment = at(&numbers["meta"]["treatment"]);
-    let covariates: Vec<usize> =
-        numbers["meta"]["covariates"].as_array().unwrap().iter().map(at).collect();
-    let model = &numbers["propensity"][model];
-    let coefficients: Vec<f64> =
-        model["coef"].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect();
-    let (mut treated, mut scores) = (Vec::new(), Vec::new());
-    for record in reader.records() {
-        let row: Vec<f64> = record.unwrap().iter().map(|field| field.parse().unwrap()).collect();
-        let terms = covariates.iter().zip(&coefficients).map(|(at, factor)| row[*at] * factor);
-        let linear = model["intercept"].as_f64().unwrap() + terms.sum::<f64>();
-        treated.push(row[treatment] == 1.0);
-        scores.push(1.0 / (1.0 + (-linear).exp()));
-    }
-    (treated, scores)
+#[track_caller]
+fn close(found: f64, expected: impl Number) {
+    near(found, expected, 1e-9, 1e-3);
 }
 
 #[test]
 fn overlap_is_that_of_the_reference() {
     for name in ["nhefs", "nsw_dw", "ihdp_A_seed0", "formula_splitmix42"] {
-        let text = std::fs::read_to_string(reference_dir().join(format!("{name}.json"))).unwrap();
-        let numbers: Value = serde_json::from_str(&text).unwrap();
+        let study = Study::read(name);
+        let treated = study.treated();
         for model in ["ridge_C1", "mle"] {
-            let (treated, scores) = scores(name, &numbers, model);
-            let weights: Vec<f64> = (scores.iter().zip(&treated))
-                .map(|(score, treated)| {
-                    let score = score.clamp(0.05, 0.95);
-                    if *treated { 1.0 / score } else { 1.0 / (1.0 - score) }
-                })
-                .collect();
+            let scores = study.scores(model);
+            let weights = clipped_weights(&scores, &treated);
             let found = overlap(&scores, &treated, Some(&weights), (0.05, 0.95)).unwrap();
-            let expected = &numbers["propensity"][model];
+            let expected = &study.json["propensity"][model];
             let number = |name: &str| expected[name].as_f64().unwrap();
             close(found.auc, number("auc"));
             close(found.min_treated.min(found.min_control), number("min"));
@@ -63,17 +29,17 @@ fn overlap_is_that_of_the_reference() {
             let clipped = found.below_clip + found.above_clip;
             assert_eq!(clipped as f64, number("n_outside_0.05_0.95"));
             for (at, found) in found.quantiles.iter().enumerate() {
-                close(*found, expected["quantiles_1_25_50_75_99"][at].as_f64().unwrap());
+                close(*found, &expected["quantiles_1_25_50_75_99"][at]);
             }
             let sizes = &expected["ipw_clip_05_95"]["ess_ate_t1_t0"];
-            close(found.effective_treated, sizes[0].as_f64().unwrap());
-            close(found.effective_control, sizes[1].as_f64().unwrap());
+            close(found.effective_treated, &sizes[0]);
+            close(found.effective_control, &sizes[1]);
         }
     }
 }
 
 #[test]
-fn scores_that_are_all_equal_tell_nothing() {
+fn equal_scores_overlap_completely() {
     let found = overlap(&[0.5; 6], &[true, false, true, false, false, true], None, (0.05, 0.95));
     let found = found.unwrap();
     assert_eq!((found.distinct, found.auc, found.outside), (1, 0.5, 0));
@@ -100,7 +66,7 @@ fn one_unit_with_all_the_weight_is_one_unit() {
 }
 
 #[test]
-fn what_is_no_comparison_is_refused() {
+fn impossible_comparisons_are_refused() {
     for (treated, what) in
         [(&[][..], "treated units"), (&[true], "control units"), (&[false], "treated units")]
     {

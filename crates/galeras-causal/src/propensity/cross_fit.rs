@@ -1,31 +1,29 @@
-//! Cross-fitting: each row's score and expected outcome come from the other folds (Chernozhukov
-//! et al. 2018, DML2).
-//!
-//! The folds are given, so that nothing is drawn here.
+//! Cross-fitting: each row's score and expected outcome come from the other folds (Chernozhukov et
+//! al. 2018, DML2). The caller draws the folds.
 
 use super::design::StandardisedDesign;
+use super::equations::clipped;
 use super::logistic::{expit, range, solve};
 use super::outcome_model::{OutcomeModel, pooled, residuals};
 use super::rows::{Rows, arms, bounds, same_length};
-use super::stacked::clipped;
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
 
-/// What cross-fitted augmented weighting gives.
+/// The result of cross-fitted augmented weighting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossFit {
     /// The average effect over all units, with the standard error of its influence function.
     pub estimate: Estimate,
     /// The cross-fitted score of each row, before clipping.
     pub scores: Vec<f64>,
-    /// How many scores lay outside the bounds.
+    /// The number of scores outside the bounds.
     pub clipped: usize,
 }
 
-/// What the partially linear model gives.
+/// The result of the partially linear model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartiallyLinear {
-    /// The effect, taken to be the same for all units, with the standard error of HC0.
+    /// The effect, assumed to be the same for all units, with the standard error of HC0.
     pub estimate: Estimate,
     /// The cross-fitted score of each row.
     pub scores: Vec<f64>,
@@ -37,7 +35,7 @@ struct Fold {
     held: Vec<usize>,
 }
 
-/// What one fold's models are fitted on, and where they predict.
+/// The columns of one fold's models.
 struct FoldColumns {
     /// The covariates of the rows outside the fold.
     training: Vec<Vec<f64>>,
@@ -102,7 +100,7 @@ fn split(folds: &[u32]) -> Result<Vec<Fold>, Refusal> {
         .collect())
 }
 
-/// A covariate must have the rows that the folds index.
+/// Checks the lengths of fold codes and covariates.
 fn check(covariates: &[&[f64]], folds: &[u32], rows: usize) -> Result<(), Refusal> {
     same_length("fold codes", folds.len(), rows)?;
     covariates
@@ -129,10 +127,10 @@ fn held_scores(
 /// entries, and the effect is in units of the outcome. `folds` holds each row's fold, codes from
 /// zero; `c` is as for [`Propensity::fit`](super::Propensity::fit), `additive` as for
 /// [`aipw`](super::aipw); `clip` holds the lower and the upper bound of the scores. Influence is
-/// added up within `clusters`; rows of one cluster should share a fold.
+/// summed within `clusters`; rows of one cluster should share a fold.
 ///
 /// # Errors
-/// [`Refusal::TooFew`] if an arm has no row outside of a fold, or there are fewer than two folds or
+/// [`Refusal::TooFew`] if an arm has no row outside a fold, or there are fewer than two folds or
 /// clusters; [`Refusal::UnusableColumn`] if an outcome is not finite; [`Refusal::Other`] if lengths
 /// differ, codes have gaps, `clip` is not an interval within \[0, 1\], or the standard error is
 /// zero or overflows; and the refusals of both fits on the rows outside each fold.
@@ -179,11 +177,11 @@ pub fn cross_fit_aipw(
     Ok(CrossFit { estimate: rows.estimate(value, &influence)?, scores, clipped: outside })
 }
 
-/// The partially linear model: what the covariates do not explain of the outcome, regressed on
-/// what they do not explain of the treatment (Robinson 1988), cross-fitted.
+/// The partially linear model: the residual of the outcome given the covariates, regressed on that
+/// of the treatment (Robinson 1988), cross-fitted.
 ///
-/// The outcome is explained by a linear regression on the covariates, the treatment by the
-/// logistic regression with `c`; the last regression has no intercept. Arguments are as for
+/// The outcome is predicted by a linear regression on the covariates, the treatment by the logistic
+/// regression with `c`; the last regression has no intercept. Arguments are as for
 /// [`cross_fit_aipw`].
 ///
 /// # Errors

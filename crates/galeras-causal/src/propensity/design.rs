@@ -1,18 +1,18 @@
 //! A design matrix that is never stored: an intercept and standardised columns, block by block.
 //!
-//! Standardising keeps the Gram matrix well conditioned whatever the units are. A block of rows
-//! fits the cache, so that a pass reads each column once.
+//! Standardising keeps the Gram matrix well conditioned in any units. A block of rows fits the
+//! cache, so a pass reads each column once.
 
-use crate::lanes::lane_sums;
+use crate::compensated::lane_sums;
 use crate::{ColumnRef, Refusal};
 
 /// Rows per block: a block of ten columns stays within the first-level cache.
 pub(crate) const BLOCK: usize = 256;
 
-/// Below this share of its largest value, the range of a column is rounding.
+/// A range below this share of the column's largest value is rounding.
 const ROUNDING: f64 = 1e-13;
 
-/// An intercept followed by columns with their means taken out, in units of their deviations.
+/// An intercept followed by columns minus their means, in units of their deviations.
 pub(crate) struct StandardisedDesign<'a> {
     columns: Vec<&'a [f64]>,
     mean: Vec<f64>,
@@ -37,7 +37,7 @@ impl<'a> StandardisedDesign<'a> {
             }
             let (low, high, centre) = extent(column);
             let deviation = (squares(column, centre) / rows as f64).sqrt();
-            // Before all else: infinite values would pass for rounding of themselves.
+            // Tested first: infinite values would count as rounding.
             let measurable = (high - low).is_finite();
             if measurable && high - low <= ROUNDING * low.abs().max(high.abs()) {
                 return Err(Refusal::Constant(reference));
@@ -51,7 +51,7 @@ impl<'a> StandardisedDesign<'a> {
         Ok(Self { columns: columns.to_vec(), mean, scale, rows })
     }
 
-    /// The same standardisation over other rows, which is what a prediction needs.
+    /// The same standardisation of other rows, for predictions.
     pub(crate) fn over<'b>(&self, columns: &[&'b [f64]], rows: usize) -> StandardisedDesign<'b> {
         StandardisedDesign {
             columns: columns.to_vec(),
@@ -61,12 +61,12 @@ impl<'a> StandardisedDesign<'a> {
         }
     }
 
-    /// How many coefficients there are, with the intercept.
+    /// The number of coefficients, including the intercept.
     pub(crate) fn width(&self) -> usize {
         self.columns.len() + 1
     }
 
-    /// The mean of a column, and the deviation by which it is divided.
+    /// The mean of a column, and its divisor.
     pub(crate) fn standard(&self, position: usize) -> (f64, f64) {
         (self.mean[position], self.scale[position])
     }
@@ -86,7 +86,7 @@ impl<'a> StandardisedDesign<'a> {
         std::iter::once(intercept + shift).chain(scaled).collect()
     }
 
-    /// Writes one row, the intercept first, to the first places of `out`.
+    /// Writes one row, the intercept first, to the start of `out`.
     pub(super) fn row(&self, row: usize, out: &mut [f64]) {
         out[0] = 1.0;
         for (position, (place, column)) in out[1..].iter_mut().zip(&self.columns).enumerate() {
@@ -94,7 +94,7 @@ impl<'a> StandardisedDesign<'a> {
         }
     }
 
-    /// Room for one block: each column has [`BLOCK`] places, the first one holds ones.
+    /// A buffer for one block: each column has [`BLOCK`] cells, the first column holds ones.
     pub(crate) fn scratch(&self) -> Vec<f64> {
         let mut scratch = vec![0.0; self.width() * BLOCK];
         scratch[..BLOCK].fill(1.0);
@@ -118,7 +118,6 @@ impl<'a> StandardisedDesign<'a> {
         }
     }
 
-    /// The linear predictor of each row.
     pub(crate) fn predict(&self, standardised: &[f64]) -> Vec<f64> {
         let mut predictor = vec![0.0; self.rows];
         self.blocks(&mut self.scratch(), |start, length, block| {
@@ -149,7 +148,7 @@ impl<'a> StandardisedDesign<'a> {
     }
 }
 
-/// The least and the greatest value and the mean, in eight running lanes.
+/// The least and the greatest value and the mean, in eight parallel lanes.
 fn extent(column: &[f64]) -> (f64, f64, f64) {
     let (mut low, mut high, mut sums) = ([f64::INFINITY; 8], [f64::NEG_INFINITY; 8], [0.0; 8]);
     for values in column.chunks(8) {
@@ -164,7 +163,7 @@ fn extent(column: &[f64]) -> (f64, f64, f64) {
     (low, high, sums.iter().sum::<f64>() / column.len() as f64)
 }
 
-/// The sum of squares about a centre, in eight running lanes.
+/// The sum of squares about a centre, in eight parallel lanes.
 fn squares(column: &[f64], centre: f64) -> f64 {
     let mut sums = [0.0; 8];
     for values in column.chunks(8) {
@@ -207,7 +206,6 @@ pub(crate) fn add_gram(
     }
 }
 
-/// The inner product of two columns of a block.
 pub(crate) fn dot(left: &[f64], right: &[f64]) -> f64 {
     let sums = lane_sums(left, right);
     sums.first + sums.second + sums.rest

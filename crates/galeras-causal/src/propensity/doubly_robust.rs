@@ -1,31 +1,32 @@
-//! Augmented inverse-propensity weighting, and regression adjustment, which is it without scores.
+//! Augmented inverse-propensity weighting, and regression adjustment, which is the same without
+//! scores.
 //!
-//! Both use linear models of the outcome; the estimate is right if either the scores or these
-//! models are.
+//! Both use linear models of the outcome; the estimate is consistent if either the scores or these
+//! models are correct.
 
+use super::equations::{ScoreEquations, clipped};
 use super::logistic::Propensity;
 use super::outcome_model::{OutcomeModel, residuals};
 use super::rows::{Rows, bounds};
-use super::stacked::{ScoreEquations, clipped};
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
 
-/// What augmented weighting gives.
+/// The result of augmented weighting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DoublyRobust {
-    /// The average effect over all units, with the standard error of the sandwich of all stacked
+    /// The average effect over all units, with the standard error of the sandwich of the stacked
     /// estimating equations (that of Stata's and statsmodels' `teffects aipw`).
     pub estimate: Estimate,
     /// The augmented mean of the outcome without treatment.
     pub control_mean: f64,
-    /// The standard error that takes scores and outcome models for known: the root of the sum of
-    /// squared influence over n, added up within clusters first where there are any.
+    /// The standard error that takes scores and outcome models as known: the root of the sum of
+    /// squared influence over n, summed within clusters first if there are any.
     pub se_influence: f64,
-    /// How many scores lay outside the bounds.
+    /// The number of scores outside the bounds.
     pub clipped: usize,
 }
 
-/// What regression adjustment gives.
+/// The result of regression adjustment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegressionAdjustment {
     /// The mean difference of the two arms' predictions over all units, with the standard error
@@ -39,10 +40,10 @@ pub struct RegressionAdjustment {
 ///
 /// `treated`, `outcome` and `clusters` have one entry for each of n rows; the effect is in units of
 /// the outcome and equals that of statsmodels' `TreatmentEffect.aipw`. `covariates` are those of
-/// the propensity's fit, columns of n values, and enter the linear outcome models too: one model
+/// the propensity's fit, columns of n values, and also enter the linear outcome models: one model
 /// per arm, or with `additive` one for both with the treatment as a column. `clip` bounds the
-/// scores. With `clusters` (codes from zero) influence is added up within clusters first. A
-/// constant score is not refused.
+/// scores. With `clusters` (codes from zero) influence is summed within clusters first. A constant
+/// score is accepted.
 ///
 /// # Errors
 /// [`Refusal::TooFew`] if an arm is empty or has too few rows for its regression, or there are
@@ -102,8 +103,8 @@ pub fn aipw(
 ///
 /// `covariates` are columns of n values; `treated`, `outcome` and `clusters` have n entries, and
 /// the effect is in units of the outcome. The value is that of the fully interacted regression (Lin
-/// 2013); the standard error is that of the stacked estimating equations and counts the spread of
-/// the covariates too (Stata's `teffects ra`).
+/// 2013); the standard error is that of the stacked estimating equations and includes the spread of
+/// the covariates (Stata's `teffects ra`).
 ///
 /// # Errors
 /// As [`aipw`], without those about scores and their bounds.

@@ -1,50 +1,51 @@
-//! The jackknife's standard error, judged under errors of equal variance.
+//! The jackknife's standard error, calibrated under errors of equal variance.
 //!
 //! Leaving out a group g (a row, or the rows of a cluster) changes an estimate c'y, which is linear
-//! in the outcome, by a_g'y. The sum of these squares is too large where a regression has few rows:
+//! in the outcome, by a_g'y. The sum of these squares is too large if a regression has few rows:
 //! for independent errors of variance s2 its mean is s2 sum(a_g'a_g), while the estimate has the
-//! variance s2 c'c. So it is scaled by the ratio of both, and judged by Student's t, with clusters
-//! with Satterthwaite's degrees of freedom for the same errors, tr(AA')^2 / tr(AA'AA') with the a_g
-//! as the rows of A (Bell and McCaffrey 2002 for clustered least squares; Hansen 2022, "Jackknife
-//! standard errors for clustered regression"). These take the estimate for independent of its
-//! variance. Without clusters it is not (weights leave residuals in the estimate), and intervals by
-//! them cover 97 % of 20 rows; so there the degrees are those of the squared coefficients, less the
-//! share of the estimated parameters, if they are more: 95 %.
+//! variance s2 c'c. So it is scaled by the ratio of both and compared with Student's t. With
+//! clusters the degrees of freedom are Satterthwaite's for the same errors, tr(AA')^2 / tr(AA'AA')
+//! with the a_g as the rows of A (Bell and McCaffrey 2002 for clustered least squares; Hansen 2022,
+//! "Jackknife standard errors for clustered regression"). These assume that the estimate is
+//! independent of its variance. Without clusters it is not (weights leave residuals in the
+//! estimate), and such intervals cover 97 % with 20 rows. There the degrees are those of the
+//! squared coefficients, minus the share of the estimated parameters, if that is more: 95 %.
 //!
-//! A is never formed: a_g has entries of its own in the rows of its group, and beyond these lies in
-//! the span of q vectors, as many as there are coefficients.
+//! A is never formed: a_g has separate entries in the rows of its group, and elsewhere is in the
+//! span of q vectors, as many as there are coefficients.
 
 use super::design::dot;
 use super::rows::{Rows, estimate};
+use crate::linear::ClusterRows;
 use crate::{Estimate, Refusal};
 
 /// With more groups than this for each coefficient the scale is 1 to three digits.
 const MANY: usize = 1000;
 
-/// An estimate as a linear function of the outcome, and how it changes when rows are left out.
+/// An estimate as a linear function of the outcome, and its change when rows are left out.
 pub(super) trait LeaveOut {
-    /// How many coefficients and means are estimated.
+    /// The number of estimated coefficients and means.
     fn parameters(&self) -> usize;
 
-    /// How many vectors the changes share.
+    /// The number of vectors that the changes share.
     fn shared(&self) -> usize;
 
     /// The entries of the shared vectors in a row.
     fn shared_entries(&self, row: usize, entries: &mut [f64]);
 
-    /// What the outcome of a row counts in the estimate.
+    /// The coefficient of a row's outcome in the estimate.
     fn coefficient(&self, row: usize) -> f64;
 
-    /// The change if these rows are left out, and of what it is made; none if there is no estimate
-    /// without them.
+    /// The change if these rows are left out, and its parts; `None` if there is no estimate without
+    /// them.
     fn change(&self, members: &[usize], parts: &mut ChangeParts) -> Option<f64>;
 }
 
-/// Of what the change of an estimate is made, as a linear function of the outcome.
+/// The change of an estimate as a linear function of the outcome.
 pub(super) struct ChangeParts {
-    /// What each row that is left out counts on its own account.
+    /// The coefficients of the rows that are left out.
     pub(super) own: Vec<f64>,
-    /// What each of the shared vectors counts.
+    /// The coefficients of the shared vectors.
     pub(super) shared: Vec<f64>,
 }
 
@@ -58,16 +59,18 @@ pub(super) fn jackknife(
     value: f64,
     estimator: &impl LeaveOut,
 ) -> Result<Estimate, Refusal> {
-    let groups = Groups::new(rows);
+    let all = || ClusterRows::singletons(rows.treated.len());
+    let groups = rows.clusters.map_or_else(all, ClusterRows::new);
+    let clustered = rows.clusters.is_some();
     let count = groups.count();
     let exact = count <= MANY * estimator.parameters();
     let mut model = exact.then(|| WorkingModel::new(estimator, rows.treated.len()));
     let width = estimator.shared();
     let mut parts = ChangeParts { own: Vec::new(), shared: vec![0.0; width] };
     let (mut squares, mut trace, mut trace_of_squares) = (0.0, 0.0, 0.0);
-    for members in groups.iter() {
+    for members in groups.members() {
         let change = estimator.change(members, &mut parts).filter(|change| change.is_finite());
-        let Some(change) = change else { return Err(alone(groups.clustered)) };
+        let Some(change) = change else { return Err(depends_on_one(clustered)) };
         squares += change * change;
         let variance: f64 = members.iter().map(|row| estimator.coefficient(*row).powi(2)).sum();
         trace += variance;
@@ -79,12 +82,12 @@ pub(super) fn jackknife(
     let lost = estimator.parameters() as f64 / rows.treated.len() as f64;
     let of_coefficients = trace * trace / trace_of_squares * (1.0 - lost);
     let (scale, degrees) = match model {
-        Some(model) if groups.clustered => (trace / model.trace, model.degrees()),
+        Some(model) if clustered => (trace / model.trace, model.degrees()),
         Some(model) => (trace / model.trace, of_coefficients.max(model.degrees())),
         None => ((count - 1) as f64 / count as f64, of_coefficients),
     };
     if !(degrees.is_finite() && degrees > 0.0 && scale.is_finite()) {
-        return Err(alone(groups.clustered));
+        return Err(depends_on_one(clustered));
     }
     Ok(Estimate { degrees, ..estimate(value, squares * scale, rows.outcome)? })
 }
@@ -96,7 +99,7 @@ struct WorkingModel {
     gram: Vec<f64>,
     /// The mean of the sum of squares, tr(AA').
     trace: f64,
-    /// What the groups' own entries add to tr(AA'AA').
+    /// The contribution of the groups' own entries to tr(AA'AA').
     squares: f64,
     /// With AA' = diag(b) + PV' + VP': the sums V'V, P'P and P'V.
     products: [Vec<f64>; 3],
@@ -165,43 +168,11 @@ fn add_product(matrix: &mut [f64], left: &[f64], right: &[f64]) {
     }
 }
 
-/// What is left out together: a row, or the rows of a cluster.
-struct Groups {
-    /// Rows, group after group.
-    order: Vec<usize>,
-    /// Where each group begins in `order`, and the end.
-    starts: Vec<usize>,
-    clustered: bool,
-}
-
-impl Groups {
-    fn new(rows: &Rows<'_>) -> Self {
-        let n = rows.treated.len();
-        let mut order: Vec<usize> = (0..n).collect();
-        let Some(codes) = rows.clusters else {
-            return Self { order, starts: (0..=n).collect(), clustered: false };
-        };
-        order.sort_by_key(|row| codes[*row]);
-        let begins = |at: &usize| *at == 0 || codes[order[*at]] != codes[order[*at - 1]];
-        let mut starts: Vec<usize> = (0..n).filter(begins).collect();
-        starts.push(n);
-        Self { order, starts, clustered: true }
-    }
-
-    fn count(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[usize]> {
-        self.starts.windows(2).map(|bounds| &self.order[bounds[0]..bounds[1]])
-    }
-}
-
-/// The refusal of an estimate that rests on one group.
-fn alone(clustered: bool) -> Refusal {
+/// The refusal of an estimate that depends on one group.
+fn depends_on_one(clustered: bool) -> Refusal {
     let what = if clustered { "cluster" } else { "row" };
     Refusal::Other(format!(
         "the estimate rests on one {what}: without it the scores, the regressions or the mean of \
-         an arm cannot be estimated, so that nothing tells how far the estimate may be off"
+         an arm cannot be estimated, so its error is unknown"
     ))
 }

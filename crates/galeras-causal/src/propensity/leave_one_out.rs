@@ -1,22 +1,21 @@
-//! Standard errors of weighting and augmented weighting that hold in few rows and few clusters:
-//! the jackknife, by one Newton step for each row or cluster that is left out.
+//! Jackknife standard errors of weighting and augmented weighting, which are valid with few rows
+//! and few clusters.
 //!
-//! The sandwich of the stacked equations takes the residuals for errors. They are smaller, the
-//! more so the fewer rows there are, and its interval is a normal one: with 20 rows it covers 84 %
-//! in place of 95 %. Here each row (or cluster) is left out of the score's regression, of the
-//! outcome's and of the means; every estimating equation takes one Newton step, which is exact for
-//! means and linear regressions (Mancl and DeRouen 2001 do so for the sandwich of GEE; MacKinnon,
-//! Nielsen and Webb 2023 for clusters). Scores, weights and steps of the score know nothing of the
-//! outcome, so that both estimators and all changes are linear in it: by that they are scaled, and
-//! have degrees of freedom.
+//! The sandwich of the stacked equations uses residuals as errors. They are too small if there are
+//! few rows, and its interval is normal: with 20 rows it covers 84 % instead of 95 %. Here each row
+//! (or cluster) is left out of the regressions of score and outcome and of the means. Every
+//! estimating equation takes one Newton step, which is exact for means and linear regressions
+//! (Mancl and DeRouen 2001 do so for the sandwich of GEE; MacKinnon, Nielsen and Webb 2023 for
+//! clusters). Scores, weights and steps of the score do not depend on the outcome, so both
+//! estimators and all changes are linear in it, which gives the scale and the degrees of freedom.
 
 use super::design::{StandardisedDesign, dot};
+use super::equations::clipped;
 use super::equations::{DEPENDENT, Equations, score_equations};
 use super::jackknife::{ChangeParts, LeaveOut, jackknife};
 use super::logistic::Propensity;
 use super::outcome_model::{OutcomeModel, residuals};
 use super::rows::{Rows, bounds};
-use super::stacked::clipped;
 use super::weighting::Estimand;
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
@@ -25,10 +24,10 @@ use crate::{Estimate, Refusal};
 /// Student's t.
 ///
 /// Arguments are those of [`weighting`](super::weighting): columns of n values and n entries each,
-/// scores clipped to `clip`. The variance is the sum of squared changes, scaled so that it has the
-/// right mean for independent errors of equal variance, for which the degrees of freedom are
-/// Satterthwaite's. With over a thousand rows or clusters for each coefficient the scale is
-/// (G - 1) / G for G of them.
+/// scores clipped to `clip`. The variance is the sum of squared changes, scaled to have the right
+/// mean for independent errors of equal variance, for which the degrees of freedom are
+/// Satterthwaite's. With over a thousand rows or clusters for each coefficient the scale is (G - 1)
+/// / G for G of them.
 ///
 /// # Errors
 /// As [`weighting`](super::weighting), and [`Refusal::Other`] if the scores, or the mean of an arm,
@@ -84,22 +83,22 @@ pub fn jackknifed_weighting(
     jackknife(&rows, value, &estimator)
 }
 
-/// Weighted means of two arms. The vectors that changes share are, for each arm: its derivatives by
-/// the score's coefficients, and its weights over their total.
+/// Weighted means of two arms. The shared vectors are, for each arm: its derivatives by the score's
+/// coefficients, and its weights over their total.
 struct WeightedMeans<'a> {
     treated: &'a [bool],
     design: &'a StandardisedDesign<'a>,
     score: Equations<'a>,
     weight: Vec<f64>,
-    /// Of each row's weight by its linear predictor.
+    /// The derivative of each row's weight by its linear predictor.
     derivative: Vec<f64>,
     /// The sum of each arm's weights.
     totals: [f64; 2],
-    /// The outcome less the mean of the arm.
+    /// The outcome minus the mean of the arm.
     residual: Vec<f64>,
     /// The derivative of each arm's weighted sum of residuals by the score's coefficients.
     slopes: [Vec<f64>; 2],
-    /// The same of its sum of weights.
+    /// The same for its sum of weights.
     sums: [Vec<f64>; 2],
 }
 
@@ -223,7 +222,7 @@ pub fn jackknifed_aipw(
     let along = [0, 1].map(|arm| design.predict(&models[arm].solve(&totals[arm])));
     let coefficients =
         (0..n).map(|row| (signed[row] + along[usize::from(treated[row])][row]) / size).collect();
-    let estimator = Augmented {
+    let estimator = AugmentedEffect {
         treated,
         design: &design,
         score,
@@ -243,7 +242,7 @@ pub fn jackknifed_aipw(
     jackknife(&rows, value, &estimator)
 }
 
-/// The whole of a matrix of which there is the lower triangle.
+/// The full matrix of a lower triangle.
 fn symmetric(mut matrix: Vec<f64>, width: usize) -> Vec<f64> {
     for row in 0..width {
         for column in 0..row {
@@ -253,23 +252,23 @@ fn symmetric(mut matrix: Vec<f64>, width: usize) -> Vec<f64> {
     matrix
 }
 
-/// Augmented weighting. The vectors that changes share are: the derivatives of residuals' weights by
-/// the score's coefficients, the weights of residuals, the coefficients of both arms' models.
-struct Augmented<'a> {
+/// AugmentedEffect weighting. The shared vectors are: the derivatives of residuals' weights by the
+/// score's coefficients, the weights of residuals, the coefficients of both arms' models.
+struct AugmentedEffect<'a> {
     treated: &'a [bool],
     design: &'a StandardisedDesign<'a>,
     score: Equations<'a>,
     /// The regression of each arm.
     models: [Equations<'a>; 2],
-    /// The inverse probability of each row's arm, below zero for controls.
+    /// The inverse probability of each row's arm, negative for controls.
     signed: Vec<f64>,
-    /// Of that by the linear predictor.
+    /// Its derivative by the linear predictor.
     derivative: Vec<f64>,
     residual: Vec<f64>,
     /// The effect that the models predict.
     predicted: Vec<f64>,
     value: f64,
-    /// What the outcome of each row counts in the estimate.
+    /// The coefficient of each row's outcome in the estimate.
     coefficients: Vec<f64>,
     /// The derivative of the sum of effects by the coefficients of each arm's model.
     totals: [Vec<f64>; 2],
@@ -283,7 +282,7 @@ struct Augmented<'a> {
     slope: Vec<f64>,
 }
 
-impl LeaveOut for Augmented<'_> {
+impl LeaveOut for AugmentedEffect<'_> {
     fn parameters(&self) -> usize {
         2 * self.design.width()
     }

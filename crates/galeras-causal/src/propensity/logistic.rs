@@ -10,33 +10,33 @@ use crate::cholesky::Cholesky;
 use crate::column::indicator;
 use crate::{ColumnRef, Refusal};
 
-/// Newton steps after which a fit is given up; fits that have an optimum need about ten.
+/// Newton steps after which a fit is given up; fits with an optimum need about ten.
 const MOST_STEPS: usize = 200;
-/// Newton steps of little progress after which the rest of the rows counts as not separated.
+/// Newton steps of little progress after which the remaining rows count as not separated.
 const SLOW_STEPS: usize = 20;
 /// The squared Newton step, in standard errors, after which one more full step is exact.
 const CONVERGED: f64 = 1e-16;
-/// The squared Newton step that is nothing but rounding, per unit of the objective.
+/// A squared Newton step, per unit of the objective, that is only rounding.
 const ROUNDING: f64 = 1e-26;
 /// The share 1 - R² of a covariate below which the others explain it.
 const DEPENDENT: f64 = 1e-10;
-/// The distance from 0 or 1 at which a score stands for certainty.
+/// A score this close to 0 or 1 counts as certain.
 const CERTAIN: f64 = 1e-10;
-/// The range of scores below which all count as equal.
+/// Scores within a smaller range count as equal.
 const CONSTANT: f64 = 1e-8;
 
 /// A fitted propensity score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Propensity {
-    /// The intercept, on the scale of the covariates as they were given.
+    /// The intercept, on the scale of the original covariates.
     pub intercept: f64,
-    /// One coefficient per covariate, on the scale of the covariates as they were given.
+    /// One coefficient per covariate, on the scale of the original covariates.
     pub coefficients: Vec<f64>,
     /// The probability of treatment of each row.
     pub scores: Vec<f64>,
-    /// How many Newton steps were taken.
+    /// The number of Newton steps.
     pub iterations: usize,
-    /// The inverse strength of the ridge penalty, or nothing for maximum likelihood.
+    /// The inverse strength of the ridge penalty, or `None` for maximum likelihood.
     pub c: Option<f64>,
 }
 
@@ -45,16 +45,16 @@ impl Propensity {
     /// values, in any units, for the n rows of `treated`. Equals scikit-learn's
     /// `LogisticRegression` with this `C`.
     ///
-    /// With `c` absent (or infinite) by maximum likelihood; otherwise with the ridge penalty of
-    /// scikit-learn, half the sum of squared coefficients over `c`, on the scale of the
-    /// covariates and without the intercept. Newton's method starts at zero and halves a step
-    /// that does not descend.
+    /// Without `c` (or if it is infinite) by maximum likelihood; otherwise with the ridge penalty
+    /// of scikit-learn, half the sum of squared coefficients over `c`, on the scale of the
+    /// covariates and without the intercept. Newton's method starts at zero and halves a step that
+    /// does not descend.
     ///
     /// # Errors
     /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Constant`], [`Refusal::OutOfRange`] or
     /// [`Refusal::UnusableColumn`] if a covariate has one value only, values that are not finite or
     /// cannot be squared, or another length, and [`Refusal::Collinear`] if it is a linear
-    /// combination of those before it, with [`ColumnRef::Covariate`] for its position;
+    /// combination of earlier ones, with [`ColumnRef::Covariate`] for its position;
     /// [`Refusal::Separated`] or [`Refusal::NoOverlap`] if the covariates predict the treatment of
     /// all or some rows without error, so that the maximum of the likelihood is at infinity
     /// (complete or quasi-complete separation, Albert & Anderson 1984), or with a penalty if every
@@ -77,13 +77,12 @@ impl Propensity {
         })
     }
 
-    /// The score of all rows, if all are equal within 1e-8: then scores cannot tell which rows are
-    /// alike.
+    /// The common score, if scores are equal within 1e-8: then scores cannot find similar rows.
     pub fn constant(&self) -> Option<f64> {
         constant(&self.scores)
     }
 
-    /// How many different scores there are, compared exactly.
+    /// The number of distinct scores, compared exactly.
     pub fn distinct(&self) -> usize {
         let mut sorted = self.scores.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -97,7 +96,7 @@ impl Propensity {
     }
 }
 
-/// Whether every treated row has a higher score than every control.
+/// True if every treated row has a higher score than every control.
 fn disjoint(scores: &[f64], treated: &[bool]) -> bool {
     let mut ends = (f64::INFINITY, f64::NEG_INFINITY);
     for (score, treated) in scores.iter().zip(treated) {
@@ -110,14 +109,13 @@ fn disjoint(scores: &[f64], treated: &[bool]) -> bool {
     ends.0 > ends.1
 }
 
-/// The least and the greatest score.
 pub(super) fn range(scores: &[f64]) -> (f64, f64) {
     scores
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), e| (low.min(*e), high.max(*e)))
 }
 
-/// The score that all rows share within 1e-8, if there is one.
+/// The score that all rows share within 1e-8.
 pub(super) fn constant(scores: &[f64]) -> Option<f64> {
     let (low, high) = range(scores);
     (low <= high && high - low <= CONSTANT).then_some(low + (high - low) / 2.0)
@@ -178,23 +176,24 @@ pub(crate) fn solve(
     let width = design.width();
     let penalty = penalties(design, c)?;
     let unpenalised = penalty.iter().all(|value| *value == 0.0);
-    let mut pass = Pass { design, treatment, penalty: &penalty, scratch: design.scratch() };
+    let mut evaluator =
+        Evaluator { design, treatment, penalty: &penalty, scratch: design.scratch() };
     let mut coefficients = vec![0.0; width];
-    let mut point = pass.evaluate(&coefficients);
+    let mut point = evaluator.evaluate(&coefficients);
     independent(&point, &penalty)?;
     let limit = (CERTAIN.recip() - 1.0).ln();
     for iterations in 0..MOST_STEPS {
         let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
             return Err(match unpenalised {
-                true => pass.separated(coefficients, point),
+                true => evaluator.separated(coefficients, point),
                 false => not_converged(),
             });
         };
         let step = factor.solve(&point.gradient);
         let decrement = dot(&step, &point.gradient);
-        // Near the optimum only: a first step may pass far beyond it and come back.
+        // Only near the optimum: a first step may go far beyond it and return.
         if unpenalised && point.farthest >= limit && decrement < 1.0 {
-            return Err(pass.separated(coefficients, point));
+            return Err(evaluator.separated(coefficients, point));
         }
         let exact = decrement <= ROUNDING * point.objective.abs().max(1.0);
         if exact || decrement <= CONVERGED {
@@ -204,7 +203,7 @@ pub(crate) fn solve(
             let scores: Vec<f64> = design.predict(&coefficients).into_iter().map(expit).collect();
             let (low, high) = range(&scores);
             if unpenalised && (low <= CERTAIN || high >= 1.0 - CERTAIN) {
-                return Err(pass.separated(coefficients, point));
+                return Err(evaluator.separated(coefficients, point));
             }
             let iterations = iterations + usize::from(!exact);
             return Ok(Solution { coefficients, scores, iterations });
@@ -213,7 +212,7 @@ pub(crate) fn solve(
         loop {
             let trial: Vec<f64> =
                 coefficients.iter().zip(&step).map(|(g, d)| g - share * d).collect();
-            let next = pass.evaluate(&trial);
+            let next = evaluator.evaluate(&trial);
             if next.objective <= point.objective + 1e-12 * point.objective.abs() {
                 (coefficients, point) = (trial, next);
                 break;
@@ -225,22 +224,22 @@ pub(crate) fn solve(
         }
     }
     Err(if unpenalised && point.farthest >= limit {
-        pass.separated(coefficients, point)
+        evaluator.separated(coefficients, point)
     } else {
         not_converged()
     })
 }
 
-/// Refuses covariates of which one is explained by those before it. At zero all rows weigh the
-/// same, so that the Hessian there is the Gram matrix.
+/// Refuses covariates that earlier ones explain. At zero all rows weigh the same, so the Hessian
+/// there is the Gram matrix.
 fn independent(point: &Point, penalty: &[f64]) -> Result<(), Refusal> {
     let width = penalty.len();
     let mut gram = point.hessian.clone();
     for (position, value) in penalty.iter().enumerate() {
         gram[position * width + position] -= value;
     }
-    // Under a strong penalty the difference above loses digits that the Gram matrix had: its
-    // diagonal is known without them, all columns being standardised.
+    // A strong penalty costs digits in the difference above, but the diagonal of the Gram matrix is
+    // known, since all columns are standardised.
     let rows = gram.first().copied().unwrap_or(0.0);
     for position in 0..width {
         gram[position * width + position] = rows;
@@ -254,23 +253,23 @@ fn not_converged() -> Refusal {
     Refusal::Other("the logistic regression of the treatment did not converge".into())
 }
 
-/// What each evaluation of the objective needs.
-struct Pass<'a> {
+/// The inputs of each evaluation of the objective.
+struct Evaluator<'a> {
     design: &'a StandardisedDesign<'a>,
     treatment: &'a [f64],
     penalty: &'a [f64],
     scratch: Vec<f64>,
 }
 
-impl Pass<'_> {
-    /// The refusal of a fit whose coefficients grow without bound: whether the covariates separate
-    /// all rows, or some, shows as they grow further.
+impl Evaluator<'_> {
+    /// The refusal of a fit whose coefficients grow without bound. Their further growth shows if
+    /// the covariates separate all rows or some.
     fn separated(&mut self, mut coefficients: Vec<f64>, mut point: Point) -> Refusal {
         let width = self.design.width();
-        // In a complete separation every step divides the objective by e, in the end.
+        // In a complete separation every step eventually divides the objective by e.
         let mut slow = 0;
         for _ in 0..MOST_STEPS {
-            // A row on the wrong side of its arm adds at least ln 2: below that, there is none.
+            // A row on the wrong side of its arm adds at least ln 2, so below that there is none.
             if point.objective < std::f64::consts::LN_2 {
                 return Refusal::Separated;
             }
@@ -278,7 +277,7 @@ impl Pass<'_> {
             let step = factor.solve(&point.gradient);
             coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
             let next = self.evaluate(&coefficients);
-            // What is left is of rows that are not separated, or nearly not.
+            // The remaining objective is that of rows that are not, or hardly, separated.
             slow += usize::from(next.objective > 0.99 * point.objective);
             if next.objective.is_nan() || slow > SLOW_STEPS {
                 break;
@@ -293,7 +292,6 @@ impl Pass<'_> {
         )
     }
 
-    /// One pass over the rows.
     fn evaluate(&mut self, coefficients: &[f64]) -> Point {
         let width = self.design.width();
         let mut gradient = vec![0.0; width];
@@ -319,7 +317,7 @@ impl Pass<'_> {
                 weight[row] = small * inverse * inverse;
             }
             let mut linear = -dot(treatment, predictor);
-            // One logarithm of the product of all: factors between 1 and 2, at most 2^256.
+            // One logarithm of the product: 256 factors between 1 and 2, at most 2^256.
             let mut product = [1.0; 8];
             for factors in whole.chunks_exact(8) {
                 product.iter_mut().zip(factors).for_each(|(product, factor)| *product *= factor);

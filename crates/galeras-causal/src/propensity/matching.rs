@@ -1,8 +1,8 @@
 //! Nearest-neighbour matching on the score, with the variance of Abadie & Imbens.
 //!
-//! Units of one arm with the same score form a group, so that ties cost nothing, and both arms are
-//! walked once by ascending score. No bootstrap: it is not valid for matching (Abadie & Imbens
-//! 2008).
+//! Units of one arm with the same score form a group, so ties cost nothing, and both arms are
+//! walked once by ascending score. There is no bootstrap, which is not valid for matching (Abadie &
+//! Imbens 2008).
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use super::logistic::constant;
 use super::rows::{Rows, arms, ascending, estimate, finite, same_length};
 use crate::{ColumnRef, Estimate, Refusal};
 
-/// What matching gives.
+/// The result of matching.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matching {
     /// The average effect over all units.
@@ -19,7 +19,7 @@ pub struct Matching {
     pub att: Estimate,
     /// The average effect over the controls.
     pub atc: Estimate,
-    /// How many units of either arm are the match of some unit.
+    /// The number of units of either arm that are the match of some unit.
     pub distinct_matches: usize,
 }
 
@@ -27,9 +27,9 @@ pub struct Matching {
 /// units at the same distance share the match equally.
 ///
 /// The standard errors are those of Abadie & Imbens (2006) with the weights for ties of Abadie,
-/// Drukker, Herr & Imbens (2004); the variance of an outcome given the score comes from the
-/// unit and its nearest neighbours within its arm. They take the scores for known, which makes
-/// them conservative for the effect over all units (Abadie & Imbens 2016).
+/// Drukker, Herr & Imbens (2004); the variance of an outcome given the score comes from the unit
+/// and its nearest neighbours within its arm. They take the scores as known, which makes them
+/// conservative for the effect over all units (Abadie & Imbens 2016).
 ///
 /// `scores`, `treated` and `outcome` have one entry for each of n units; effects are in units of
 /// the outcome.
@@ -48,7 +48,7 @@ pub fn matching(scores: &[f64], treated: &[bool], outcome: &[f64]) -> Result<Mat
     matched(scores, treated, outcome)
 }
 
-/// Matching that takes constant scores too.
+/// Matching that also accepts constant scores.
 pub(super) fn matched(
     scores: &[f64],
     treated: &[bool],
@@ -98,13 +98,13 @@ struct Group {
     mean: f64,
     /// The sum of squares about the mean.
     squares: f64,
-    /// How often each unit is a match: the sum of its shares, K.
+    /// The number of times each unit is a match: the sum of its shares, K.
     matches: f64,
     /// The sum of its squared shares, K'.
     shares: f64,
 }
 
-/// The sums over an arm of outcome variances, times what matching makes of them.
+/// The sums over an arm of outcome variances, times factors of the matching.
 struct Variances {
     /// For the effect over all units: K² + 2K - K'.
     both: f64,
@@ -135,14 +135,14 @@ impl Arm {
         Self { groups, units: order.len() }
     }
 
-    /// Matches each unit to the nearest of the other arm, which note how often they were used;
-    /// an effect is `sign` times the unit's outcome minus that of its match.
+    /// Matches each unit to the nearest of the other arm, which count their uses; an effect is
+    /// `sign` times the unit's outcome minus that of its match.
     fn match_to(&self, other: &mut Self, sign: f64) -> Effects {
         let last = other.groups.len() - 1;
         let mut above = 0;
         let mut differences = Vec::with_capacity(self.groups.len());
         for group in &self.groups {
-            // Both arms ascend, so the place of the next score is never before this one.
+            // Both arms ascend, so the position of the next score is never before this one.
             while above <= last && other.groups[above].score < group.score {
                 above += 1;
             }
@@ -172,7 +172,7 @@ impl Arm {
         Effects { size, mean, squares }
     }
 
-    /// How many units are a match.
+    /// The number of units that are a match.
     fn used(&self) -> usize {
         self.groups.iter().filter(|g| g.matches > 0.0).map(|g| g.size as usize).sum()
     }

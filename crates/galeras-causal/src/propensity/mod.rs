@@ -1,13 +1,9 @@
 //! Effects through the propensity score: its logistic model, and the estimators that use it.
 //!
 //! Matching, stratification and weighting use the score alone; augmented weighting and the
-//! cross-fitted estimators use a linear outcome model too. Designs that know the pairs of units,
-//! and regressions of the outcome without a score, live elsewhere.
-//!
-//! Intervals are normal (the degrees of freedom of an [`Estimate`] are infinite), or with clusters
-//! those of Student's t. They are for many rows and clusters, except those of `leave_one_out`.
-//!
-//! [`Estimate`]: super::Estimate
+//! cross-fitted estimators add a linear outcome model. Intervals are normal (the degrees of freedom
+//! of an [`Estimate`](super::Estimate) are infinite), or Student's t with clusters. They need many
+//! rows and clusters, except those of `leave_one_out`.
 
 mod cross_fit;
 pub(crate) mod design;
@@ -20,7 +16,6 @@ pub(crate) mod logistic;
 mod matching;
 mod outcome_model;
 mod rows;
-mod stacked;
 mod stratification;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
-//! Linear models of the outcome, either one per arm or one with an additive effect.
-//!
-//! They serve augmented weighting and regression adjustment.
+//! Linear models of the outcome for augmented weighting and regression adjustment: one per arm, or
+//! one with an additive effect.
 
 use super::design::StandardisedDesign;
 use crate::cholesky::Cholesky;
@@ -28,8 +27,8 @@ impl<'a> OutcomeModel<'a> {
     /// column of one regression.
     ///
     /// # Errors
-    /// Covariates that are constant or dependent, within an arm too; fewer rows than
-    /// coefficients; a treatment that is a linear combination of the covariates.
+    /// Covariates that are constant or dependent, also within an arm; fewer rows than coefficients;
+    /// a treatment that is a linear combination of the covariates.
     pub(super) fn fit(
         covariates: &[&'a [f64]],
         treatment: &'a [f64],
@@ -89,10 +88,10 @@ impl<'a> OutcomeModel<'a> {
         }
     }
 
-    /// Adds what the estimated coefficients contribute to each row's influence.
+    /// Adds the contribution of the estimated coefficients to each row's influence.
     ///
-    /// `residual` is the outcome minus the expectation under the row's own treatment; the slopes
-    /// are the derivatives of the estimate by each row's expectation without and with treatment.
+    /// `residual` is the outcome minus the expectation under the row's arm; the slopes are the
+    /// derivatives of the estimate by each row's expectation without and with treatment.
     pub(super) fn correct(
         &self,
         treatment: &[f64],
@@ -129,7 +128,7 @@ impl<'a> OutcomeModel<'a> {
 }
 
 impl Fit {
-    /// Least squares over the rows whose weight is one; the other rows weigh nothing.
+    /// Least squares over the rows with weight one; the other rows have weight zero.
     fn new(
         design: &StandardisedDesign<'_>,
         weights: &[f64],
@@ -151,8 +150,8 @@ impl Fit {
         let mut coefficients = vec![0.0; width];
         coefficients[0] =
             weights.iter().zip(outcome).map(|(weight, y)| weight * y).sum::<f64>() / rows;
-        // The second solution is fitted to the residuals of the first, which takes out what the
-        // normal equations lost by rounding.
+        // The second solution fits the residuals of the first, which removes the rounding errors of
+        // the normal equations.
         for _ in 0..2 {
             let predicted = design.predict(&coefficients);
             let residual: Vec<f64> = predicted
@@ -168,7 +167,7 @@ impl Fit {
     }
 }
 
-/// The expected outcomes of held rows by one regression on the training rows, whatever the arm.
+/// The expected outcomes of held rows by one regression on the training rows of both arms.
 ///
 /// # Errors
 /// Covariates that are constant or dependent, or fewer rows than coefficients.
@@ -183,7 +182,7 @@ pub(super) fn pooled(
     Ok(design.over(held, rows).predict(&fit.coefficients))
 }
 
-/// The outcome minus the expectation under each row's own treatment.
+/// The outcome minus the expectation under each row's arm.
 pub(super) fn residuals(
     treatment: &[f64],
     outcome: &[f64],

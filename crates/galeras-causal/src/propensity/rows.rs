@@ -1,4 +1,4 @@
-//! What every estimator checks before it starts, and how it turns influence into an [`Estimate`].
+//! The checks that all estimators share, and the step from influence to an [`Estimate`].
 
 use crate::{ColumnRef, Estimate, Refusal};
 
@@ -42,8 +42,8 @@ impl<'a> Rows<'a> {
         Ok(rows)
     }
 
-    /// An estimate from what each row contributes to its error: a normal one, with clusters one
-    /// of Student's t with as many degrees of freedom as there are clusters less one.
+    /// An estimate from the contribution of each row to its error: normal, or with G clusters
+    /// Student's t with G - 1 degrees of freedom.
     ///
     /// # Errors
     /// As [`estimate`].
@@ -54,13 +54,13 @@ impl<'a> Rows<'a> {
         Ok(Estimate { degrees, ..normal })
     }
 
-    /// How many clusters there are.
+    /// The number of clusters.
     fn groups(&self) -> Option<usize> {
         let codes = self.clusters?;
         Some(codes.iter().max().map_or(0, |code| *code as usize + 1))
     }
 
-    /// The sum of squared contributions, added up within each cluster first.
+    /// The sum of squared contributions, summed within each cluster first.
     pub(super) fn variance(&self, influence: &[f64]) -> f64 {
         match self.clusters {
             None => influence.iter().map(|value| value * value).sum(),
@@ -75,7 +75,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// How many are treated, and how many are not.
+/// The number of treated and of control rows.
 ///
 /// # Errors
 /// One arm is empty.
@@ -91,7 +91,6 @@ pub(super) fn arms(treated: &[bool]) -> Result<(usize, usize), Refusal> {
     Ok((count, rest))
 }
 
-/// Refuses columns of different lengths.
 pub(super) fn same_length(what: &str, length: usize, rows: usize) -> Result<(), Refusal> {
     if length == rows {
         Ok(())
@@ -100,7 +99,6 @@ pub(super) fn same_length(what: &str, length: usize, rows: usize) -> Result<(), 
     }
 }
 
-/// Refuses values that are not finite.
 pub(super) fn finite(column: ColumnRef, values: &[f64]) -> Result<(), Refusal> {
     if values.iter().all(|value| value.is_finite()) {
         Ok(())
@@ -112,7 +110,7 @@ pub(super) fn finite(column: ColumnRef, values: &[f64]) -> Result<(), Refusal> {
 
 /// Some of the scores, ascending, with their rows; rows of equal score keep their order.
 pub(super) fn ascending(scores: &[f64], chosen: impl Fn(usize) -> bool) -> Vec<(f64, usize)> {
-    // Adding zero turns the negative zero into the positive one, which it ties with.
+    // Adding zero turns a negative zero into a positive one, with which it ties.
     let chosen = scores.iter().enumerate().filter(|(row, _)| chosen(*row));
     let mut order: Vec<(f64, usize)> = chosen.map(|(row, score)| (score + 0.0, row)).collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -132,7 +130,7 @@ pub(super) fn bounds(clip: (f64, f64)) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// A value or a variance that is not finite, or a standard error that is only rounding: then the
-/// outcome is explained without error and no interval means anything.
+/// outcome is explained without error and an interval would be meaningless.
 pub(super) fn estimate(value: f64, variance: f64, outcome: &[f64]) -> Result<Estimate, Refusal> {
     let standard_error = variance.sqrt();
     if !(value.is_finite() && standard_error.is_finite()) {

@@ -1,42 +1,43 @@
 //! Stratification on the score: differences in means within strata of equal rank width.
 //!
-//! Strata that lack either arm are left out, and their number is halved until enough are kept.
+//! Strata that lack either arm are dropped, and the number of strata is halved until enough are
+//! kept.
 
 use super::logistic::constant;
 use super::rows::{Rows, finite, same_length};
 use crate::{ColumnRef, Estimate, Refusal, average_ranks};
 
-/// Each arm of a stratum that is kept has more rows than this.
+/// Each arm of a kept stratum has more rows than this.
 const LEAST: usize = 10;
 
-/// What stratification gives.
+/// The result of stratification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stratification {
-    /// The average effect over the rows that are kept.
+    /// The average effect over the kept rows.
     pub ate: Estimate,
-    /// The average effect over the treated rows that are kept.
+    /// The average effect over the kept treated rows.
     pub att: Estimate,
-    /// The average effect over the control rows that are kept.
+    /// The average effect over the kept control rows.
     pub atc: Estimate,
-    /// The number k of strata that was asked for, or found by halving.
+    /// The number k of strata, as requested or found by halving.
     pub strata_parameter: f64,
-    /// How many strata have more than ten rows in each arm.
+    /// The number of strata with more than ten rows in each arm.
     pub strata_kept: usize,
-    /// How many rows these hold.
+    /// The number of rows in these.
     pub rows_kept: usize,
 }
 
 /// Compares the arms within strata of the score (Rosenbaum & Rubin 1984).
 ///
-/// A row's stratum is its average rank over n times k, rounded half to even. Strata with more
-/// than ten rows in each arm are kept. Without `strata`, k starts at n / 20 and is halved and
-/// floored until at least k / 2 strata are kept. Scores that are all equal within 1e-8 share one
-/// rank, so that rounding cannot split the rows; the estimate is the difference in means then.
+/// A row's stratum is its average rank over n times k, rounded half to even. Strata with more than
+/// ten rows in each arm are kept. Without `strata`, k starts at n / 20 and is halved and floored
+/// until at least k / 2 strata are kept. Scores that are all equal within 1e-8 share one rank, so
+/// that rounding cannot split the rows; the estimate is then the difference in means.
 ///
-/// Standard errors take the strata and their sizes for given: the variance of each arm's mean
-/// (Neyman 1923), or with `clusters` (codes from zero) the sum of squared cluster sums of the
-/// rows' contributions, in which each arm of a stratum has its own m / (m - 1). Both agree where
-/// each row is its own cluster.
+/// Standard errors take the strata and their sizes as given: the variance of each arm's mean
+/// (Neyman 1923), or with `clusters` (codes from zero) the sum of squared cluster sums of the rows'
+/// contributions, in which each arm of a stratum has the factor m / (m - 1). Both agree if each row
+/// is a cluster.
 ///
 /// `scores`, `treated`, `outcome` and `clusters` have one entry for each of n rows; effects are in
 /// units of the outcome.
@@ -60,7 +61,7 @@ pub fn stratification(
     let n = scores.len() as f64;
     let (parameter, strata) = match strata {
         Some(count) => (count as f64, Strata::cut(&ranks, treated, count as f64)),
-        // One stratum of all rows, at which halving arrives for some numbers of rows only.
+        // A single stratum; halving reaches it for some numbers of rows only.
         None if constant(scores).is_some() => (2.0, Strata::cut(&ranks, treated, 2.0)),
         None => {
             let mut parameter = 0.5 * n / LEAST as f64;
@@ -100,15 +101,15 @@ fn ranks(scores: &[f64]) -> Vec<f64> {
 struct Strata {
     /// Each row's stratum.
     places: Vec<usize>,
-    /// How many control and treated rows each stratum has; none if it is left out.
+    /// The number of control and treated rows of each stratum; zeros if it is dropped.
     counts: Vec<[usize; 2]>,
 }
 
 impl Strata {
-    /// Cuts the ranks into about that many strata.
+    /// Cuts the ranks into about `parameter` strata.
     fn cut(ranks: &[f64], treated: &[bool], parameter: f64) -> Self {
         let n = ranks.len() as f64;
-        // More strata than rows hold nothing that could be kept.
+        // With more strata than rows, none could be kept.
         if !(parameter >= 0.0 && parameter <= n) {
             return Self { places: Vec::new(), counts: Vec::new() };
         }
@@ -125,7 +126,7 @@ impl Strata {
         Self { places, counts }
     }
 
-    /// How many strata are kept.
+    /// The number of kept strata.
     fn kept(&self) -> usize {
         self.counts.iter().filter(|count| count[0] > 0).count()
     }
@@ -141,7 +142,7 @@ impl Strata {
         for (mean, count) in means.iter_mut().zip(&self.counts) {
             *mean = [0, 1].map(|arm| mean[arm] / count[arm].max(1) as f64);
         }
-        // Each row's deviation over its arm's size, with that arm's m / (m - 1).
+        // Each row's deviation over its arm's size, with the arm's m / (m - 1).
         let deviations: Vec<f64> = entries()
             .zip(rows.outcome)
             .map(|((place, arm), y)| {

@@ -1,10 +1,9 @@
-//! Inverse-propensity weighting for four populations.
-//!
-//! All weights end in a Hájek ratio, whose sandwich knows that the scores are estimated.
+//! Inverse-propensity weighting for four populations: Hájek ratios, whose sandwich accounts for the
+//! estimated scores.
 
+use super::equations::{ScoreEquations, clipped};
 use super::logistic::Propensity;
 use super::rows::{Rows, bounds};
-use super::stacked::{ScoreEquations, clipped};
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
 
@@ -22,7 +21,7 @@ pub enum Estimand {
     Ato,
 }
 
-/// What weighting gives.
+/// The result of weighting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighting {
     /// The difference of weighted means (Hájek), with the standard error of the sandwich of the
@@ -30,24 +29,23 @@ pub struct Weighting {
     pub estimate: Estimate,
     /// The weighted mean of the controls' outcomes.
     pub control_mean: f64,
-    /// The average effect over all units by sums of weighted outcomes over n (Horvitz &
-    /// Thompson 1952), whatever the estimand is.
+    /// The average effect over all units by sums of weighted outcomes over n (Horvitz & Thompson
+    /// 1952), for any estimand.
     pub horvitz_thompson: f64,
-    /// The difference of means under matching weights (Li & Greene 2013), whatever the estimand
-    /// is.
+    /// The difference of means under matching weights (Li & Greene 2013), for any estimand.
     pub matching_weights: f64,
-    /// The effective number of treated units: the squared sum of their weights over the sum of
-    /// the squares (Kish 1965).
+    /// The effective number of treated units: the squared sum of their weights over the sum of the
+    /// squares (Kish 1965).
     pub effective_treated: f64,
     /// The effective number of control units.
     pub effective_control: f64,
-    /// How many scores lay outside the bounds.
+    /// The number of scores outside the bounds.
     pub clipped: usize,
 }
 
 impl Estimand {
-    /// The weight of a row that has the score `e` and this arm, without a unit (Li, Morgan &
-    /// Zaslavsky 2018, table 1). Infinite where it divides by zero.
+    /// The weight of a row with the score `e` and this arm (Li, Morgan & Zaslavsky 2018, table 1).
+    /// Infinite if it divides by zero.
     pub fn weight(self, e: f64, treated: bool) -> f64 {
         match (self, treated) {
             (Self::Ate, true) => 1.0 / e,
@@ -102,9 +100,9 @@ impl Arm {
 /// `clusters` have n entries; `clip` holds the lower and the upper bound of the scores in the
 /// weights, within \[0, 1\]. The effect is in units of the outcome; its error is the sandwich of
 /// Lunceford & Davidian (2004). Over all units it equals statsmodels' `TreatmentEffect.ipw`. A
-/// score outside the bounds does not move with the coefficients, so that its derivative in the
-/// sandwich is zero. With `clusters` (codes from zero) influence is added up within clusters first.
-/// A constant score gives the difference in means and is not refused.
+/// score outside the bounds does not change with the coefficients, so its derivative in the
+/// sandwich is zero. With `clusters` (codes from zero) influence is summed within clusters first. A
+/// constant score is accepted and gives the difference in means.
 ///
 /// # Errors
 /// [`Refusal::TooFew`] if an arm is empty or there are fewer than two clusters;

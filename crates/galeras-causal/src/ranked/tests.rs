@@ -2,40 +2,39 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::generalised_reference::{GeneralisedReference, near};
+use crate::tests::{GeneralisedModels, close, numbers};
 
 #[test]
 fn rank_sums_equal_those_of_scipy() {
-    let reference = GeneralisedReference::read();
+    let reference = GeneralisedModels::read();
     for row in reference.json["rank_sum"].as_array().unwrap() {
         let rows = row["rows"].as_u64().unwrap() as usize;
-        let column = &reference.column(row["column"].as_str().unwrap())[..rows];
+        let column = &reference.table.column(row["column"].as_str().unwrap())[..rows];
         let treated = &reference.treated()[..rows];
         let of = |arm: bool| -> Vec<f64> {
             column.iter().zip(treated).filter(|(_, t)| **t == arm).map(|(y, _)| *y).collect()
         };
         let found = rank_sum(&of(true), &of(false), 0.05).unwrap();
-        near(found.u, &row["u"], 0.0);
-        near(found.shift.p_value, &row["p_value"], 1e-9);
-        near(found.shift.value, &row["shift"], 1e-12);
-        near(found.shift.interval.0, &row["interval"][0], 1e-12);
-        near(found.shift.interval.1, &row["interval"][1], 1e-12);
+        close(found.u, &row["u"], 0.0);
+        close(found.shift.p_value, &row["p_value"], 1e-9);
+        close(found.shift.value, &row["shift"], 1e-12);
+        close(found.shift.interval.0, &row["interval"][0], 1e-12);
+        close(found.shift.interval.1, &row["interval"][1], 1e-12);
         assert_eq!(found.exact, row["exact"].as_bool().unwrap());
     }
 }
 
 #[test]
 fn signed_ranks_equal_those_of_scipy() {
-    let reference = GeneralisedReference::read();
+    let reference = GeneralisedModels::read();
     for row in reference.json["signed_rank"].as_array().unwrap() {
-        let differences: Vec<f64> =
-            row["differences"].as_array().unwrap().iter().map(|d| d.as_f64().unwrap()).collect();
+        let differences = numbers(&row["differences"]);
         let found = signed_rank_shift(&differences, 0.05).unwrap();
-        near(found.w, &row["w"], 0.0);
-        near(found.shift.p_value, &row["p_value"], 1e-9);
-        near(found.shift.value, &row["shift"], 1e-12);
-        near(found.shift.interval.0, &row["interval"][0], 1e-12);
-        near(found.shift.interval.1, &row["interval"][1], 1e-12);
+        close(found.w, &row["w"], 0.0);
+        close(found.shift.p_value, &row["p_value"], 1e-9);
+        close(found.shift.value, &row["shift"], 1e-12);
+        close(found.shift.interval.0, &row["interval"][0], 1e-12);
+        close(found.shift.interval.1, &row["interval"][1], 1e-12);
     }
 }
 

@@ -1,9 +1,14 @@
-//! Tests of the refuters: what each draw keeps and changes, and that no draw ever changes.
+//! Tests of the refuters: the invariants of each draw, and pinned draws.
 
 use super::*;
 
 const REFUTERS: [Refuter; 4] =
     [Refuter::Placebo, Refuter::RandomCommonCause, Refuter::Subset, Refuter::Bootstrap];
+
+/// Rows without units and clusters.
+fn plain<'a>(treated: &'a [bool], rows: &'a [u64]) -> RefutationDesign<'a> {
+    RefutationDesign { treated, units: None, clusters: None, rows, unit_numbers: None }
+}
 
 #[test]
 fn the_numbers_behind_the_draws_never_change() {
@@ -24,13 +29,7 @@ fn the_numbers_behind_the_draws_never_change() {
 fn the_draws_never_change() {
     let treated = [true, false, true, false, true, false, true, false];
     let rows: Vec<u64> = (1..=8).map(mix).collect();
-    let design = RefutationDesign {
-        treated: &treated,
-        units: None,
-        clusters: None,
-        rows: &rows,
-        unit_numbers: None,
-    };
+    let design = plain(&treated, &rows);
     let resampler = Resampler::new(design);
     let [placebo, cause, subset, bootstrap] =
         REFUTERS.map(|refuter| resampler.resample(refuter, 0, 0.5));
@@ -46,17 +45,11 @@ fn the_draws_never_change() {
 }
 
 #[test]
-fn every_draw_knows_the_seed() {
+fn every_draw_depends_on_the_seed() {
     let treated: Vec<bool> = (0..40).map(|row| row % 3 == 0).collect();
     let drawn = |seed: u64, refuter: Refuter| {
         let rows: Vec<u64> = (0..40).map(|row| mix(row ^ seed)).collect();
-        let design = RefutationDesign {
-            treated: &treated,
-            units: None,
-            clusters: None,
-            rows: &rows,
-            unit_numbers: None,
-        };
+        let design = plain(&treated, &rows);
         Resampler::new(design).resample(refuter, 0, 0.5)
     };
     for refuter in REFUTERS {
@@ -109,13 +102,7 @@ fn a_placebo_of_clusters_moves_them_whole() {
     let clusters: Vec<u32> = (0..200).map(|row| row / 10).collect();
     let treated: Vec<bool> = clusters.iter().map(|cluster| cluster % 4 == 0).collect();
     let rows: Vec<u64> = (0..200).map(|row| mix(row ^ 77)).collect();
-    let design = RefutationDesign {
-        treated: &treated,
-        units: None,
-        clusters: Some(&clusters),
-        rows: &rows,
-        unit_numbers: None,
-    };
+    let design = RefutationDesign { clusters: Some(&clusters), ..plain(&treated, &rows) };
     let resampler = Resampler::new(design);
     let permuted = resampler.resample(Refuter::Placebo, 0, 0.9).treated;
     assert_eq!(permuted.iter().filter(|treated| **treated).count(), 50);
@@ -143,7 +130,7 @@ fn a_subset_keeps_whole_units() {
 }
 
 #[test]
-fn a_bootstrap_draws_clusters_and_their_copies_have_units_of_their_own() {
+fn a_bootstrap_draws_clusters_and_their_copies_get_new_units() {
     each(|resampler, _| {
         let resample = resampler.resample(Refuter::Bootstrap, 3, 0.9);
         assert_eq!(resample.rows.len(), 400);
@@ -176,16 +163,9 @@ fn rows_in_another_order_draw_the_same() {
     let order = [3, 1, 4, 0, 2];
     let moved: Vec<bool> = order.iter().map(|row| treated[*row]).collect();
     let moved_rows: Vec<u64> = order.iter().map(|row| rows[*row]).collect();
-    let design = |treated, rows| RefutationDesign {
-        treated,
-        units: None,
-        clusters: None,
-        rows,
-        unit_numbers: None,
-    };
     for simulation in 0..20 {
         let resample = |treated, rows| {
-            Resampler::new(design(treated, rows)).resample(Refuter::Placebo, simulation, 0.9)
+            Resampler::new(plain(treated, rows)).resample(Refuter::Placebo, simulation, 0.9)
         };
         let (here, there) = (resample(&treated, &rows), resample(&moved, &moved_rows));
         let back: Vec<bool> = order.iter().map(|row| here.treated[*row]).collect();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::generalised_reference::{GeneralisedReference, near};
+use crate::tests::{GeneralisedModels, close};
 
 fn pair(value: &serde_json::Value) -> (usize, usize) {
     (value[0].as_u64().unwrap() as usize, value[1].as_u64().unwrap() as usize)
@@ -10,7 +10,7 @@ fn pair(value: &serde_json::Value) -> (usize, usize) {
 
 #[test]
 fn proportions_equal_those_of_statsmodels() {
-    let reference = GeneralisedReference::read();
+    let reference = GeneralisedModels::read();
     let mut intervals = 0;
     for row in reference.json["proportions"].as_array().unwrap() {
         let table =
@@ -27,12 +27,12 @@ fn proportions_equal_those_of_statsmodels() {
             };
             for alpha in [0.05, 0.1] {
                 let found = table.compare(measure, alpha).unwrap();
-                near(found.value, &expected["value"], 1e-12);
-                near(found.p_value, &row["p_value"], 1e-9);
-                near(found.statistic.unwrap(), &row["z"], 1e-9);
+                close(found.value, &expected["value"], 1e-12);
+                close(found.p_value, &row["p_value"], 1e-9);
+                close(found.statistic.unwrap(), &row["z"], 1e-9);
                 if let Some(interval) = expected.get(alpha.to_string()) {
-                    near(found.interval.0, &interval[0], 1e-6);
-                    near(found.interval.1, &interval[1], 1e-6);
+                    close(found.interval.0, &interval[0], 1e-6);
+                    close(found.interval.1, &interval[1], 1e-6);
                     intervals += 1;
                 }
                 // Interval and p-value are of one test.
@@ -64,12 +64,12 @@ fn tables_without_a_comparison_are_refused() {
 
 #[test]
 fn mcnemar_equals_statsmodels_and_the_binomial_interval() {
-    let reference = GeneralisedReference::read();
+    let reference = GeneralisedModels::read();
     for row in reference.json["mcnemar"].as_array().unwrap() {
         let counts = |at: usize| row["counts"][at].as_u64().unwrap() as usize;
         let table = McNemar { gained: counts(0), lost: counts(1), unchanged: counts(2) };
-        near(table.p_value(false), &row["exact"], 1e-10);
-        near(table.p_value(true), &row["mid"], 1e-10);
+        close(table.p_value(false), &row["exact"], 1e-10);
+        close(table.p_value(true), &row["mid"], 1e-10);
         if row.get("odds_ratio").is_none() {
             let text = table.odds_ratio(false, 0.05).unwrap_err().to_string();
             assert!(text.contains("infinite") && text.contains("p-value"), "{text}");
@@ -77,9 +77,9 @@ fn mcnemar_equals_statsmodels_and_the_binomial_interval() {
         }
         for (mid, name) in [(false, "exact_interval"), (true, "mid_interval")] {
             let found = table.odds_ratio(mid, 0.05).unwrap();
-            near(found.value, &row["odds_ratio"], 1e-12);
-            near(found.interval.0, &row[name][0], 1e-8);
-            near(found.interval.1, &row[name][1], 1e-8);
+            close(found.value, &row["odds_ratio"], 1e-12);
+            close(found.interval.0, &row[name][0], 1e-8);
+            close(found.interval.1, &row[name][1], 1e-8);
             let inside = found.interval.0 <= 1.0 && 1.0 <= found.interval.1;
             assert_eq!(inside, found.p_value >= 0.05, "{table:?}");
         }
@@ -94,7 +94,7 @@ fn pairs_are_counted_by_what_changed() {
     assert!(mcnemar(&[1.0], &[]).is_err());
     let same = McNemar { gained: 0, lost: 0, unchanged: 9 };
     assert_eq!(same.p_value(true), 1.0);
-    assert!(same.odds_ratio(true, 0.05).unwrap_err().to_string().contains("nothing is left"));
+    assert!(same.odds_ratio(true, 0.05).unwrap_err().to_string().contains("nothing to test"));
     let down = McNemar { gained: 0, lost: 4, unchanged: 0 };
     assert!(down.odds_ratio(true, 0.05).unwrap_err().to_string().contains("odds ratio is 0"));
 }

@@ -1,5 +1,5 @@
-//! What an estimate would be with a confounder of given strength, and how strong one is that is as
-//! strong as an observed covariate.
+//! Estimates under a confounder of given strength, and the strength of observed covariates as
+//! benchmarks.
 
 use crate::column::indicator;
 use crate::{ColumnRef, Covariance, Estimate, LinearFit, Refusal};
@@ -7,19 +7,18 @@ use crate::{ColumnRef, Covariance, Estimate, LinearFit, Refusal};
 /// The strength of an unobserved confounder, as two partial R², each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConfounderStrength {
-    /// The share of the treatment that it explains of what the covariates leave.
+    /// The share of the treatment's variance, given the covariates, that it explains.
     pub treatment_r2: f64,
-    /// The share of the outcome that it explains of what treatment and covariates leave.
+    /// The share of the outcome's variance, given treatment and covariates, that it explains.
     pub outcome_r2: f64,
 }
 
-/// The coefficient of a treatment in an ordinary regression, with its classic standard error, as
-/// it would be with a confounder of this strength that biases it away from zero (Cinelli and
-/// Hazlett 2020, Journal of the Royal Statistical Society B 82:39, equations 6 and 7). Equals
-/// sensemakr's `adjusted_estimate` and `adjusted_se`. The confounder takes a degree of freedom.
+/// The coefficient of a treatment in an ordinary regression, with its classic standard error, as it
+/// would be with a confounder of this strength that biases it away from zero (Cinelli and Hazlett
+/// 2020, Journal of the Royal Statistical Society B 82:39, equations 6 and 7). Equals sensemakr's
+/// `adjusted_estimate` and `adjusted_se`. The confounder takes a degree of freedom.
 ///
 /// # Errors
-///
 /// [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] unless 0 <=
 /// `treatment_r2` < 1 and 0 <= `outcome_r2` <= 1, or if a number is not finite.
 pub fn with_confounder(
@@ -53,9 +52,9 @@ pub fn with_confounder(
     }
 }
 
-/// The ordinary regression of `outcome` on 1, the treatment and `covariates`, and what each
-/// covariate explains in it: what bounds on confounders are made of. All columns have one entry
-/// for each row.
+/// The ordinary regression of `outcome` on 1, the treatment and `covariates`, with the strength of
+/// each covariate, from which bounds on confounders follow. All columns have one entry for each
+/// row.
 #[derive(Clone, Debug)]
 pub struct Benchmarks {
     /// The coefficient of the treatment, with its classic standard error.
@@ -66,7 +65,6 @@ pub struct Benchmarks {
 
 impl Benchmarks {
     /// # Errors
-    ///
     /// As [`adjusted`](crate::adjusted).
     pub fn new(treated: &[bool], outcome: &[f64], covariates: &[&[f64]]) -> Result<Self, Refusal> {
         let arm = indicator(treated);
@@ -102,8 +100,8 @@ impl Benchmarks {
 
     /// The largest strength of a confounder that is `times` as strong as the covariate at this
     /// position, in explaining the treatment and in explaining the outcome (Cinelli and Hazlett
-    /// 2020, section 4.4). Equals sensemakr's `ovb_partial_r2_bound`. `None` where no confounder
-    /// can be that strong: it would explain more of the treatment than there is.
+    /// 2020, section 4.4). Equals sensemakr's `ovb_partial_r2_bound`. `None` if such a confounder
+    /// would explain more of the treatment than possible.
     pub fn bound(&self, covariate: usize, times: f64) -> Option<ConfounderStrength> {
         let (with_treatment, with_outcome) = *self.shares.get(covariate)?;
         let treatment_r2 = times * with_treatment / (1.0 - with_treatment);
@@ -122,56 +120,45 @@ impl Benchmarks {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
+    use crate::tests::{Number, Table, json, near};
 
-    fn close(found: f64, expected: f64) {
-        assert!(
-            (found - expected).abs() <= 1e-9 * expected.abs().max(1e-6),
-            "{found}, sensemakr has {expected}"
-        );
+    #[track_caller]
+    fn close(found: f64, expected: impl Number) {
+        near(found, expected, 1e-9, 1e-6);
     }
 
     #[test]
     fn adjusted_estimates_and_bounds_are_those_of_sensemakr() {
-        let text = std::fs::read_to_string("../../tests/reference/contours.json").unwrap();
-        let json: Value = serde_json::from_str(&text).unwrap();
-        let mut reader = csv::Reader::from_reader(json["csv"].as_str().unwrap().as_bytes());
-        let names: Vec<String> = reader.headers().unwrap().iter().map(Into::into).collect();
-        let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-        for record in reader.records() {
-            let record = record.unwrap();
-            columns.iter_mut().zip(&record).for_each(|(column, x)| column.push(x.parse().unwrap()));
-        }
-        let treated: Vec<bool> = columns[3].iter().map(|arm| *arm == 1.0).collect();
-        let covariates: Vec<&[f64]> = columns[..3].iter().map(Vec::as_slice).collect();
-        let benchmarks = Benchmarks::new(&treated, &columns[4], &covariates).unwrap();
-        let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
-        close(benchmarks.estimate.value, number(&json, "estimate"));
-        close(benchmarks.estimate.standard_error, number(&json, "standard_error"));
+        let json = json("contours.json");
+        let table = Table::parse(json["csv"].as_str().unwrap());
+        let names = ["size", "age", "depth"];
+        let (treated, covariates) = (table.treated("arm"), table.columns(names));
+        let benchmarks = Benchmarks::new(&treated, table.column("y"), &covariates).unwrap();
+        close(benchmarks.estimate.value, &json["estimate"]);
+        close(benchmarks.estimate.standard_error, &json["standard_error"]);
         let grid = json["grid"].as_array().unwrap();
         assert_eq!(grid.len(), 20);
         for row in grid {
             let strength = ConfounderStrength {
-                treatment_r2: number(row, "treatment_r2"),
-                outcome_r2: number(row, "outcome_r2"),
+                treatment_r2: (&row["treatment_r2"]).number(),
+                outcome_r2: (&row["outcome_r2"]).number(),
             };
             let found = with_confounder(&benchmarks.estimate, strength).unwrap();
-            close(found.value, number(row, "estimate"));
-            close(found.standard_error, number(row, "standard_error"));
+            close(found.value, &row["estimate"]);
+            close(found.standard_error, &row["standard_error"]);
         }
         let bounds = json["bounds"].as_array().unwrap();
         assert_eq!(bounds.len(), 9);
         for row in bounds {
-            let covariate = names.iter().position(|name| row["covariate"] == **name).unwrap();
-            let strength = benchmarks.bound(covariate, number(row, "times")).unwrap();
-            close(strength.treatment_r2, number(row, "treatment_r2"));
-            close(strength.outcome_r2, number(row, "outcome_r2"));
+            let covariate = names.iter().position(|name| row["covariate"] == *name).unwrap();
+            let strength = benchmarks.bound(covariate, (&row["times"]).number()).unwrap();
+            close(strength.treatment_r2, &row["treatment_r2"]);
+            close(strength.outcome_r2, &row["outcome_r2"]);
             let found = with_confounder(&benchmarks.estimate, strength).unwrap();
-            close(found.value, number(row, "estimate"));
-            close(found.standard_error, number(row, "standard_error"));
-            close(found.statistic(), number(row, "t"));
+            close(found.value, &row["estimate"]);
+            close(found.standard_error, &row["standard_error"]);
+            close(found.statistic(), &row["t"]);
         }
     }
 

@@ -8,9 +8,9 @@ const LOG_RATIO: f64 = 0.91;
 /// The same times the 97.5 % quantile of the normal distribution, as published with two digits.
 const LOG_RATIO_INTERVAL: f64 = 1.78;
 
-/// How strongly, on the scale of risk ratios, an unmeasured confounder would have to be tied to
-/// both treatment and outcome to explain an effect away (VanderWeele and Ding 2017, Annals of
-/// Internal Medicine 167:268).
+/// The strength of association, on the scale of risk ratios, that an unmeasured confounder would
+/// need with both treatment and outcome to explain an effect away (VanderWeele and Ding 2017,
+/// Annals of Internal Medicine 167:268).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EValue {
     /// The (approximate) risk ratio.
@@ -27,7 +27,6 @@ pub struct EValue {
 /// (VanderWeele and Ding 2017, equation 1: RR + sqrt(RR (RR - 1))).
 ///
 /// # Errors
-///
 /// [`Refusal::Other`] if the ratio or a limit is not above zero and finite, or the ratio is not
 /// between its limits.
 pub fn evalue_ratio(ratio: f64, interval: Option<(f64, f64)>) -> Result<EValue, Refusal> {
@@ -38,7 +37,7 @@ pub fn evalue_ratio(ratio: f64, interval: Option<(f64, f64)>) -> Result<EValue, 
     if low > ratio || ratio > high {
         return Err(Refusal::Other("the risk ratio is not within its interval".to_owned()));
     }
-    // Through the excess over 1, which the subtraction gives without rounding near 1.
+    // From the excess over 1, which is exact near 1.
     let of = |ratio: f64| {
         let ratio = ratio.max(1.0 / ratio);
         from_excess(ratio, ratio - 1.0)
@@ -57,17 +56,16 @@ pub fn evalue_ratio(ratio: f64, interval: Option<(f64, f64)>) -> Result<EValue, 
 }
 
 /// The E-value of a mean difference, by the approximation of a risk ratio from the difference in
-/// standard deviations of the outcome: exp(0.91 d), with exp(0.91 d +- 1.78 SE) as its interval
-/// of 95 % (VanderWeele 2017, Annals of Internal Medicine 167:268, and Chinn 2000).
+/// standard deviations of the outcome: exp(0.91 d), with the 95 % interval exp(0.91 d +- 1.78 SE)
+/// (VanderWeele 2017, Annals of Internal Medicine 167:268, and Chinn 2000).
 ///
-/// `deviation` is that of the outcome, as of [`pooled_deviation`], in the same units as the
-/// estimate and its standard error. For pairs the standard error is that of the mean difference,
-/// but the deviation still that of the outcomes.
+/// `deviation` is that of the outcome, as of [`pooled_deviation`], in the units of the estimate and
+/// its standard error. For pairs the standard error is that of the mean difference, but the
+/// deviation still that of the outcomes.
 ///
 /// # Errors
-///
-/// [`Refusal::Other`] if a number is not finite, the standard error is below zero, the deviation
-/// is not above zero, or the difference is hundreds of deviations.
+/// [`Refusal::Other`] if a number is not finite, the standard error is below zero, the deviation is
+/// not above zero, or the difference is hundreds of deviations.
 pub fn evalue_difference(
     estimate: f64,
     standard_error: f64,
@@ -101,12 +99,11 @@ pub fn evalue_difference(
     })
 }
 
-/// The standard deviation that a difference of two arms is measured in, in units of the outcome:
-/// the root of the mean of both variances (n - 1), whatever the sizes of the arms (Cohen 1988).
-/// `treated` and `control` hold the outcomes of the arms, which may differ in length.
+/// The standard deviation as the unit of a difference of two arms, in units of the outcome: the
+/// root of the mean of both variances (n - 1), for any sizes of the arms (Cohen 1988). `treated`
+/// and `control` hold the outcomes of the arms, which may differ in length.
 ///
 /// # Errors
-///
 /// [`Refusal::TooFew`] if an arm has fewer than two values; [`Refusal::Constant`] if neither
 /// varies; [`Refusal::Other`] if the deviation is not finite.
 pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal> {
@@ -118,7 +115,7 @@ pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal
         })
     };
     let pooled = of(treated)?.hypot(of(control)?) / std::f64::consts::SQRT_2;
-    // A missing value is lost in a maximum, but not in the sums.
+    // A maximum ignores NaN, but the sums do not.
     if !pooled.is_finite() || treated.iter().chain(control).any(|value| !value.is_finite()) {
         Err(Refusal::Other("the standard deviation is not finite".to_owned()))
     } else if pooled == 0.0 {
@@ -128,13 +125,13 @@ pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal
     }
 }
 
-/// The E-value of a risk ratio that is at least 1, given what it exceeds 1 by.
+/// The E-value of a risk ratio that is at least 1, given its excess over 1.
 fn from_excess(ratio: f64, excess: f64) -> f64 {
-    // Two roots, because the product would overflow long before they do.
+    // Two roots, because the product would overflow.
     ratio + ratio.sqrt() * excess.sqrt()
 }
 
-/// Refuses what has overflowed.
+/// Refuses an overflow.
 fn finite(evalue: EValue) -> Result<EValue, Refusal> {
     let (low, high) = evalue.interval.unwrap_or((evalue.ratio, evalue.ratio));
     let numbers = [evalue.ratio, evalue.point, evalue.limit.unwrap_or(1.0), low, high];

@@ -1,11 +1,8 @@
-//! Sensitivity analyses: how strong an unmeasured confounder would have to be to explain an
-//! effect away. Numbers only; which of them belong to an analysis is up to the caller.
+//! Sensitivity analyses: the strength that an unmeasured confounder would need to explain an effect
+//! away.
 
 mod contours;
 mod evalue;
-mod instrument;
-#[cfg(test)]
-mod referee_tests;
 mod risk_ratio;
 mod robustness;
 mod rosenbaum;
@@ -14,7 +11,6 @@ mod tests;
 
 pub use contours::{Benchmarks, ConfounderStrength, with_confounder};
 pub use evalue::{EValue, evalue_difference, evalue_ratio, pooled_deviation};
-pub use instrument::{InstrumentRobustness, instrument_robustness};
 pub use risk_ratio::{RiskRatio, standardised_risks};
-pub use robustness::{Robustness, robustness};
+pub use robustness::{InstrumentRobustness, Robustness, instrument_robustness, robustness};
 pub use rosenbaum::SignedRanks;

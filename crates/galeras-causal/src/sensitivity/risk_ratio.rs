@@ -1,17 +1,17 @@
-//! The risk ratio of an outcome that is 0 or 1, with an interval on the scale of its logarithm.
+//! The risk ratio of a binary outcome, with an interval on the scale of its logarithm.
 
 use crate::column::indicator;
 use crate::compensated::mean;
 use crate::{ColumnRef, Covariance, LinearFit, Refusal, tail};
 
-/// The risks of both arms, their ratio, and how sure it is.
+/// The risks of both arms and their ratio with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RiskRatio {
     /// The risk under the treatment, above 0 and at most 1.
     pub treated: f64,
     /// The risk under control, above 0 and at most 1.
     pub control: f64,
-    /// The first over the second.
+    /// The risk under the treatment over that under control.
     pub ratio: f64,
     /// The standard error of the logarithm of the ratio.
     pub log_error: f64,
@@ -26,7 +26,6 @@ impl RiskRatio {
     /// method="log")`.
     ///
     /// # Errors
-    ///
     /// As [`RiskRatio::new`]; [`Refusal::TooFew`] if an arm has no rows.
     pub fn of_counts(treated: (usize, usize), control: (usize, usize)) -> Result<Self, Refusal> {
         for (what, (_, rows)) in [("treated rows", treated), ("control rows", control)] {
@@ -35,7 +34,7 @@ impl RiskRatio {
             }
         }
         let share = |(events, rows): (usize, usize)| events as f64 / rows as f64;
-        // (n - a) / (a n) is 1/a - 1/n without a difference of two near numbers.
+        // (n - a) / (a n) is 1/a - 1/n without the difference of two close numbers.
         let part = |(events, rows): (usize, usize)| {
             rows.saturating_sub(events) as f64 / (events as f64 * rows as f64)
         };
@@ -44,11 +43,10 @@ impl RiskRatio {
         Self::new(one, zero, (part(treated) + part(control)).sqrt(), f64::INFINITY)
     }
 
-    /// The ratio of two risks that an estimator gives, whose logarithm has this standard error
-    /// with these degrees of freedom.
+    /// The ratio of two risks of an estimator, whose logarithm has this standard error with these
+    /// degrees of freedom.
     ///
     /// # Errors
-    ///
     /// [`Refusal::Other`] if a risk is not above 0 and at most 1, or the error is not above zero
     /// and finite.
     pub fn new(treated: f64, control: f64, log_error: f64, degrees: f64) -> Result<Self, Refusal> {
@@ -72,13 +70,12 @@ impl RiskRatio {
     }
 }
 
-/// The risks under either arm of everybody, by a linear regression of the outcome (0 or 1) on the
-/// treatment and the covariates: what it predicts for all rows treated and for all rows not, on
-/// average. The error of their ratio is by the delta method from the covariance of `kind`, for
-/// covariates as they are; degrees of freedom are those of the effect.
+/// The risks of the whole sample under either arm, by a linear regression of the outcome (0 or 1) on the
+/// treatment and the covariates: its mean predictions with all rows treated and with none. The
+/// error of their ratio is by the delta method from the covariance of `kind`, for fixed covariates;
+/// degrees of freedom are those of the effect.
 ///
 /// # Errors
-///
 /// As [`adjusted`](crate::adjusted) and [`RiskRatio::new`].
 pub fn standardised_risks(
     treated: &[bool],
@@ -87,7 +84,7 @@ pub fn standardised_risks(
     kind: Covariance,
     clusters: Option<&[u32]>,
 ) -> Result<RiskRatio, Refusal> {
-    // With centred covariates the intercept is the mean of what is predicted for all as controls.
+    // With centred covariates the intercept is the mean prediction for all rows as controls.
     let centred: Vec<Vec<f64>> = covariates
         .iter()
         .map(|column| {
@@ -115,10 +112,10 @@ pub fn standardised_risks(
     RiskRatio::new(one, control, variance.sqrt(), degrees)
 }
 
-/// Refuses risks of which there is no ratio with an interval.
+/// Refuses risks whose ratio has no interval.
 fn usable(treated: f64, control: f64) -> Result<(), Refusal> {
     for (arm, risk) in [("the treatment", treated), ("control", control)] {
-        // A share of all rows comes out of sums as 1 to rounding.
+        // A complete share is 1 to rounding.
         if !(risk > 1e-12 && risk <= 1.0 + 1e-9) {
             let shown = if risk.abs() < 1e-12 { 0.0 } else { risk };
             return Err(Refusal::Other(format!(

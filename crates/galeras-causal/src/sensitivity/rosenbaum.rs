@@ -2,20 +2,20 @@
 
 use crate::{Refusal, tail};
 
-/// Fewer differences than this are refused: the normal approximation is too coarse for them.
+/// With fewer differences the normal approximation is too coarse.
 const MINIMUM: usize = 10;
 
-/// The signed ranks of paired differences, of which the bounds for any gamma follow at once
-/// (Rosenbaum 2002, Observational Studies, section 4.3).
+/// The signed ranks of paired differences, from which the bounds for any gamma follow (Rosenbaum
+/// 2002, Observational Studies, section 4.3).
 ///
-/// Gamma is the factor by which an unmeasured confounder may change the odds of treatment
-/// within a pair; with gamma 1 the pairs are as good as randomised.
+/// Gamma is the factor by which an unmeasured confounder may change the odds of treatment within a
+/// pair; with gamma 1 the pairs are as good as randomised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRanks {
-    /// How many differences are not zero; the others are dropped.
+    /// The number of nonzero differences; the others are dropped.
     pub pairs: usize,
-    /// Whether the positive differences have the larger rank sum. The bounds are those of the
-    /// one-sided test in the direction of the larger.
+    /// The positive differences have the larger rank sum. The bounds are those of the one-sided
+    /// test in the direction of the larger sum.
     pub positive: bool,
     /// The larger of both rank sums, with average ranks for ties: the test's statistic.
     pub statistic: f64,
@@ -30,7 +30,6 @@ impl SignedRanks {
     /// by their size.
     ///
     /// # Errors
-    ///
     /// [`Refusal::TooFew`] if fewer than 10 differ from zero; [`Refusal::Other`] if one is not
     /// finite.
     pub fn new(differences: &[f64]) -> Result<Self, Refusal> {
@@ -64,7 +63,6 @@ impl SignedRanks {
     /// hidden bias may change the odds of treatment.
     ///
     /// # Errors
-    ///
     /// [`Refusal::Other`] if gamma is below 1 or not finite.
     pub fn p_upper(&self, gamma: f64) -> Result<f64, Refusal> {
         if gamma >= 1.0 && gamma.is_finite() {
@@ -74,12 +72,11 @@ impl SignedRanks {
         }
     }
 
-    /// The largest gamma for which the bound is still at most `alpha`: how much hidden bias the
+    /// The largest gamma for which the bound is still at most `alpha`: the hidden bias that the
     /// finding endures. 1 if it is insignificant without any.
     ///
     /// # Errors
-    ///
-    /// [`Refusal::Other`] if not 0 < `alpha` < 0.5; beyond, no bias may ever suffice.
+    /// [`Refusal::Other`] if not 0 < `alpha` < 0.5: above, no bias may suffice.
     pub fn gamma_star(&self, alpha: f64) -> Result<f64, Refusal> {
         if !(alpha > 0.0 && alpha < 0.5) {
             return Err(Refusal::Other(format!(
@@ -90,7 +87,7 @@ impl SignedRanks {
         if self.bound(low) > alpha {
             return Ok(low);
         }
-        // The bound grows with gamma, to more than a half: both searches end.
+        // The bound grows with gamma to more than a half, so both searches end.
         while self.bound(high) <= alpha && high < f64::MAX / 4.0 {
             (low, high) = (high, high * 2.0);
         }

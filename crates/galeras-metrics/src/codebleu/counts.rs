@@ -1,13 +1,9 @@
-//! Counts that add up, and the scores that follow from them.
+//! Counts of CodeBLEU's four components, which add up over pairs, and the scores computed from
+//! them.
 //!
-//! Here: the numerators and denominators of the four components, and the arithmetic from
-//! them to numbers between 0 and 1. Not here: how a pair of texts is counted (`ngram`,
-//! `syntax`, `dataflow`).
-//!
-//! All counts are integers: the score of many pairs does not depend on their order or on how
-//! they were split among workers.
+//! All counts are integers, so the score of a corpus does not depend on the order of its pairs.
 
-use super::mode::CodeBleuMode;
+use super::scorer::CodeBleuMode;
 
 /// The share of each component in the score of the published definition.
 pub const EQUAL_WEIGHTS: [f64; 4] = [0.25; 4];
@@ -18,19 +14,19 @@ const EPSILON: f64 = 0.1;
 /// The score and its components, each between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodeBleuScores {
-    /// The weighted mean of the components. NaN only under [`CodeBleuMode::Strict`] where all the
-    /// weight lies on a data flow that is absent: there is no score then.
+    /// The weighted mean of the components. NaN only under [`CodeBleuMode::Strict`] if the only
+    /// component with a weight is a data flow that the reference lacks.
     pub codebleu: f64,
     /// BLEU over tokens separated by white space.
     pub ngram: f64,
-    /// The same as a recall, in which a keyword of Python weighs five times another token.
-    /// Its brevity penalty is that of `ngram` under [`CodeBleuMode::Strict`] only: to the peers,
-    /// every reference has two tokens here, so that it hardly ever applies.
+    /// BLEU's recall, in which a Python keyword weighs five times as much as another token. Its
+    /// brevity penalty is that of `ngram` under [`CodeBleuMode::Strict`] only: the peers take the
+    /// reference's length for 2.
     pub weighted: f64,
-    /// Share of the reference's subtrees that occur in the hypothesis.
+    /// The share of the reference's subtrees that occur in the hypothesis.
     pub syntax: f64,
-    /// Share of the reference's data flow that occurs in the hypothesis. `None` under
-    /// [`CodeBleuMode::Strict`] where the reference has none; the other modes say 0.
+    /// The share of the reference's data flow that occurs in the hypothesis. `None` under
+    /// [`CodeBleuMode::Strict`] if the reference has no data flow; 0 in the other modes.
     pub dataflow: Option<f64>,
 }
 
@@ -45,11 +41,11 @@ pub struct CodeBleuCounts {
     pub reference_tokens: u64,
     /// Matched n-grams of orders 1 to 4.
     pub matched: [u64; 4],
-    /// n-grams of the hypotheses, at least 1 for each pair and order.
+    /// n-grams of the hypotheses of orders 1 to 4, at least 1 for each pair and order.
     pub hypothesis_ngrams: [u64; 4],
     /// n-grams of the references of orders 2 to 4, at least 1 for each pair and order.
     pub reference_ngrams: [u64; 3],
-    /// Weight of the matched tokens, in fifths: 5 for a keyword, 1 for another.
+    /// Weight of the matched tokens, in fifths: 5 for a keyword, 1 for any other token.
     pub matched_fifths: u64,
     /// Weight of the references' tokens, in fifths, at least 5 for each pair.
     pub reference_fifths: u64,
@@ -84,10 +80,9 @@ impl CodeBleuCounts {
         self.reference_flow += other.reference_flow;
     }
 
-    /// The scores of the pairs as one corpus, which is not the mean of their scores.
-    ///
-    /// `weights` are those of n-grams, weighted n-grams, syntax and data flow. Without any
-    /// pair all components are 0.
+    /// The scores of all pairs as one corpus, which is not the mean of their scores. `weights` are
+    /// those of n-grams, weighted n-grams, syntax and data flow. All components are 0 if no pair
+    /// was counted.
     pub fn scores(&self, mode: CodeBleuMode, weights: &[f64; 4]) -> CodeBleuScores {
         let precisions = [0, 1, 2, 3].map(|n| (self.matched[n], self.hypothesis_ngrams[n]));
         let brevity = brevity(self.reference_tokens, self.hypothesis_tokens);
@@ -96,7 +91,7 @@ impl CodeBleuCounts {
         let recalls = [(self.matched_fifths, self.reference_fifths), two, three, four];
         let brevity = match mode {
             CodeBleuMode::Strict => brevity,
-            // The peers take the length of the pair (tokens, weights) for that of the tokens.
+            // The peers take the length of the pair (tokens, weights) as the number of tokens.
             CodeBleuMode::Published | CodeBleuMode::CodeXGlue => {
                 self::brevity(2 * self.pairs, self.hypothesis_tokens)
             }
@@ -112,7 +107,7 @@ impl CodeBleuCounts {
                 let total: f64 = weights.iter().sum();
                 (rest * total / (of_ngram + of_weighted + of_syntax), None)
             }
-            // `dataflow or 1`, as that peer says it.
+            // That peer computes `dataflow or 1`.
             CodeBleuMode::Published if self.matched_flow == 0 => (rest + of_flow, Some(flow)),
             _ => (rest + of_flow * flow, Some(flow)),
         };
@@ -135,7 +130,7 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// The geometric mean; 0 if not even one token matches.
+/// The geometric mean; 0 if no token matches.
 fn mean_of_orders(orders: [(u64, u64); 4]) -> f64 {
     if orders[0].0 == 0 {
         return 0.0;

@@ -1,18 +1,15 @@
-//! n-grams of a reference, and how many of them a hypothesis has.
+//! The exact table of a reference's n-grams of orders 1 to 4 over tokens separated by white space,
+//! and the matches of a hypothesis.
 //!
-//! Here: tokens separated by white space, the exact table of a reference's n-grams of orders
-//! 1 to 4, keywords. Not here: what becomes of the counts (`counts`).
-//!
-//! An n-gram is a number: that of its first n - 1 tokens together with its last token, looked
-//! up in one table. So nothing is hashed approximately, and a hypothesis is counted in one
-//! pass, whatever the order.
+//! An n-gram is a number, found in one table by the number of its first n - 1 tokens and its last
+//! token. So no hash is approximate, and one pass over a hypothesis counts all orders.
 
 use super::counts::CodeBleuCounts;
-use super::mode::CodeBleuMode;
+use super::scorer::CodeBleuMode;
 use super::symbols::{Names, fold};
 use galeras_python::words;
 
-/// Whether a token is in CodeXGLUE's list of Python's keywords.
+/// True for the tokens in CodeXGLUE's list of Python keywords.
 fn is_keyword(token: &str) -> bool {
     matches!(
         token,
@@ -54,7 +51,7 @@ fn is_keyword(token: &str) -> bool {
     )
 }
 
-/// Soft keywords, which the other modes count too.
+/// Soft keywords, which the other modes also count.
 fn is_soft_keyword(token: &str) -> bool {
     matches!(token, "match" | "case" | "type")
 }
@@ -64,14 +61,13 @@ fn is_soft_keyword(token: &str) -> bool {
 pub(super) struct Grams {
     /// Tokens; their numbers are those of the unigrams.
     names: Names,
-    /// The longer ones as (number of the n-gram before, token), as one word; their numbers follow
-    /// those of the tokens.
+    /// Longer n-grams as (number of the n-gram's prefix, last token) in one word; their numbers
+    /// follow those of the tokens.
     longer: Vec<u64>,
-    /// Place + 1 in `longer`, 0 if free; open addressing over a power of two.
+    /// Index + 1 in `longer`, 0 if free; open addressing over a power of two.
     table: Vec<u32>,
-    /// How often each n-gram occurs.
+    /// The occurrences of each n-gram.
     counts: Vec<u32>,
-    /// Whether a token is a keyword.
     keyword: Vec<bool>,
     len: usize,
     fifths: u64,
@@ -82,7 +78,7 @@ fn key(before: u32, token: u32) -> u64 {
 }
 
 impl Grams {
-    /// `numbers` is memory to work in.
+    /// Reads a reference; `numbers` is a buffer.
     pub(super) fn of(text: &str, mode: CodeBleuMode, numbers: &mut Vec<u32>) -> Self {
         let mut grams = Self {
             names: Names::default(),
@@ -124,7 +120,7 @@ impl Grams {
         grams
     }
 
-    /// The slot where an n-gram is, or would be, and its number.
+    /// The slot of an n-gram or of its insertion, and its number.
     fn find(&self, key: u64) -> (usize, Option<u32>) {
         let mask = self.table.len() - 1;
         let mut slot = fold(key ^ 0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9) as usize & mask;
@@ -152,7 +148,7 @@ impl Grams {
         number
     }
 
-    /// Counts the n-grams of a hypothesis; `left` is memory to work in.
+    /// Counts the n-grams of a hypothesis; `left` is a buffer.
     pub(super) fn count(&self, hypothesis: &str, left: &mut Vec<u32>, counts: &mut CodeBleuCounts) {
         left.clear();
         left.extend_from_slice(&self.counts);
@@ -213,7 +209,7 @@ mod tests {
         counts
     }
 
-    /// Clipped matches of one order, by the book.
+    /// Clipped matches of one order by the definition.
     fn clipped(reference: &str, hypothesis: &str, n: usize) -> u64 {
         let bag = |text: &str| {
             let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();

@@ -1,19 +1,16 @@
-//! What was read of texts, while they may come again.
+//! A cache of parsed texts within a memory limit, shared by threads.
 //!
-//! Here: keeping it within bounds, for all threads. Not here: how it is read (`syntax`,
-//! `dataflow`).
-//!
-//! In a table of scores texts come again: the reference under every treatment, the version of a
-//! method that one commit made and the next one changed, equal answers. Two generations are kept;
-//! what is used again goes over to the younger one.
+//! In a table of scores, texts repeat: the reference under every treatment, the version of a method
+//! that is the result of one commit and the start of the next, equal answers. Two generations are
+//! kept; a used entry moves to the younger one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::mode::CodeBleuMode;
+use super::scorer::CodeBleuMode;
 use super::symbols::hash;
 
-/// Bytes of text in a generation; what is kept of a text takes about ten times as many.
+/// The bytes of text in a generation; an entry takes about ten times as many.
 const KEPT_BYTES: usize = 2 << 20;
 
 /// Longer texts are not kept.
@@ -21,47 +18,47 @@ const LONGEST: usize = 64 << 10;
 
 /// Subtrees and data flow of a text.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct ParsedText {
     text: Box<str>,
     pub(super) subtrees: Box<[u128]>,
     pub(super) flow: Box<[u128]>,
 }
 
-impl Reading {
+impl ParsedText {
     pub(super) fn new(text: &str, subtrees: &[u128], flow: &[u128]) -> Self {
         Self { text: text.into(), subtrees: subtrees.into(), flow: flow.into() }
     }
 }
 
-/// What scorers of one mode have read of texts that may come again, within some tens of megabytes.
-/// Clones share it: give one to the scorer of each thread.
+/// A cache of parsed texts for scorers of one mode, of some tens of megabytes. Clones share it:
+/// pass one to the scorer of each thread.
 #[derive(Clone, Debug, Default)]
 pub struct CodeBleuReadings {
     pub(super) mode: CodeBleuMode,
-    kept: Arc<Mutex<Readings>>,
+    kept: Arc<Mutex<ParseCache>>,
 }
 
 impl CodeBleuReadings {
-    /// Nothing yet.
+    /// An empty cache.
     #[must_use]
     pub fn new(mode: CodeBleuMode) -> Self {
         Self { mode, kept: Arc::default() }
     }
 
-    /// The reading of a text, if it is still there.
-    pub(super) fn get(&self, text: &str) -> Option<Arc<Reading>> {
+    /// The cached reading of a text.
+    pub(super) fn get(&self, text: &str) -> Option<Arc<ParsedText>> {
         let key = hash(text.as_bytes());
         let (known, forgotten) = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.get(key, text)
         };
-        // What goes is freed while other threads go on.
+        // The old generation is freed outside the lock.
         drop(forgotten);
         known
     }
 
-    /// Keeps a reading, and gives it back.
-    pub(super) fn keep(&self, reading: Reading) -> Arc<Reading> {
+    /// Adds a reading and returns it.
+    pub(super) fn keep(&self, reading: ParsedText) -> Arc<ParsedText> {
         let reading = Arc::new(reading);
         if reading.text.len() <= LONGEST {
             let key = hash(reading.text.as_bytes());
@@ -75,21 +72,21 @@ impl CodeBleuReadings {
     }
 }
 
-type Generation = HashMap<u64, Arc<Reading>>;
+type Generation = HashMap<u64, Arc<ParsedText>>;
 
-/// Readings by the hashes of their texts.
+/// Two generations of readings by the hashes of their texts.
 #[derive(Debug, Default)]
-struct Readings {
+struct ParseCache {
     younger: Generation,
     older: Generation,
     /// Bytes of the younger texts.
     bytes: usize,
 }
 
-impl Readings {
-    /// The reading of a text, and what is forgotten for it.
-    fn get(&mut self, key: u64, text: &str) -> (Option<Arc<Reading>>, Generation) {
-        // Hashes find a text, and do not tell it from others.
+impl ParseCache {
+    /// The reading of a text, and the generation to free.
+    fn get(&mut self, key: u64, text: &str) -> (Option<Arc<ParsedText>>, Generation) {
+        // Hashes may collide, so the texts are compared.
         let known = self.younger.get(&key).filter(|known| *known.text == *text);
         if known.is_some() {
             return (known.cloned(), Generation::new());
@@ -99,8 +96,8 @@ impl Readings {
         (known, forgotten.unwrap_or_default())
     }
 
-    /// Adds a reading; returns what is forgotten for it.
-    fn insert(&mut self, key: u64, reading: Arc<Reading>) -> Generation {
+    /// Adds a reading; returns the generation to free.
+    fn insert(&mut self, key: u64, reading: Arc<ParsedText>) -> Generation {
         self.bytes += reading.text.len();
         let mut forgotten = Generation::new();
         if self.bytes > KEPT_BYTES {
@@ -116,12 +113,12 @@ impl Readings {
 mod tests {
     use super::*;
 
-    fn reading(text: &str) -> Reading {
-        Reading::new(text, &[text.len() as u128], &[])
+    fn reading(text: &str) -> ParsedText {
+        ParsedText::new(text, &[text.len() as u128], &[])
     }
 
     #[test]
-    fn what_is_used_stays_and_the_rest_goes_within_two_generations() {
+    fn used_entries_stay_and_others_leave_within_two_generations() {
         let readings = CodeBleuReadings::default();
         readings.keep(reading("used"));
         readings.keep(reading("unused"));

@@ -1,37 +1,34 @@
-//! A reference, a hypothesis, a score.
-//!
-//! Here: what is kept of a reference, and how the counts of a pair come about.
-//! Not here: the four components themselves (`ngram`, `syntax`, `dataflow`) and their
-//! arithmetic (`counts`).
+//! The entry points of CodeBLEU: modes, references, and scores of hypotheses.
 
+#[cfg(test)]
+mod tests;
+
+use galeras_python::{ParseError, PythonParser, is_space};
 use std::sync::Arc;
 
-use super::counts::{CodeBleuCounts, CodeBleuScores};
-use super::dataflow::Flow;
-use super::mode::CodeBleuMode;
-use super::ngram::Grams;
-use super::readings::{CodeBleuReadings, Reading};
-use super::strip;
-use super::symbols::Bag;
-use super::syntax::Shape;
-use galeras_python::{ParseError, PythonParser, is_space};
+use crate::codebleu::counts::{CodeBleuCounts, CodeBleuScores};
+use crate::codebleu::dataflow::Flow;
+use crate::codebleu::ngram::Grams;
+use crate::codebleu::readings::{CodeBleuReadings, ParsedText};
+use crate::codebleu::strip;
+use crate::codebleu::symbols::Multiset;
+use crate::codebleu::syntax::FlatTree;
 
-/// What is computed once of a reference and shared by its many hypotheses.
+/// A reference that was read once for its many hypotheses.
 #[derive(Clone, Debug)]
 pub struct CodeBleuReference {
     grams: Grams,
-    subtrees: Bag,
-    flow: Bag,
+    subtrees: Multiset,
+    flow: Multiset,
 }
 
-/// Scores hypotheses against references; holds the memory to work in, so one per thread.
+/// Scores hypotheses against references. Has its own buffers, so use one per thread.
 #[derive(Debug, Default)]
 pub struct CodeBleu {
     mode: CodeBleuMode,
     weights: [f64; 4],
-    /// What was read of texts that may come again: the versions of a method, equal answers.
     readings: CodeBleuReadings,
-    shape: Shape,
+    shape: FlatTree,
     flow: Flow,
     items: Vec<u128>,
     numbers: Vec<u32>,
@@ -46,19 +43,19 @@ impl CodeBleu {
         Self::sharing(&CodeBleuReadings::new(mode), weights)
     }
 
-    /// A scorer as [`CodeBleu::new`] makes it, that reads no text again which another one with these
-    /// readings has just read. Scores do not depend on it.
+    /// A scorer like [`CodeBleu::new`] that shares its cache of parsed texts with others. Scores do
+    /// not depend on it.
     pub fn sharing(readings: &CodeBleuReadings, weights: [f64; 4]) -> Self {
         Self { mode: readings.mode, weights, readings: readings.clone(), ..Self::default() }
     }
 
-    /// Reads a reference once for all its hypotheses. White space around it is left out in all
+    /// Reads a reference once for all its hypotheses. White space around it is ignored in all
     /// modes. Memory is some hundred bytes per byte of the text.
     ///
     /// # Errors
-    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
-    /// [`PythonParser::parse`]; [`ParseError::TooComplex`] also if its data flow has more than
-    /// 2^24 origins. A syntax error is not an error.
+    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the limits of
+    /// [`PythonParser::parse`]; [`ParseError::TooComplex`] also if its data flow has more than 2^24
+    /// origins. Syntax errors are accepted.
     pub fn reference(
         &mut self,
         parser: &mut PythonParser,
@@ -68,8 +65,8 @@ impl CodeBleu {
         let reading = self.read(parser, text)?;
         Ok(CodeBleuReference {
             grams: Grams::of(text, self.mode, &mut self.numbers),
-            subtrees: Bag::of(&reading.subtrees),
-            flow: Bag::of(&reading.flow),
+            subtrees: Multiset::of(&reading.subtrees),
+            flow: Multiset::of(&reading.flow),
         })
     }
 
@@ -96,7 +93,11 @@ impl CodeBleu {
     }
 
     /// Subtrees and data flow of a text.
-    fn read(&mut self, parser: &mut PythonParser, text: &str) -> Result<Arc<Reading>, ParseError> {
+    fn read(
+        &mut self,
+        parser: &mut PythonParser,
+        text: &str,
+    ) -> Result<Arc<ParsedText>, ParseError> {
         if let Some(known) = self.readings.get(text) {
             return Ok(known);
         }
@@ -114,10 +115,22 @@ impl CodeBleu {
         let tree = parser.parse(stripped)?;
         self.shape.walk(&tree, stripped, self.mode);
         self.flow.items(&self.shape, self.mode, &mut self.items)?;
-        let reading = Reading::new(text, &self.shape.subtrees, &self.items);
+        let reading = ParsedText::new(text, &self.shape.subtrees, &self.items);
         Ok(self.readings.keep(reading))
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// The definition of CodeBLEU: ours, or that of a published program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CodeBleuMode {
+    /// The bugs of the published programs are fixed: comments and docstrings are ignored in syntax
+    /// and data flow, a data flow without a match is 0, and the data flow is left out if the
+    /// reference has none.
+    #[default]
+    Strict,
+    /// The numbers of papers, those of PyPI's `codebleu` 0.7.0 (k4black): comments and docstrings
+    /// are removed by Python's tokenizer before parsing, and a data flow of 0 counts as 1.
+    Published,
+    /// The numbers of CodeXGLUE: comments of Java are removed before parsing.
+    CodeXGlue,
+}

@@ -1,22 +1,20 @@
-//! Comments and docstrings taken out of a text before it is parsed, as the peers do it.
+//! Removes comments and docstrings before parsing, with the side effects of the peers.
+//! [`CodeBleuMode::Strict`](super::CodeBleuMode::Strict) leaves out nodes of the tree instead (see
+//! `syntax`).
 //!
-//! Here: the two ways of the peers, with their side effects on the rest of the text. Not
-//! here: [`CodeBleuMode::Strict`](super::CodeBleuMode::Strict), which leaves nodes out of the tree instead
-//! (`syntax`).
+//! - `codebleu` 0.7.0 runs Python's `tokenize` (3.11) and joins the tokens: white space becomes one
+//!   space per character, so tabs no longer line up; a backslash at the end of a line joins lines;
+//!   every string that begins a statement is dropped, even that of `"".join(x)`; blank lines are
+//!   dropped, also in strings. If the tokenizer raises, the text stays unchanged.
+//! - CodeXGLUE calls its function for Java: `//` to the end of the line and `/*...*/` become a
+//!   space unless they are in quotes, where a triple quote counts as three; blank lines are
+//!   dropped.
 //!
-//! - `codebleu` 0.7.0 runs Python's `tokenize` (3.11) and puts the tokens together again:
-//!   white space becomes spaces, one per character, so that tabs no longer line up; a
-//!   backslash at the end of a line joins lines; every string that begins a statement is
-//!   dropped, also that of `"".join(x)`; blank lines go, also in strings. If the tokenizer
-//!   raises, the text stays as it was.
-//! - CodeXGLUE calls its function for Java: `//` to the end of the line and `/*...*/` become
-//!   a space wherever they are not in quotes, a triple quote counts as three; blank lines go.
-//!
-//! Both read the text once, in time that grows with its length.
+//! Both take linear time.
 
 use galeras_python::is_space;
 
-/// Appends the lines of `text` that are not blank, from `from` on in `out`.
+/// Appends the non-blank lines of `text`, starting at `from` in `out`.
 fn drop_blank_lines(text: &str, out: &mut String) {
     out.clear();
     for line in text.split('\n').filter(|line| !line.chars().all(is_space)) {
@@ -27,12 +25,12 @@ fn drop_blank_lines(text: &str, out: &mut String) {
     }
 }
 
-/// The text without what is a comment in Java; `work` is memory to work in.
+/// Removes the comments of Java; `work` is a buffer.
 pub(super) fn java(text: &str, work: &mut String, out: &mut String) {
     let bytes = text.as_bytes();
     work.clear();
     let (mut at, mut kept) = (0, 0);
-    // Once a quote or `/*` is not closed, no later one is.
+    // After an unclosed quote or `/*`, no later one is closed.
     let mut open = [false; 3];
     while let Some(offset) = bytes[at..].iter().position(|b| matches!(b, b'/' | b'\'' | b'"')) {
         let start = at + offset;
@@ -67,7 +65,7 @@ pub(super) fn java(text: &str, work: &mut String, out: &mut String) {
     drop_blank_lines(work, out);
 }
 
-/// Where a string ends whose inside begins at `at`.
+/// The end of a string whose content begins at `at`.
 fn close(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     loop {
         let byte = *bytes.get(at)?;
@@ -76,23 +74,23 @@ fn close(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
             return Some(at);
         }
         if byte == b'\\' {
-            // A backslash takes a whole character with it; none of its bytes is a quote.
+            // A backslash escapes a whole character, none of whose bytes is a quote.
             bytes.get(at)?;
             at += 1;
         }
     }
 }
 
-/// What kind of token came last, as far as it matters.
+/// The kind of the last token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// An indentation, or nothing yet.
+    /// Indentation, or the start of the text.
     Indent,
     Newline,
     Other,
 }
 
-/// Tokens put together again.
+/// The joined tokens.
 struct Output<'a> {
     out: &'a mut String,
     last: Last,
@@ -101,7 +99,7 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// A token at a line and column, and where it ends.
+    /// Appends a token with its start and end as line and column.
     fn token(&mut self, text: &str, start: (usize, usize), end: (usize, usize), kind: Token) {
         if start.0 > self.line {
             self.column = 0;
@@ -135,17 +133,17 @@ enum Token {
     Other,
 }
 
-/// A string that goes on from line to line.
-struct Continued {
+/// A string of several lines.
+struct OpenString {
     quote: u8,
     triple: bool,
-    /// Where it starts: byte of the text, line, column.
+    /// Its start: byte of the text, line and column.
     start: usize,
     place: (usize, usize),
 }
 
-/// The text as `tokenize` would give it without comments and docstrings; the text itself if
-/// `tokenize` would raise. `work` is memory to work in.
+/// Removes comments and docstrings as `tokenize` does; the text stays unchanged if `tokenize` would
+/// raise. `work` is a buffer.
 pub(super) fn python(text: &str, work: &mut String, out: &mut String) {
     work.clear();
     let output = Output { out: work, last: Last::Indent, line: 0, column: 0 };
@@ -162,7 +160,7 @@ fn retokenized(text: &str, mut output: Output<'_>) -> Option<()> {
     let mut indents = vec![0];
     let mut depth = 0_i64;
     let mut joined = false;
-    let mut continued: Option<Continued> = None;
+    let mut continued: Option<OpenString> = None;
     let (mut begin, mut number) = (0, 0);
     while begin < bytes.len() {
         number += 1;
@@ -218,19 +216,19 @@ fn retokenized(text: &str, mut output: Output<'_>) -> Option<()> {
             let space = line[at..].iter().position(|b| !matches!(b, b' ' | b'\t' | b'\x0c'));
             let Some(start) = space.map(|n| at + n) else { break };
             let (length, kind) = match token(source, start, &mut unclosed) {
-                Found::Token(length, kind) => (length, kind),
-                Found::Join => {
+                Scan::Token(length, kind) => (length, kind),
+                Scan::Join => {
                     joined = true;
                     break;
                 }
-                Found::Open { quote, triple } => {
+                Scan::Open { quote, triple } => {
                     let place = (number, start);
                     continued =
-                        Some(Continued { quote, triple, start: start_of_line + start, place });
+                        Some(OpenString { quote, triple, start: start_of_line + start, place });
                     break;
                 }
-                Found::Nothing => {
-                    // An error token, and so is each white space before it.
+                Scan::Nothing => {
+                    // An error token, like each white space before it.
                     let length = source[start..].chars().next().map_or(1, char::len_utf8);
                     let end = start + length;
                     output.token(&source[at..end], (number, at), (number, end), Token::Other);
@@ -248,11 +246,11 @@ fn retokenized(text: &str, mut output: Output<'_>) -> Option<()> {
             output.token(&source[start..at], (number, start), (number, at), kind);
         }
     }
-    // The end of the text inside of a string, brackets or a joined line raises.
+    // The end of the text inside a string, brackets or a joined line raises.
     (continued.is_none() && depth == 0 && !joined).then_some(())
 }
 
-/// Column after the white space that begins a line, and its length.
+/// The column after the white space at the start of a line, and its length.
 fn indentation(line: &[u8]) -> (usize, usize) {
     let mut column = 0;
     for (at, byte) in line.iter().enumerate() {
@@ -266,12 +264,12 @@ fn indentation(line: &[u8]) -> (usize, usize) {
     (column, line.len())
 }
 
-/// What begins at a place in a line.
-enum Found {
+/// The token at a position of a line.
+enum Scan {
     Token(usize, Token),
     /// A backslash before the end of the line.
     Join,
-    /// A string that is not closed in this line.
+    /// A string that does not end in this line.
     Open {
         quote: u8,
         triple: bool,
@@ -279,21 +277,21 @@ enum Found {
     Nothing,
 }
 
-/// What begins at `start`; `unclosed` says of either quote that one was not closed before in
-/// this line, so that no later one is.
-fn token(line: &str, start: usize, unclosed: &mut [bool; 2]) -> Found {
+/// The token at `start`. `unclosed` records for either quote that an earlier one in this line was
+/// not closed, so later ones are not either.
+fn token(line: &str, start: usize, unclosed: &mut [bool; 2]) -> Scan {
     let bytes = line.as_bytes();
     let rest = &bytes[start..];
     match rest[0] {
-        b'\n' => return Found::Token(1, Token::Newline),
-        b'\r' if rest.get(1) == Some(&b'\n') => return Found::Token(2, Token::Newline),
+        b'\n' => return Scan::Token(1, Token::Newline),
+        b'\r' if rest.get(1) == Some(&b'\n') => return Scan::Token(2, Token::Newline),
         b'#' => {
             let length = rest.iter().position(|b| matches!(b, b'\r' | b'\n'));
-            return Found::Token(length.unwrap_or(rest.len()), Token::Comment);
+            return Scan::Token(length.unwrap_or(rest.len()), Token::Comment);
         }
         b'\\' => {
             let join = rest.starts_with(b"\\\n") || rest.starts_with(b"\\\r\n");
-            return if join { Found::Join } else { Found::Nothing };
+            return if join { Scan::Join } else { Scan::Nothing };
         }
         _ => {}
     }
@@ -304,31 +302,31 @@ fn token(line: &str, start: usize, unclosed: &mut [bool; 2]) -> Found {
         let unclosed = &mut unclosed[usize::from(quote == b'"')];
         if triple || !*unclosed {
             if let Some(end) = closed(bytes, inside, quote, triple) {
-                return Found::Token(end - start, Token::String);
+                return Scan::Token(end - start, Token::String);
             }
             *unclosed = true;
         }
         let goes_on = triple || escaped_line_end(&bytes[inside..]);
         if goes_on {
-            return Found::Open { quote, triple };
+            return Scan::Open { quote, triple };
         }
         if prefix == 0 {
-            return Found::Nothing;
+            return Scan::Nothing;
         }
         // The prefix alone is a name.
-        return Found::Token(prefix, Token::Other);
+        return Scan::Token(prefix, Token::Other);
     }
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let length = line[start..].find(|c| !word(c)).unwrap_or(rest.len());
     match rest[0] {
-        _ if length > 0 => Found::Token(length, Token::Other),
-        b'!' if rest.get(1) != Some(&b'=') => Found::Nothing,
-        b'$' | b'?' | b'`' | 0..=b' ' | 0x7f.. => Found::Nothing,
-        _ => Found::Token(1, Token::Other),
+        _ if length > 0 => Scan::Token(length, Token::Other),
+        b'!' if rest.get(1) != Some(&b'=') => Scan::Nothing,
+        b'$' | b'?' | b'`' | 0..=b' ' | 0x7f.. => Scan::Nothing,
+        _ => Scan::Token(1, Token::Other),
     }
 }
 
-/// Length of a string's prefix, if what follows is a quote.
+/// The length of a string's prefix, if a quote follows it.
 fn string_prefix(rest: &[u8]) -> usize {
     let length = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).take(3).count();
     let letters = [0, 1].map(|i| rest.get(i).map_or(0, u8::to_ascii_lowercase));
@@ -339,14 +337,14 @@ fn string_prefix(rest: &[u8]) -> usize {
     }
 }
 
-/// Whether an unclosed string of one line ends in a backslash that escapes the line feed.
+/// True if an unclosed string of one line ends in a backslash that escapes the line feed.
 fn escaped_line_end(inside: &[u8]) -> bool {
     let Some(line) = inside.strip_suffix(b"\n") else { return false };
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 1
 }
 
-/// Where a string ends in this line whose inside begins, or goes on, at `at`.
+/// The end of a string in this line, whose content begins or continues at `at`.
 fn closed(line: &[u8], mut at: usize, quote: u8, triple: bool) -> Option<usize> {
     loop {
         let offset = line[at..].iter().position(|&byte| byte == quote || byte == b'\\')?;

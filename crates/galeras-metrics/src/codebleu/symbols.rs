@@ -1,11 +1,7 @@
-//! Texts to small numbers, and the hashes of this module.
+//! Interning of texts, hashes of 64 and 128 bits, and multisets of hashes.
 //!
-//! Here: an interner that copies each distinct text once and is emptied in the time of what
-//! it holds, the mixing of words into 64 and 128 bits, and bags of hashes. Not here: what is
-//! interned or hashed.
-//!
-//! The hashes have fixed keys, so that results are the same everywhere. Interning compares
-//! the texts themselves and cannot confuse two of them; 128-bit hashes may in principle.
+//! The hashes have fixed keys, so results are the same on every machine. Interning compares the
+//! texts themselves; only 128-bit hashes could collide in principle.
 
 const K: [u64; 4] =
     [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0xd6e8_feb8_6659_fd93];
@@ -16,16 +12,16 @@ pub(super) fn fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// A hash of 128 bits in the making: two lanes that see the same words.
+/// State of a 128-bit hash: two lanes that take in the same words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mix(u64, u64);
+pub(super) struct HashState(u64, u64);
 
-impl Mix {
+impl HashState {
     pub(super) fn new(seed: u64) -> Self {
         Self(fold(seed ^ K[0], K[1]), fold(seed ^ K[2], K[3]))
     }
 
-    /// Absorbs a hash and a small number that tells what it is there for.
+    /// Adds a hash and a small number for its role.
     pub(super) fn add(&mut self, value: u128, role: u64) {
         let low = (value as u64) ^ role.wrapping_mul(K[0]);
         let high = (value >> 64) as u64;
@@ -43,7 +39,7 @@ impl Mix {
     }
 }
 
-/// A hash of a text, good for finding it again among others; not for telling two apart.
+/// A hash of a text for hash tables; not strong enough to replace comparing texts.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut h = (bytes.len() as u64) ^ K[0];
@@ -84,7 +80,7 @@ impl Names {
         &self.bytes[start as usize..self.held[number].0 as usize]
     }
 
-    /// The slot where the text is, or would be, and its number + 1.
+    /// The slot of the text or of its insertion, and its number + 1.
     fn find(&self, text: &[u8]) -> (usize, u32) {
         let mask = self.table.len() - 1;
         let mut slot = hash(text) as usize & mask;
@@ -130,16 +126,16 @@ impl Names {
     }
 }
 
-/// Hashes, and how often each is there.
+/// A multiset of hashes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bag {
-    /// Place + 1 in `distinct`, 0 if free; open addressing over a power of two.
+pub(super) struct Multiset {
+    /// Index + 1 in `distinct`, 0 if free; open addressing over a power of two.
     table: Vec<u32>,
     distinct: Vec<(u128, u32)>,
     len: usize,
 }
 
-impl Bag {
+impl Multiset {
     pub(super) fn of(hashes: &[u128]) -> Self {
         let mut bag = Self {
             table: vec![0; (hashes.len() * 2).next_power_of_two()],
@@ -159,12 +155,12 @@ impl Bag {
         bag
     }
 
-    /// How many hashes are in it.
+    /// The number of hashes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The slot where a hash is, or would be, and its place.
+    /// The slot of a hash or of its insertion, and its index.
     fn find(&self, hash: u128) -> (usize, Option<usize>) {
         let mask = self.table.len() - 1;
         let mut slot = hash as usize & mask;
@@ -179,13 +175,13 @@ impl Bag {
         }
     }
 
-    /// How many of its hashes are among `others`, where one of the others may be met by all that
-    /// are equal to it. `met` is memory to work in.
+    /// The number of its hashes that occur in `others`. One of the others matches all hashes that
+    /// are equal to it. `met` is a buffer.
     pub(super) fn covered(&self, others: &[u128], met: &mut Vec<u32>) -> u64 {
         self.matched(others, met, |times| times)
     }
 
-    /// How many of its hashes are among `others`, where each of the others is met by one.
+    /// The number of its hashes that occur in `others`, where each of the others matches one hash.
     pub(super) fn shared(&self, others: &[u128], met: &mut Vec<u32>) -> u64 {
         self.matched(others, met, |_| 1)
     }
@@ -216,18 +212,18 @@ mod tests {
         let one = [3_u128, 3, 3, 1, 7, 1 << 64, 9, 9];
         let other = [3, 9, 9, 9, 1 << 64, 5, 5];
         let mut met = Vec::new();
-        let bag = Bag::of(&one);
+        let bag = Multiset::of(&one);
         assert_eq!(bag.len(), 8);
         assert_eq!(bag.covered(&other, &mut met), 3 + 2 + 1);
         assert_eq!(bag.shared(&other, &mut met), 1 + 2 + 1);
         assert_eq!((bag.covered(&[], &mut met), bag.shared(&[], &mut met)), (0, 0));
         assert_eq!((bag.covered(&one, &mut met), bag.shared(&one, &mut met)), (8, 8));
-        let empty = Bag::of(&[]);
+        let empty = Multiset::of(&[]);
         assert_eq!((empty.len(), empty.shared(&one, &mut met)), (0, 0));
     }
 
     #[test]
-    fn equal_texts_have_one_number_and_a_cleared_interner_starts_anew() {
+    fn equal_texts_have_one_number_and_a_cleared_interner_starts_empty() {
         let mut names = Names::default();
         assert_eq!(names.get(b"a"), None);
         for round in 0..3 {
@@ -247,7 +243,7 @@ mod tests {
     #[test]
     fn a_hash_depends_on_order_role_and_number_of_words() {
         let of = |words: &[(u128, u64)]| {
-            let mut mix = Mix::new(7);
+            let mut mix = HashState::new(7);
             words.iter().for_each(|(value, role)| mix.add(*value, *role));
             mix.finish()
         };

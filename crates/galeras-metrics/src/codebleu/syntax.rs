@@ -1,29 +1,24 @@
-//! One walk over a syntax tree: its subtrees as hashes, and a copy for the data flow.
+//! One walk over a syntax tree: the hashes of its subtrees, and a flat copy for the data flow.
 //!
-//! Here: which nodes take part, the hash of every subtree, the tokens that may be variables.
-//! Not here: comparing (`mod`), what flows where (`dataflow`), text that is stripped before
-//! parsing (`strip`).
+//! Two subtrees are equal if tree-sitter writes the same s-expression for both. It contains the
+//! kinds of named nodes and their fields, tokens that the parser inserted (MISSING), and the first
+//! character of an ERROR without children (UNEXPECTED), but no anonymous tokens, no text, and not
+//! the field of the outermost node. Writing s-expressions is quadratic in depth, so each subtree
+//! has a 128-bit hash of the hashes below it.
 //!
-//! Two subtrees are equal where tree-sitter writes the same s-expression for both: it names
-//! the kinds of named nodes and the fields they stand in, tokens that the parser supposed
-//! (MISSING), and the character at which an ERROR without children begins (UNEXPECTED). It
-//! leaves out anonymous tokens, all text, and the field of the outermost node. Writing them
-//! out is quadratic in depth; a hash of 128 bits is made of the hashes below it instead.
-//!
-//! [`CodeBleuMode::Strict`] leaves out of both, with all that is in them: comments, line
-//! continuations, and statements that are nothing but string literals, docstrings among
-//! them (an f-string is evaluated, so it stays). A node of which nothing else remains counts
-//! as a node without children.
+//! [`CodeBleuMode::Strict`] leaves out comments, line continuations, and statements that are only
+//! string literals, such as docstrings (an f-string is evaluated, so it stays). A node with no
+//! other content counts as a node without children.
 
 use std::sync::LazyLock;
 
 use tree_sitter::{Language, Node, Tree, TreeCursor};
 
-use super::mode::CodeBleuMode;
-use super::symbols::{Mix, Names};
-use super::token_text::Slices;
+use super::scorer::CodeBleuMode;
+use super::symbols::{HashState, Names};
+use super::token_text::TokenCutter;
 
-/// What the data flow knows of the kind of a node.
+/// The kinds of nodes that the data flow distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Other,
@@ -42,11 +37,11 @@ pub(super) enum Class {
     While,
     Comment,
     Continuation,
-    /// A statement that may be nothing but a string.
+    /// A statement that may be a string alone.
     Expression,
 }
 
-/// The fields that the data flow asks for.
+/// The fields that the data flow uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Other,
@@ -56,79 +51,78 @@ pub(super) enum Field {
     Value,
 }
 
-/// No token.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A node of the copy. Nodes are in document order, an outer one before what is in it.
+/// A node of the copy. Nodes are in document order, parents before their children.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flat {
+pub(super) struct FlatNode {
     pub class: Class,
     pub field: Field,
-    /// The first node that is not in this one.
+    /// The first node after its subtree.
     pub end: u32,
     /// Tokens before this node.
     pub first: u32,
-    /// The token that this node is, or [`NONE`].
+    /// The token of this node, or [`NONE`].
     pub token: u32,
     /// Children of a string, which are not in the copy.
     pub parts: u32,
-    /// Whether a child is the `for` of a comprehension.
+    /// A child is the `for` of a comprehension.
     pub comprehends: bool,
 }
 
-/// A token that may be a variable: a node without children, or a string, whose text is not
+/// A token that may be a variable: a node without children, or a string, whose text differs from
 /// the name of its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub name: u32,
-    /// The token that counts in place of this one: tokens without text are told apart by
-    /// their place only, and the last one stands for all.
+    /// The token that represents this one. Tokens without text differ only in their position; the
+    /// last one at a position represents the others.
     pub stands: u32,
 }
 
-/// What one walk collects. Reused from text to text.
+/// The result of a walk. Keeps its buffers between texts.
 #[derive(Debug, Default)]
-pub(super) struct Shape {
-    pub nodes: Vec<Flat>,
+pub(super) struct FlatTree {
+    pub nodes: Vec<FlatNode>,
     pub tokens: Vec<Token>,
     pub names: Names,
     /// Hashes of the root and of every node with children.
     pub subtrees: Vec<u128>,
     frames: Vec<Frame>,
-    /// Tokens without text, and where they are.
+    /// Tokens without text, and their positions.
     empty: Vec<(u32, u32)>,
-    slices: Slices,
+    slices: TokenCutter,
 }
 
 /// A node whose children are being visited.
 #[derive(Debug)]
 struct Frame {
-    mix: Mix,
-    /// Its s-expression does not name it: what is in it belongs to its parent too.
+    mix: HashState,
+    /// Its s-expression does not name it, so its parent also contains its children.
     anonymous: bool,
     field: u16,
-    /// Place in `nodes`, or [`NONE`] inside of a string.
+    /// Its index in `nodes`, or [`NONE`] inside a string.
     flat: u32,
     children: bool,
-    /// The first place in document order that is not in it.
+    /// Its end in document order.
     end: usize,
 }
 
-/// What is known of a kind of node before any is seen.
+/// A kind of node.
 struct Kind {
     name: &'static str,
     named: bool,
     class: Class,
-    /// A token, which has no children.
+    /// A token has no children.
     token: bool,
-    /// What a hash of it begins with, and the hash of it alone.
-    mix: Mix,
+    /// The start of its hash, and the hash of a node of this kind alone.
+    mix: HashState,
     plain: u128,
 }
 
 impl Kind {
     fn new(id: u16, name: &'static str, named: bool, class: Class, token: bool) -> Self {
-        let mix = Mix::new(u64::from(id) << 1);
+        let mix = HashState::new(u64::from(id) << 1);
         let mut plain = mix;
         plain.word(PLAIN);
         Self { name, named, class, token, mix, plain: plain.finish() }
@@ -137,7 +131,7 @@ impl Kind {
 
 struct Grammar {
     kinds: Vec<Kind>,
-    /// ERROR nodes have no place in the table of kinds.
+    /// ERROR nodes are not in the table of kinds.
     error: Kind,
     fields: Vec<Field>,
     string: u16,
@@ -191,13 +185,13 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     Grammar { kinds, error, fields, string, concatenated }
 });
 
-/// What a leaf is absorbed as, apart from its kind.
+/// Roles of leaves in a hash, in addition to their kinds.
 const PLAIN: u64 = 0;
 const MISSING: u64 = 1;
 const UNEXPECTED: u64 = 2;
 
-impl Shape {
-    /// Walks over the tree of `text`, forgetting what was walked before.
+impl FlatTree {
+    /// Walks over the tree of `text`.
     pub(super) fn walk(&mut self, tree: &Tree, text: &str, mode: CodeBleuMode) {
         let grammar = &*GRAMMAR;
         self.nodes.clear();
@@ -208,8 +202,8 @@ impl Shape {
         self.empty.clear();
         self.slices.start(text, mode);
         let strict = mode == CodeBleuMode::Strict;
-        // Nodes that were passed. Where the open ones end is known by it, so that the cursor is not
-        // asked for a sibling of each last child, which costs it most.
+        // The number of nodes passed. The ends of open nodes are known by it, so the cursor is not
+        // asked for a sibling after each last child, which is its slowest operation.
         let mut place = 0;
         let mut cursor = tree.walk();
         loop {
@@ -220,7 +214,7 @@ impl Shape {
                 place += node.descendant_count();
             } else {
                 place += 1;
-                // Asked for before the cursor moves.
+                // The field must be read before the cursor moves.
                 let field = if kind.named { field(&cursor) } else { 0 };
                 let down = !kind.token && cursor.goto_first_child();
                 let inside = match self.frames.last_mut() {
@@ -274,10 +268,10 @@ impl Shape {
         }
     }
 
-    /// Adds a node to the copy; gives its place.
+    /// Adds a node to the copy and returns its index.
     fn copy(&mut self, grammar: &Grammar, kind: &Kind, field: u16) -> u32 {
         let flat = self.nodes.len() as u32;
-        self.nodes.push(Flat {
+        self.nodes.push(FlatNode {
             class: kind.class,
             field: grammar.fields.get(usize::from(field)).map_or(Field::Other, |f| *f),
             end: flat + 1,
@@ -294,9 +288,9 @@ impl Shape {
         flat
     }
 
-    /// Makes the last node of the copy a token, if its text is not the name of its kind.
+    /// Turns the last node of the copy into a token, if its text differs from the name of its kind.
     fn token(&mut self, kind: &Kind, text: &str, start: usize, end: usize, strict: bool) {
-        // What has no text is a token to the peers, not to us.
+        // The peers count tokens without text.
         if start == end && strict {
             return;
         }
@@ -322,14 +316,14 @@ impl Shape {
             mix.word(MISSING);
             hash = mix.finish();
         } else if !kind.named {
-            // Not in the s-expression, unless it is all there is.
+            // Anonymous nodes are in the s-expression only at the root.
             if self.frames.is_empty() {
                 self.subtrees.push(kind.mix.finish());
             }
             return;
         } else if id == u16::MAX && !empty {
-            // Only the s-expression tells the character, and whether there are hidden
-            // tokens in the node instead.
+            // Only the s-expression contains the character, and shows whether the node has hidden
+            // tokens instead.
             let written = node.to_sexp();
             let mut mix = kind.mix;
             mix.word(UNEXPECTED);
@@ -344,7 +338,7 @@ impl Shape {
         }
     }
 
-    /// Hands what a node contributes to the nodes whose s-expressions show it.
+    /// Adds the hash of a node to the nodes whose s-expressions contain it.
     fn absorb(&mut self, hash: u128, field: u16) {
         for frame in self.frames.iter_mut().rev() {
             frame.mix.add(hash, u64::from(field) << 2 | 2);
@@ -389,7 +383,7 @@ fn field(cursor: &TreeCursor<'_>) -> u16 {
     cursor.field_id().map_or(0, u16::from)
 }
 
-/// Whether the node under the cursor does not take part under [`CodeBleuMode::Strict`].
+/// True if [`CodeBleuMode::Strict`] leaves out the node under the cursor.
 fn ignored(grammar: &Grammar, class: Class, cursor: &mut TreeCursor<'_>, text: &str) -> bool {
     match class {
         Class::Comment | Class::Continuation => true,
@@ -401,7 +395,7 @@ fn ignored(grammar: &Grammar, class: Class, cursor: &mut TreeCursor<'_>, text: &
             if !alone || (id != grammar.string && id != grammar.concatenated) {
                 return false;
             }
-            // Comments between the parts of a string are children too.
+            // Comments between the parts of a string are also children.
             let mut parts = first.walk();
             let mut parts =
                 first.children(&mut parts).filter(|part| part.kind_id() == grammar.string);
@@ -415,7 +409,7 @@ fn ignored(grammar: &Grammar, class: Class, cursor: &mut TreeCursor<'_>, text: &
     }
 }
 
-/// Whether a string is not an f-string, nor one of the newer kinds that are evaluated.
+/// True for a string that is not evaluated: neither an f-string nor a newer kind.
 fn literal(string: &Node<'_>, text: &str) -> bool {
     let bytes = text.as_bytes().get(string.byte_range()).unwrap_or_default();
     let prefix = bytes.iter().take_while(|byte| byte.is_ascii_alphabetic());

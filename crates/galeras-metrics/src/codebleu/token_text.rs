@@ -1,30 +1,28 @@
 //! The text of a token, as each mode reads it.
 //!
-//! Here: byte ranges to texts. Not here: which ranges are tokens (`syntax`).
-//!
-//! The peers cut a token out of its line by columns, which tree-sitter counts in bytes and
-//! Python in code points, so that after a non-ASCII character every token of a line is
-//! shifted; and they drop the line feeds of a token of several lines. Both are done here for
-//! them; [`CodeBleuMode::Strict`] takes the text as it is.
+//! The peers cut a token out of its line by columns, which tree-sitter counts in bytes and Python
+//! in code points. So after a non-ASCII character all tokens of a line are shifted. They also drop
+//! line feeds inside tokens. The peers' modes copy both; [`CodeBleuMode::Strict`] takes the text
+//! unchanged.
 
 use std::ops::Range;
 
-use super::mode::CodeBleuMode;
+use super::scorer::CodeBleuMode;
 
-/// Cuts tokens out of one text. Reused from text to text.
+/// Cuts tokens out of one text. Keeps its buffers between texts.
 #[derive(Debug, Default)]
-pub(super) struct Slices {
+pub(super) struct TokenCutter {
     /// By lines and code points, as the peers do.
     by_lines: bool,
     ascii: bool,
-    /// The line that `starts` is about.
+    /// The line to which `starts` belongs.
     line: Range<usize>,
-    /// Where each code point of the line starts.
+    /// The byte offset of each code point of the line.
     starts: Vec<u32>,
     buffer: Vec<u8>,
 }
 
-impl Slices {
+impl TokenCutter {
     pub(super) fn start(&mut self, text: &str, mode: CodeBleuMode) {
         self.by_lines = mode != CodeBleuMode::Strict;
         self.ascii = text.is_ascii();
@@ -32,7 +30,7 @@ impl Slices {
         self.starts.clear();
     }
 
-    /// The text from `start` to `end`. Fastest if tokens are asked for in their order.
+    /// The text from `start` to `end`. Fastest if tokens are requested in their order.
     pub(super) fn slice<'a>(&'a mut self, text: &'a str, start: usize, end: usize) -> &'a [u8] {
         let bytes = text.as_bytes();
         let whole = bytes.get(start..end).unwrap_or_default();
@@ -59,7 +57,7 @@ impl Slices {
         }
     }
 
-    /// The line, without its line feed, that a byte is in or ends.
+    /// The line, without its line feed, that contains the byte or ends at it.
     fn line_at(&mut self, bytes: &[u8], at: usize) -> Range<usize> {
         if self.line.contains(&at) || (at == self.line.end && at != 0) {
             return self.line.clone();
@@ -76,7 +74,7 @@ impl Slices {
         start..end
     }
 
-    /// Where the code point number `column` of the current line starts.
+    /// The byte offset of code point `column` of the line.
     fn byte_of(&self, line: &Range<usize>, column: usize) -> usize {
         if self.starts.is_empty() {
             return line.end.min(line.start.saturating_add(column));
@@ -92,7 +90,7 @@ mod tests {
     #[test]
     fn the_peers_take_bytes_for_code_points() {
         let text = "añb = c\nd = '''x\ny\né'''z\n";
-        let mut slices = Slices::default();
+        let mut slices = TokenCutter::default();
         let mut at = |mode, part: &str| {
             let start = text.find(part).unwrap();
             slices.start(text, mode);
@@ -108,7 +106,7 @@ mod tests {
     #[test]
     fn line_feeds_are_dropped_from_ascii_tokens_too() {
         let text = "'''a\n\nb'''";
-        let mut slices = Slices::default();
+        let mut slices = TokenCutter::default();
         slices.start(text, CodeBleuMode::CodeXGlue);
         assert_eq!(slices.slice(text, 0, text.len()), b"'''ab'''");
     }

@@ -1,31 +1,28 @@
-//! BLEU: how many n-grams of a text a reference has too.
+//! BLEU (Papineni et al. 2002): the geometric mean of the clipped n-gram precisions of orders 1 to
+//! 4, times the brevity penalty exp(1 - r/c) if the c tokens of the hypotheses are fewer than the r
+//! of the references. One reference per hypothesis.
 //!
-//! Here: the counts of a pair or a corpus, and the score from them. Not here: tokens.
-//!
-//! Papineni et al. 2002: the geometric mean of the clipped precisions of the orders 1 to 4,
-//! times the brevity penalty exp(1 - r/c) if the c tokens of the hypotheses are fewer than
-//! the r of the references. One reference per hypothesis. What is done about orders without
-//! a match differs: sacrebleu 2.6.0 and nltk 3.10.4 are followed (Chen and Cherry 2014).
+//! Orders without a match are smoothed as in sacrebleu 2.6.0 and nltk 3.10.4 (Chen and Cherry
+//! 2014).
 
 use super::bleu_tokens::{BleuTokenizer, TokenBuffers};
 use super::char_class::is_space;
 use super::grams::Grams;
 use super::interner::Interner;
 
-/// The longest n-grams.
 const ORDERS: usize = 4;
 
-/// How BLEU is computed. The default is that of sacrebleu's `sentence_bleu`; its
-/// `corpus_bleu` differs by `effective_order: false`.
+/// Options of BLEU. The default is that of sacrebleu's `sentence_bleu`; its `corpus_bleu` has
+/// `effective_order: false`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BleuOptions {
-    /// How texts are split.
+    /// The tokenizer.
     pub tokens: BleuTokenizer,
-    /// What is done about orders without a match.
+    /// The smoothing of orders without a match.
     pub smoothing: BleuSmoothing,
-    /// Whether orders longer than the hypothesis (all of them, in a corpus) are left out of
-    /// the mean. If not, they make the score 0, unless smoothing gives them a value.
-    /// `Nltk*` ignores this: nltk takes their number of n-grams as 1.
+    /// Leaves orders longer than the hypothesis (all hypotheses of a corpus) out of the mean. If
+    /// false, they make the score 0, unless smoothing gives them a value. `Nltk*` ignores this:
+    /// nltk takes their number of n-grams as 1.
     pub effective_order: bool,
 }
 
@@ -35,44 +32,43 @@ impl Default for BleuOptions {
     }
 }
 
-/// What is done about orders without a match. If there is no match of order 1 the score is 0,
-/// whatever is asked for here.
+/// The smoothing of orders without a match. Without a match of order 1 the score is always 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BleuSmoothing {
-    /// Nothing: the score is 0. sacrebleu's `none`.
+    /// No smoothing: the score is 0. sacrebleu's `none`.
     None,
-    /// This number in place of zero matches. sacrebleu's `floor` (0.1 there). Between 0 and 1.
+    /// This number instead of zero matches. sacrebleu's `floor` (0.1 there). Between 0 and 1.
     Floor(f64),
-    /// This number is added to the matches and to the n-grams of all orders from 2 on.
-    /// sacrebleu's `add-k` (1 there). At least 0.
+    /// This number is added to the matches and n-grams of orders 2 to 4. sacrebleu's `add-k` (1
+    /// there). At least 0.
     AddK(f64),
-    /// 1/2 in place of the first zero, 1/4 of the second and so on. sacrebleu's `exp`.
+    /// 1/2 for the first order without a match, 1/4 for the second and so on. sacrebleu's `exp`.
     Exp,
-    /// The least positive number as precision of such an order. nltk's `method0`.
+    /// The least positive number as the precision of such an order. nltk's `method0`.
     Nltk0,
-    /// This number in place of zero matches. nltk's `method1` (0.1 there), the BLEU inside of
-    /// CodeBLEU. Between 0 and 1.
+    /// This number instead of zero matches. nltk's `method1` (0.1 there), the BLEU inside CodeBLEU.
+    /// Between 0 and 1.
     Nltk1(f64),
-    /// One is added to the matches and to the n-grams of all orders from 2 on. nltk's `method2`.
+    /// One is added to the matches and n-grams of orders 2 to 4. nltk's `method2`.
     Nltk2,
-    /// 1/2 in place of the first zero, 1/4 of the second and so on. nltk's `method3`.
+    /// 1/2 for the first order without a match, 1/4 for the second and so on. nltk's `method3`.
     Nltk3,
-    /// ln(c) / (5 * 2) in place of the first zero, ln(c) / (5 * 4) of the second and so on, for
-    /// c tokens. If c is 1, zeros are left out, and the score of one token that matches is 1.
-    /// nltk's `method4`.
+    /// ln(c) / (5 * 2) for the first order without a match, ln(c) / (5 * 4) for the second and so
+    /// on, for c tokens. If c is 1, such orders are left out, and the score of one matching token
+    /// is 1. nltk's `method4`.
     Nltk4,
 }
 
-/// What BLEU is computed from. Those of a corpus are the sum over its pairs.
+/// The counts behind BLEU. Those of a corpus are the sum over its pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BleuStatistics {
-    /// N-grams of the hypothesis that the reference has too, each at most as often as there;
+    /// N-grams of the hypothesis that the reference has, each counted at most as often as there;
     /// orders 1 to 4.
     pub matches: [u64; ORDERS],
     /// N-grams of the hypothesis; orders 1 to 4.
     pub totals: [u64; ORDERS],
-    /// Pairs whose hypothesis is too short for an n-gram; orders 1 to 4. nltk takes one for
-    /// each, before it adds up.
+    /// Pairs whose hypothesis is too short for an n-gram; orders 1 to 4. nltk counts one n-gram for
+    /// each.
     pub without: [u64; ORDERS],
     /// Tokens of the hypothesis.
     pub hypothesis_len: u64,
@@ -81,7 +77,7 @@ pub struct BleuStatistics {
 }
 
 impl BleuStatistics {
-    /// Adds those of other pairs. The order does not matter.
+    /// Adds the counts of other pairs.
     pub fn add(&mut self, other: &Self) {
         let sum = |to: &mut [u64; ORDERS], from: &[u64; ORDERS]| {
             for (to, from) in to.iter_mut().zip(from) {
@@ -95,10 +91,10 @@ impl BleuStatistics {
         self.reference_len += other.reference_len;
     }
 
-    /// BLEU (Papineni et al. 2002), between 0 and 1. With `effective_order`, orders of which the
-    /// hypotheses have no n-gram are left out of the mean.
+    /// BLEU between 0 and 1. With `effective_order`, orders for which the hypotheses have no n-gram
+    /// are left out of the mean.
     pub fn score(&self, smoothing: BleuSmoothing, effective_order: bool) -> f64 {
-        // An n-gram that matches has a unigram that does.
+        // A matching n-gram has a matching unigram.
         if self.matches[0] == 0 {
             return 0.0;
         }
@@ -161,12 +157,11 @@ impl BleuStatistics {
     }
 }
 
-/// The precision of an order.
 enum Precision {
     Of(f64),
-    /// As if it were 1.
+    /// Counts as 1.
     LeftOut,
-    /// The hypotheses are too short for this order and all that follow.
+    /// The hypotheses are too short for this order and all longer ones.
     NoGrams,
 }
 
@@ -192,8 +187,8 @@ impl Bleu {
         Self { options, ..Self::default() }
     }
 
-    /// The counts of a pair. White space at the end of a text is not part of it. Time and
-    /// memory are linear in the texts; each may have 2^31 tokens.
+    /// The counts of a pair. White space at the end of a text is ignored. Time and memory are
+    /// linear; each text may have 2^31 tokens.
     pub fn statistics(&mut self, reference: &str, hypothesis: &str) -> BleuStatistics {
         let Self { options, scratch, interner, grams, reference: r, hypothesis: h } = self;
         interner.clear();
@@ -213,12 +208,12 @@ impl Bleu {
         }
     }
 
-    /// The score of counts, between 0 and 1: of a pair, or of a corpus if they are its sum.
+    /// The score of the counts of a pair or corpus, between 0 and 1.
     pub fn score(&self, statistics: &BleuStatistics) -> f64 {
         statistics.score(self.options.smoothing, self.options.effective_order)
     }
 
-    /// The score of a pair, between 0 and 1. Two empty texts have 0, as with both peers.
+    /// The score of a pair, between 0 and 1. Two empty texts score 0, as with both peers.
     pub fn sentence(&mut self, reference: &str, hypothesis: &str) -> f64 {
         let statistics = self.statistics(reference, hypothesis);
         self.score(&statistics)
@@ -227,7 +222,7 @@ impl Bleu {
 
 #[cfg(test)]
 mod tests {
-    use super::super::peers::{self, assert_close};
+    use super::super::tests::{self, assert_close};
     use super::*;
 
     const TOKENS: [(&str, BleuTokenizer); 4] = [
@@ -252,7 +247,7 @@ mod tests {
 
     #[test]
     fn sentence_scores_are_the_peers() {
-        let pairs = peers::pairs();
+        let pairs = tests::pairs();
         for (name, smoothing) in NLTK {
             let tokens = BleuTokenizer::Whitespace;
             let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
@@ -282,8 +277,8 @@ mod tests {
 
     #[test]
     fn corpus_scores_are_the_peers_in_any_order() {
-        let pairs = peers::pairs();
-        for corpus in peers::ALL["corpora"].as_array().unwrap() {
+        let pairs = tests::pairs();
+        for corpus in tests::ALL["corpora"].as_array().unwrap() {
             let [start, end] = [0, 1].map(|at| corpus[at].as_u64().unwrap() as usize);
             let score = |tokens, smoothing| {
                 let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
@@ -314,7 +309,7 @@ mod tests {
 
     #[test]
     fn scores_are_at_most_one() {
-        for pair in peers::pairs() {
+        for pair in tests::pairs() {
             let score = Bleu::default().sentence(&pair.reference, &pair.reference);
             assert!(score == 1.0 || pair.reference.trim().is_empty() || score == 0.0, "{pair:?}");
         }
@@ -324,7 +319,7 @@ mod tests {
     fn floor_and_k_of_zero_do_nothing() {
         let zero = [BleuSmoothing::None, BleuSmoothing::Floor(0.0), BleuSmoothing::AddK(0.0)];
         for effective_order in [true, false] {
-            for pair in peers::pairs() {
+            for pair in tests::pairs() {
                 let scores = zero.map(|smoothing| {
                     let options =
                         BleuOptions { smoothing, effective_order, ..BleuOptions::default() };

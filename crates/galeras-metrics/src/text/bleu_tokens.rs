@@ -1,36 +1,32 @@
 //! The tokenizers of BLEU.
 //!
-//! Here: how a text is split into the tokens whose n-grams BLEU counts. Not here: counting.
-//!
-//! sacrebleu 2.6.0 defines `13a` and `intl` by regular expressions that insert spaces, one
-//! after the other. All that they do depends on a run of points (`.` and `,`; with `intl` all
-//! punctuation) and what stands before and behind it, so that one pass over the text suffices:
-//! tokens are slices of it.
+//! sacrebleu 2.6.0 defines `13a` and `intl` by a sequence of regular expressions that insert
+//! spaces. Their effect depends only on a run of points (`.` and `,`; with `intl` all punctuation)
+//! and the characters around it, so one pass suffices and tokens are slices of the text.
 
 use super::char_class::{Class, class, is_space};
 
-/// How a text is split into tokens.
+/// A tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BleuTokenizer {
-    /// sacrebleu's default, made for WMT (`mteval-v13a.pl`): ASCII punctuation stands alone,
-    /// except for apostrophes, dashes that do not follow a digit, and `.` and `,` between two
-    /// digits. `<skipped>` is removed, so is a dash before a line feed together with it, and
-    /// `&quot;`, `&amp;`, `&lt;` and `&gt;` are decoded.
+    /// sacrebleu's default, made for WMT (`mteval-v13a.pl`): ASCII punctuation marks are separate
+    /// tokens, except for apostrophes, dashes that do not follow a digit, and `.` and `,` between
+    /// two digits. `<skipped>` and a dash before a line feed together with the line feed are
+    /// removed; `&quot;`, `&amp;`, `&lt;` and `&gt;` are decoded.
     #[default]
     Tok13a,
-    /// What white space separates, as in Python's `str.split()`: nltk's usual tokens,
-    /// sacrebleu's `none`.
+    /// Splits at white space like Python's `str.split()`: nltk's usual tokens, sacrebleu's `none`.
     Whitespace,
-    /// sacrebleu's `intl` (`mteval-v14.pl`): Unicode symbols stand alone, and punctuation
-    /// unless it is between two numbers or after a number at the end of the text.
+    /// sacrebleu's `intl` (`mteval-v14.pl`): Unicode symbols are separate tokens, and so is
+    /// punctuation unless it is between two numbers or after a number at the end of the text.
     Intl,
-    /// Every code point but white space: sacrebleu's `char`.
+    /// Every code point except white space: sacrebleu's `char`.
     Char,
 }
 
 impl BleuTokenizer {
-    /// Calls `token` with every token of `text`, in order, as sacrebleu 2.6.0 splits it. Tokens are slices of `text` in
-    /// UTF-8, or of `scratch` if characters had to be replaced.
+    /// Calls `token` with every token of `text`, in order, as sacrebleu 2.6.0 splits it. Tokens are
+    /// UTF-8 slices of `text`, or of `scratch` if characters had to be replaced.
     pub fn each(self, text: &str, scratch: &mut TokenBuffers, token: impl FnMut(&[u8])) {
         match self {
             Self::Tok13a => {
@@ -55,7 +51,7 @@ impl BleuTokenizer {
         }
     }
 
-    /// The tokens of `text` with a space between two of them, as sacrebleu shows them.
+    /// The tokens of `text` separated by spaces, as sacrebleu prints them.
     pub fn joined(self, text: &str) -> String {
         let mut bytes = Vec::with_capacity(2 * text.len());
         self.each(text, &mut TokenBuffers::default(), |token| {
@@ -68,7 +64,7 @@ impl BleuTokenizer {
     }
 }
 
-/// Holds a text while it is tokenized, if it is not used as it is.
+/// Buffers for a text that is changed before it is split.
 #[derive(Debug, Default)]
 pub struct TokenBuffers {
     cleaned: String,
@@ -76,8 +72,8 @@ pub struct TokenBuffers {
 }
 
 impl TokenBuffers {
-    /// Does what `13a` replaces before it splits, one thing after the other: the result of one
-    /// may be what the next looks for. False if `text` has nothing of it.
+    /// Makes the replacements of `13a` in their order: a later one may match the result of an
+    /// earlier one. Returns false if `text` needs none.
     fn clean(&mut self, text: &str) -> bool {
         if !text.contains('&') && !text.contains("-\n") && !text.contains("<skipped>") {
             return false;
@@ -107,32 +103,32 @@ impl TokenBuffers {
     }
 }
 
-/// What a character is to a tokenizer.
+/// The class of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Space,
-    /// Stays with its neighbours.
+    /// Joins its neighbours.
     Letter,
-    /// As a letter; what is next to it may stay too.
+    /// Like a letter; points next to it may join it.
     Digit,
-    /// A token of its own.
+    /// A separate token.
     Alone,
-    /// A token of its own, unless it is between numbers.
+    /// A separate token, unless it is between numbers.
     Point,
-    /// A token of its own behind a digit, else a letter.
+    /// A separate token after a digit, otherwise a letter.
     Dash,
-    /// A byte of a character that needs a closer look; never the kind of a character.
+    /// A byte of a non-ASCII character; never the class of a character.
     Wide,
-    /// No character: before the first and behind the last one.
+    /// The position before the first or after the last character.
     End,
 }
 
-/// What the ends of a text are to a run of points.
+/// How the ends of a text act on a run of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
-    /// As white space.
+    /// Like white space.
     AsOther,
-    /// There is nothing from which to split it: as at a number.
+    /// Like a number: a point does not separate from it.
     AsNumber,
 }
 
@@ -188,10 +184,10 @@ static BYTES_CHAR: [Kind; 256] = kinds(&[], Kind::Alone);
 
 /// Calls `token` with the tokens of `text`.
 ///
-/// Of a run of points every one is a token, except that the last one may stay with what
-/// surrounds it. The first expression takes points in pairs with what precedes them: the last
-/// one is left over if the run is odd and behind a number, or even and behind another
-/// character. The second one separates it unless a number follows.
+/// Every point of a run is a token, except that the last one may join its surroundings. The first
+/// expression takes points in pairs with the character before them: the last point is left over if
+/// the run is odd and follows a number, or is even and follows another character. The second
+/// expression separates it unless a number follows.
 fn scan(
     text: &str,
     bytes: &[Kind; 256],
@@ -213,7 +209,7 @@ fn scan(
             token(slice);
         }
     };
-    // The token that is being read begins at `start`; it is empty if that is `at`.
+    // The current token begins at `start`; it is empty if `start` equals `at`.
     let (mut start, mut at, mut before) = (0, 0, Kind::End);
     loop {
         let (current, length) = kind(at);
@@ -266,7 +262,7 @@ fn scan(
 
 #[cfg(test)]
 mod tests {
-    use super::super::peers::{ALL, text};
+    use super::super::tests::{ALL, text};
     use super::*;
 
     #[test]
@@ -302,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_replacement_makes_is_replaced_by_later_ones_only() {
+    fn results_of_a_replacement_are_replaced_by_later_ones_only() {
         let tokens = |text| BleuTokenizer::Tok13a.joined(text);
         assert_eq!(tokens("&amp;lt;"), "<");
         assert_eq!(tokens("&amp;quot;"), "& quot ;");

@@ -1,13 +1,9 @@
-//! Classes of characters, as the peers' regular expressions and `str.split` see them.
+//! Character classes as the peers' regular expressions and `str.split` define them: the Unicode
+//! general categories N, P, S and M, and Python's white space.
 //!
-//! Here: numbers, punctuation, symbols and marks (the Unicode general categories N, P, S and
-//! M), Python's white space, and small numbers for the characters of a text. Not here: what a
-//! tokenizer makes of them.
-//!
-//! The table is printed by `python3 tests/reference/text_metrics.py classes`: categories as the
-//! Python package `regex` has them, which sacrebleu's tokenizer `intl` uses.
+//! The table is printed by `python3 tests/reference/text_metrics.py classes` from the Python
+//! package `regex`, which sacrebleu's tokenizer `intl` uses.
 
-/// A Unicode general category, or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Other,
@@ -17,7 +13,6 @@ pub(super) enum Class {
     Mark,
 }
 
-/// The class of `c`.
 pub(super) fn class(c: char) -> Class {
     let code = u32::from(c);
     let after = STARTS.partition_point(|&start| start >> 3 <= code);
@@ -30,8 +25,8 @@ pub(super) fn class(c: char) -> Class {
     }
 }
 
-/// Whether Python's `str.split()` splits at `c`: Unicode's white space and four separators of
-/// ASCII.
+/// Returns true where Python's `str.split()` splits: Unicode's white space and four ASCII
+/// separators.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\x1c'..='\x1f')
 }
@@ -39,13 +34,13 @@ pub(super) fn is_space(c: char) -> bool {
 /// Numbers characters from 0 on, in the order of their first appearance.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    /// Code point -> 1 + its number, or 0. Only the pages of memory that are used are real.
+    /// Code point -> 1 + its number, or 0. Only the touched pages use memory.
     numbers: Vec<u32>,
     seen: Vec<char>,
 }
 
 impl Ids {
-    /// The number of `c`.
+    /// The number of `c`, new if needed.
     pub(super) fn id(&mut self, c: char) -> u32 {
         if self.numbers.is_empty() {
             self.numbers = vec![0; 0x11_0000];
@@ -58,12 +53,11 @@ impl Ids {
         *number - 1
     }
 
-    /// How many characters have a number.
     pub(super) fn count(&self) -> usize {
         self.seen.len()
     }
 
-    /// Begins anew.
+    /// Removes all numbers.
     pub(super) fn forget(&mut self) {
         for c in self.seen.drain(..) {
             if let Some(number) = self.numbers.get_mut(c as usize) {
@@ -73,7 +67,7 @@ impl Ids {
     }
 }
 
-/// Where a run of a class begins: code point times 8, plus the class (0 for the others).
+/// The start of each run of a class: code point times 8, plus the class (0 for the others).
 #[rustfmt::skip]
 const STARTS: [u32; 1540] = [
     0x0, 0x10a, 0x123, 0x12a, 0x15b, 0x162, 0x181, 0x1d2, 0x1e3, 0x1fa, 0x208, 0x2da, 0x2f3,
@@ -225,7 +219,7 @@ const STARTS: [u32; 1540] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::peers::ALL;
+    use super::super::tests::ALL;
     use super::*;
 
     #[test]

@@ -1,24 +1,20 @@
-//! chrF: how many character n-grams two texts share.
+//! chrF2 (Popović 2015), the share of character n-grams that two texts have in common.
 //!
-//! Here: the counts of a pair or a corpus, and chrF2 from them. Not here: chrF++ and its
-//! word n-grams.
-//!
-//! Popović 2015, as in sacrebleu 2.6.0 (`sentence_chrf`, `corpus_chrf`): code points without
-//! white space, orders 1 to 6, precision and recall averaged over the orders of which both
-//! texts have n-grams ("effective order"), then F with beta 2.
+//! As in sacrebleu 2.6.0 (`sentence_chrf`, `corpus_chrf`): code points without white space, orders
+//! 1 to 6, precision and recall averaged over the orders of which both texts have n-grams
+//! ("effective order"), then F with beta 2. chrF++ and its word n-grams are not included.
 
 use super::char_class::{Ids, is_space};
 use super::grams::Grams;
 
-/// The longest n-grams.
 const ORDERS: usize = 6;
 /// Squared beta: recall weighs this much more than precision.
 const FACTOR: f64 = 4.0;
 
-/// What chrF is computed from. Those of a corpus are the sum over its pairs.
+/// The counts behind chrF. Those of a corpus are the sum over its pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChrfStatistics {
-    /// N-grams of the hypothesis that the reference has too, each at most as often as there;
+    /// N-grams of the hypothesis that the reference has, each counted at most as often as there;
     /// orders 1 to 6.
     pub matches: [u64; ORDERS],
     /// N-grams of the hypothesis, or 0 if the reference has none of that order.
@@ -28,7 +24,7 @@ pub struct ChrfStatistics {
 }
 
 impl ChrfStatistics {
-    /// Adds those of other pairs. The order does not matter.
+    /// Adds the counts of other pairs.
     pub fn add(&mut self, other: &Self) {
         for n in 0..ORDERS {
             self.matches[n] += other.matches[n];
@@ -37,7 +33,7 @@ impl ChrfStatistics {
         }
     }
 
-    /// chrF2, between 0 and 1. 0 if one of the texts is empty, or both.
+    /// chrF2, between 0 and 1. 0 if a text is empty.
     pub fn score(&self) -> f64 {
         let (mut precision, mut recall, mut orders) = (0.0, 0.0, 0.0);
         for n in 0..ORDERS {
@@ -65,8 +61,7 @@ pub struct Chrf {
 }
 
 impl Chrf {
-    /// The counts of a pair. Time and memory are linear in the texts; each may have 2^31
-    /// code points.
+    /// The counts of a pair. Time and memory are linear; each text may have 2^31 code points.
     pub fn statistics(&mut self, reference: &str, hypothesis: &str) -> ChrfStatistics {
         let Self { ids, grams, reference: r, hypothesis: h } = self;
         for (text, to) in [(reference, &mut *r), (hypothesis, &mut *h)] {
@@ -90,13 +85,13 @@ impl Chrf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::peers::{self, assert_close};
+    use super::super::tests::{self, assert_close};
     use super::*;
 
     #[test]
     fn scores_are_the_peers() {
         let mut chrf = Chrf::default();
-        for pair in peers::pairs() {
+        for pair in tests::pairs() {
             let ours = chrf.score(&pair.reference, &pair.hypothesis);
             assert_close(ours, pair.value("chrf2") / 100.0, &pair);
             assert!((0.0..=1.0).contains(&ours), "{ours} {pair:?}");
@@ -105,8 +100,8 @@ mod tests {
 
     #[test]
     fn corpus_scores_are_the_peers() {
-        let (mut chrf, pairs) = (Chrf::default(), peers::pairs());
-        for corpus in peers::ALL["corpora"].as_array().unwrap() {
+        let (mut chrf, pairs) = (Chrf::default(), tests::pairs());
+        for corpus in tests::ALL["corpora"].as_array().unwrap() {
             let [start, end] = [0, 1].map(|at| corpus[at].as_u64().unwrap() as usize);
             let mut sum = ChrfStatistics::default();
             for pair in &pairs[start..end] {

@@ -1,27 +1,27 @@
-//! What a text adds to another one that was given.
+//! The part of a text that continues another one.
 //!
-//! A model that is shown the beginning of a method may go on where it ends, or give the whole
-//! method back. Both said the same; scores of the whole would mostly measure what was given.
+//! A model that gets the beginning of a method may return only the rest, or the whole method. Both
+//! are the same answer, and scores of the whole would mostly measure the given part.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// The part of a text that is not given, and the whole that both make.
+/// A text split into the given part and its continuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continuation<'a> {
-    /// What comes after the given text: a suffix of the text.
+    /// The text after the given part: a suffix of the text.
     pub rest: &'a str,
-    /// Whether the text begins with what was given.
+    /// The text begins with the given part.
     pub repeats: bool,
-    /// The text whose beginning stands for the given text in another layout, if it does: it is a
-    /// whole by itself, which the given text and the rest would not make.
+    /// The whole text, if it begins with the given part in another layout: the given text followed
+    /// by `rest` would then be another text.
     pub whole: Option<&'a str>,
 }
 
-/// Takes the given text off the beginning of another, as often as it is there.
+/// Removes the given text from the beginning of another, as often as it occurs there.
 ///
-/// The text begins with it if it does so byte by byte, or if both are equal but for white space
-/// and Python's comments, which models change when they repeat. As often as it is there: so
+/// The text begins with it if it does so byte by byte, or if both are equal except for white space
+/// and Python comments, which models change when they repeat code. It is removed repeatedly so that
 /// `continuation(given, given + x)` and `continuation(given, x)` have the same `rest` for every
 /// `x`. Time and memory are linear.
 pub fn continuation<'a>(given: &str, text: &'a str) -> Continuation<'a> {
@@ -41,10 +41,10 @@ pub fn continuation<'a>(given: &str, text: &'a str) -> Continuation<'a> {
     }
 }
 
-/// What follows the given text in another layout; `None` if the text begins otherwise or the
-/// given text is nothing but layout.
+/// The text after the given text in another layout. `None` if the text begins differently or the
+/// given text has only white space and comments.
 fn strip_layout<'a>(given: &str, text: &'a str) -> Option<&'a str> {
-    let (mut of_given, mut of_text) = (Significant::new(given), Significant::new(text));
+    let (mut of_given, mut of_text) = (CodeChars::new(given), CodeChars::new(text));
     let mut ends = None;
     for (place, wanted) in of_given.by_ref() {
         match of_text.next() {
@@ -56,11 +56,11 @@ fn strip_layout<'a>(given: &str, text: &'a str) -> Option<&'a str> {
     }
     let (end_of_given, end) = ends?;
     let rest = text.get(end..)?;
-    // Comments at the end of the given text, if the other one has them as well.
+    // Comments at the end of the given text may be repeated.
     if let Some(rest) = strip_characters(&given[end_of_given..], rest) {
         return Some(rest);
     }
-    // Or but for some of them, the one within which the given text ends.
+    // Only the comment that the given text ends in may be repeated.
     let comment = of_given.comment.map_or("", |at| &given[at..]);
     let mut follows = rest.trim_start();
     while !comment.is_empty() && follows.starts_with('#') {
@@ -72,8 +72,7 @@ fn strip_layout<'a>(given: &str, text: &'a str) -> Option<&'a str> {
     Some(rest)
 }
 
-/// What follows these characters in a text whose beginning has them, whatever white space is
-/// between them.
+/// The text after these characters, ignoring white space between them.
 fn strip_characters<'a>(wanted: &str, text: &'a str) -> Option<&'a str> {
     let mut chars = text.char_indices().filter(|(_, char)| !char.is_whitespace());
     let mut end = 0;
@@ -85,23 +84,23 @@ fn strip_characters<'a>(wanted: &str, text: &'a str) -> Option<&'a str> {
 }
 
 /// The characters of a Python text with their places, without white space and comments.
-struct Significant<'a> {
+struct CodeChars<'a> {
     chars: Peekable<CharIndices<'a>>,
     text: &'a str,
-    /// The quote that ends the string that this is in.
+    /// The quote that ends the current string.
     string: Option<&'static str>,
-    /// Where the next character may begin a token: behind a quote of three.
+    /// The next position that may begin a token, after a triple quote.
     resume: usize,
-    /// Where the comment begins that the text ends in, once that is reached.
+    /// The start of the comment at the end of the text.
     comment: Option<usize>,
 }
 
-impl<'a> Significant<'a> {
+impl<'a> CodeChars<'a> {
     fn new(text: &'a str) -> Self {
         Self { chars: text.char_indices().peekable(), text, string: None, resume: 0, comment: None }
     }
 
-    /// Follows strings, in which `#` begins no comment.
+    /// Tracks strings, in which `#` does not begin a comment.
     fn follow(&mut self, at: usize, char: char) {
         if at < self.resume {
             return;
@@ -113,7 +112,7 @@ impl<'a> Significant<'a> {
                 self.string = quotes.into_iter().find(|quote| here.starts_with(quote));
                 self.resume = at + self.string.map_or(0, str::len);
             }
-            // The character behind a backslash ends nothing.
+            // A backslash escapes the next character.
             Some(_) if char == '\\' => {
                 self.resume = at + 1 + here[1..].chars().next().map_or(0, char::len_utf8);
             }
@@ -121,14 +120,14 @@ impl<'a> Significant<'a> {
                 self.resume = at + quote.len();
                 self.string = None;
             }
-            // A line's end ends a string of one line, closed or not.
+            // A line end also ends an unclosed string of one line.
             Some(quote) if char == '\n' && quote.len() == 1 => self.string = None,
             Some(_) => {}
         }
     }
 }
 
-impl Iterator for Significant<'_> {
+impl Iterator for CodeChars<'_> {
     type Item = (usize, char);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -177,13 +176,13 @@ mod tests {
             found,
             Continuation { rest: "rn a + b # done", repeats: true, whole: Some(shown) }
         );
-        // A comment that goes on is one; one that was left out is none.
+        // A truncated comment continues; a comment may also be missing.
         assert_eq!(rest("x = 1 # the so", "x=1 # the source\ny"), "urce\ny");
         assert_eq!(rest("x = 1 # a\n# the so", "x=1\n# b\n # the source\ny"), "urce\ny");
         assert_eq!(rest("x = 1\n# at\n", "x=1 # at\ny"), "\ny");
         assert_eq!(rest("x = 1 # at\n# a", "x=1 # at\n# all\ny"), "ll\ny");
         assert_eq!(rest("x = 1 # the so", "x=1\ny"), "\ny");
-        // Within a string, `#` is no comment.
+        // In a string, `#` does not begin a comment.
         assert_eq!(rest("x = '#a'\n", "x = '#b'\ny"), "x = '#b'\ny");
         assert_eq!(rest("x = '''\n#a\n'''", "x = '''#a'''; y"), "; y");
         assert_eq!(rest(r"x = '\'#a'", r"x='\'#a' + y"), " + y");
@@ -198,7 +197,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a model answers counts the same with what it was given and without.
+        /// An answer counts the same with and without the given text.
         #[test]
         fn given_and_continuation_are_the_continuation(
             given in "[a #'\n\"\\\\]{0,12}|\\PC{0,20}", text in "[a #'\n\"\\\\]{0,24}|\\PC{0,30}",

@@ -1,7 +1,4 @@
-//! N-grams that two sequences share.
-//!
-//! Here: the clipped number of matches per order. Not here: what the items of the sequences
-//! stand for, and what becomes of the numbers.
+//! N-grams that two sequences share: the clipped number of matches per order.
 
 use super::interner::{UNKNOWN, mixed};
 
@@ -10,28 +7,29 @@ use super::interner::{UNKNOWN, mixed};
 pub(super) struct Grams {
     /// A power of two, at least twice the reference's n-grams; open addressing.
     slots: Vec<Slot>,
-    /// What slots in use are stamped with; another one for each order.
+    /// The mark of used slots, which differs for each order.
     stamp: u32,
-    /// Item -> how often the reference has it, less the matches.
+    /// Item -> its count in the reference, less the matches.
     single: Vec<u32>,
-    /// Where an n-gram begins -> the slot of that n-gram, or [`UNKNOWN`].
+    /// Start of an n-gram -> the slot of that n-gram, or [`UNKNOWN`].
     reference: Vec<u32>,
     hypothesis: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// The slot of the n-gram without its last item (at order 2: its first item), and the last.
+    /// The slot of the n-gram without its last item (at order 2: its first item), and the last
+    /// item.
     key: u64,
     stamp: u32,
-    /// How often the reference has it, less the matches.
+    /// Its count in the reference, less the matches.
     left: u32,
 }
 
 impl Grams {
-    /// For each order n from 1 to `N`: the sum over the hypothesis' distinct n-grams of the
-    /// lesser of its counts in the two sequences. Items of the reference are below `items`;
-    /// the hypothesis may have others. At most 2^31 items.
+    /// For each order n from 1 to `N`: the sum over the hypothesis' distinct n-grams of the lesser
+    /// of its counts in the two sequences. Items of the reference are below `items`; the hypothesis
+    /// may have others. At most 2^31 items.
     pub(super) fn matches<const N: usize>(
         &mut self,
         reference: &[u32],
@@ -62,7 +60,7 @@ impl Grams {
             self.slots.resize(size, Slot::default());
             self.stamp = 0;
         }
-        // A prefix of the slots is as good as all of them, and stays in the cache.
+        // A prefix of the slots suffices and stays in the cache.
         let slots = &mut self.slots[..size];
         self.reference.clear();
         self.reference.extend_from_slice(reference);
@@ -108,7 +106,7 @@ impl Grams {
     }
 }
 
-/// The slot where `key` is or belongs.
+/// The slot of `key` or of its insertion.
 fn place(slots: &[Slot], stamp: u32, key: u64) -> usize {
     let mask = slots.len() - 1;
     let mut at = mixed(key) as usize & mask;
@@ -125,7 +123,7 @@ fn place(slots: &[Slot], stamp: u32, key: u64) -> usize {
 mod tests {
     use std::collections::HashMap;
 
-    use super::super::peers::Numbers;
+    use super::super::tests::Numbers;
     use super::*;
 
     fn by_maps<const N: usize>(reference: &[u32], hypothesis: &[u32]) -> [u64; N] {

@@ -1,15 +1,12 @@
-//! Small numbers for tokens.
-//!
-//! Here: a table from byte strings to numbers, emptied in constant time. Not here: what a
-//! token is.
+//! A table from tokens (byte strings) to small numbers, emptied in constant time.
 
-/// What [`Interner::find`] says of a token that has no number.
+/// [`Interner::find`] returns this for a token without a number.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
-/// Odd, with its bits spread evenly: the golden ratio in 64 bits.
+/// Odd, with evenly spread bits: the golden ratio in 64 bits.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The bits of `key`, mixed so that the upper ones depend on all of them.
+/// The bits of `key`, mixed so that the upper ones depend on all others.
 pub(super) fn mixed(key: u64) -> u64 {
     let product = u128::from(key ^ MULTIPLIER.rotate_left(32)) * u128::from(MULTIPLIER);
     (product >> 64) as u64 ^ product as u64
@@ -20,9 +17,9 @@ pub(super) fn mixed(key: u64) -> u64 {
 pub(super) struct Interner {
     /// A power of two, at least twice the tokens; open addressing.
     slots: Vec<Slot>,
-    /// What slots in use are stamped with.
+    /// The mark of used slots.
     stamp: u32,
-    /// Long tokens one after the other, and where each token's begins and ends.
+    /// The bytes of long tokens, and the range of each token.
     bytes: Vec<u8>,
     spans: Vec<(usize, usize)>,
 }
@@ -34,10 +31,10 @@ struct Slot {
     id: u32,
 }
 
-/// The most bytes that a key holds, beside their number.
+/// The most bytes that a key holds in addition to their number.
 const SHORT: usize = 7;
 
-/// Up to seven bytes themselves, else a hash with the highest bit set.
+/// Up to seven bytes unchanged, otherwise a hash with the highest bit set.
 fn key(token: &[u8]) -> u64 {
     let four = |bytes: Option<&[u8; 4]>| u64::from(u32::from_le_bytes(*bytes.unwrap_or(&[0; 4])));
     match *token {
@@ -60,7 +57,6 @@ fn key(token: &[u8]) -> u64 {
 }
 
 impl Interner {
-    /// Forgets all tokens.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
@@ -72,12 +68,11 @@ impl Interner {
         }
     }
 
-    /// How many tokens have a number.
     pub(super) fn count(&self) -> usize {
         self.spans.len()
     }
 
-    /// The number of `token`, a new one if it has none. At most 2^32 - 1 tokens.
+    /// The number of `token`, new if needed. At most 2^32 - 1 tokens.
     pub(super) fn id(&mut self, token: &[u8]) -> u32 {
         let key = key(token);
         let mut at = match self.place(token, key) {
@@ -105,7 +100,7 @@ impl Interner {
         self.place(token, key(token)).1.unwrap_or(UNKNOWN)
     }
 
-    /// The slot where `token` is or belongs, and its number.
+    /// The slot of `token` or of its insertion, and its number.
     fn place(&self, token: &[u8], key: u64) -> (usize, Option<u32>) {
         let mask = self.slots.len().wrapping_sub(1);
         let mut at = mixed(key) as usize & mask;

@@ -1,13 +1,9 @@
-//! Levenshtein distance between two texts.
+//! Levenshtein distance and similarity of two texts over code points.
 //!
-//! Here: the distance over code points and the similarity that follows from it. Not here:
-//! normalization of the texts, and other edit distances (Indel, Damerau).
-//!
-//! Rows of the dynamic-programming matrix belong to the shorter text (the pattern), columns
-//! to the longer one. Neighbouring cells differ by at most one, so that a machine word holds
-//! the differences of 64 rows (Myers 1999, in the formulation of Hyyrö 2003). Only cells near
-//! the diagonal are computed, in a band that widens until it must contain a best path
-//! (Ukkonen 1985).
+//! Rows of the dynamic-programming matrix belong to the shorter text (the pattern), columns to the
+//! longer one. Neighbouring cells differ by at most one, so a machine word holds the differences of
+//! 64 rows (Myers 1999, as formulated by Hyyrö 2003). Only a band around the diagonal is computed,
+//! which widens until it must contain a best path (Ukkonen 1985).
 
 use super::char_class::Ids;
 
@@ -21,30 +17,29 @@ pub struct Levenshtein {
 }
 
 impl Levenshtein {
-    /// The least number of code points to insert, delete or replace that turns `a` into `b`.
+    /// The least number of code points to insert, delete or replace that turns `a` into `b`. Equals
+    /// `rapidfuzz.distance.Levenshtein.distance` (3.14.6).
     ///
-    /// Equals `rapidfuzz.distance.Levenshtein.distance` (3.14.6). For lengths m <= n without
-    /// the common prefix and suffix, and a distance d, time is O(m (d + 64) / 64 + n) and at
-    /// most O(m n / 64): milliseconds for 10 MB with a few edits, an hour or two for 10 MB
-    /// that have nothing in common. Memory is O(m + n), about 1/4 byte per code point if
-    /// both are ASCII, else 8 bytes more.
+    /// For lengths m <= n without the common prefix and suffix, and a distance d, time is O(m (d +
+    /// 64) / 64 + n) and at most O(m n / 64): milliseconds for 10 MB with a few edits, an hour or
+    /// two for 10 MB with nothing in common. Memory is O(m + n): about 1/4 byte per code point if
+    /// both texts are ASCII, otherwise 8 bytes more.
     pub fn distance(&mut self, a: &str, b: &str) -> usize {
         self.buffers.left = u64::MAX;
         self.distance_and_longest(a, b).0
     }
 
-    /// As [`Levenshtein::distance`], if that takes no more than so many steps, each of a column of
-    /// 64 rows: about m n / 64 if the texts have little in common. [`MAX_STEPS`](super::MAX_STEPS)
-    /// takes minutes.
+    /// As [`Levenshtein::distance`], or `None` if that takes more than `steps` steps, each of a
+    /// column of 64 rows: about m n / 64 if the texts have little in common.
+    /// [`MAX_STEPS`](super::MAX_STEPS) takes minutes.
     pub fn distance_within(&mut self, a: &str, b: &str, steps: u64) -> Option<usize> {
         self.buffers.left = steps;
         let (distance, _) = self.distance_and_longest(a, b);
         (!self.buffers.stopped).then_some(distance)
     }
 
-    /// 1 - d / max(code points of `a`, of `b`): 1 for equal texts, two empty ones included,
-    /// 0 for texts of which no code point can stay. Equals rapidfuzz's
-    /// `normalized_similarity`.
+    /// 1 - d / max(code points of `a`, of `b`): 1 for equal texts (also empty ones), 0 if no code
+    /// point can stay. Equals rapidfuzz's `normalized_similarity`.
     pub fn similarity(&mut self, a: &str, b: &str) -> f64 {
         self.buffers.left = u64::MAX;
         share(self.distance_and_longest(a, b))
@@ -73,12 +68,12 @@ impl Levenshtein {
     }
 }
 
-/// The similarity at a distance between texts of which one is so long.
+/// The similarity at a distance, given the length of the longer text.
 fn share((distance, longest): (usize, usize)) -> f64 {
     if longest == 0 { 1.0 } else { 1.0 - distance as f64 / longest as f64 }
 }
 
-/// What a text consists of: small numbers that index tables.
+/// The items of a text: small numbers that index tables.
 trait Symbol: Copy + Eq {
     fn index(self) -> usize;
 }
@@ -95,22 +90,21 @@ impl Symbol for u32 {
     }
 }
 
-/// Rows that a machine word holds.
+/// Rows in a machine word.
 const WORD: usize = 64;
 
 #[derive(Debug, Default)]
 struct Buffers {
-    /// Symbol -> the rows of the current stripe where the pattern has it; zeros between calls.
+    /// Symbol -> the rows of the current stripe in which the pattern has it; zeros between calls.
     rows: Vec<u64>,
-    /// Symbol -> the rows of the window where the pattern has it, and the window's last row
-    /// when this was written.
+    /// Symbol -> the rows of the window in which the pattern has it, and the last row of the window
+    /// at that time.
     recent: Vec<(u64, usize)>,
-    /// By column: whether the lowest row that was computed rises or falls there, against the
-    /// column before.
+    /// By column: the change of the lowest computed row against the column before.
     borders: Vec<Border>,
     /// Columns of a word that may still be computed.
     left: u64,
-    /// Whether they were too few. Then no distance counts.
+    /// They were too few, so the distance is not valid.
     stopped: bool,
 }
 
@@ -134,9 +128,9 @@ impl Buffers {
         if a.len() <= WORD {
             return self.band::<S, 1>(a, b, symbols, b.len(), b.len()).unwrap_or(b.len());
         }
-        // No cell's value is too low, whatever the band: this is an upper bound of the
-        // distance. A path that leaves a band of `slack` on both sides of the two diagonals
-        // through the corners costs 2 (slack + 1) more than the difference in length.
+        // Computed values are never too low, so this is an upper bound of the distance. A path that
+        // leaves a band of `slack` on both sides of the two diagonals through the corners costs 2
+        // (slack + 1) more than the difference in length.
         let mut bound = b.len();
         if difference < WORD {
             let slack = (WORD - 1 - difference) / 2;
@@ -145,7 +139,7 @@ impl Buffers {
                 return bound;
             }
         }
-        // The work is as the width of the band: that is what doubles.
+        // The work is proportional to the width of the band, so the width doubles.
         let mut slack = WORD + difference / 4;
         loop {
             let enough = (bound - difference) / 2;
@@ -174,8 +168,8 @@ impl Buffers {
         for (row, &symbol) in (1..=before).zip(a) {
             enter(recent, symbol, row);
         }
-        // Rows above the first one are as if their symbols equalled none: there the value is
-        // the column's number, as in row 0. In column 0 it rises from row to row.
+        // Rows above the first one act as if their symbols matched nothing: there the value is the
+        // column's number, as in row 0. In column 0 it rises from row to row.
         let mut rises = !0 << (WORD - 1 - before);
         let mut falls = 0u64;
         let mut value = 0;
@@ -196,10 +190,10 @@ impl Buffers {
         value
     }
 
-    /// The value of the last cell if only the cells are computed that are at most `slack` away
-    /// from the diagonals through the two corners and between them (some more are): stripes of
-    /// `W` words of rows, one after the other. Nothing if every path must cost more than
-    /// `limit`; stripes end where this is so.
+    /// The value of the last cell if only cells at most `slack` away from the diagonals through the
+    /// two corners, and between them, are computed (and some more): stripes of `W` words of rows,
+    /// one after the other. `None` if every path must cost more than `limit`; stripes end where
+    /// this is so.
     fn band<S: Symbol, const W: usize>(
         &mut self,
         a: &[S],
@@ -222,7 +216,7 @@ impl Buffers {
         for (stripe, pattern) in a.chunks(height).enumerate() {
             let below = (stripe + 1) * height;
             let after = below.saturating_add(difference).saturating_add(slack);
-            // Whole words of columns: what is left out must count as rising.
+            // Whole words of columns: omitted cells must count as rising.
             let after = after.min(farthest).min(b.len()).next_multiple_of(WORD).min(b.len());
             let columns = b.get(first * WORD..after)?;
             let Some(left) = self.left.checked_sub((columns.len() * W) as u64) else {
@@ -230,7 +224,7 @@ impl Buffers {
                 return None;
             };
             self.left = left;
-            // What an earlier stripe has left behind this one's end belongs to its own last row.
+            // Borders of an earlier stripe after this one's end belong to that stripe's last row.
             let now = after.div_ceil(WORD);
             self.borders.get_mut(now..end).unwrap_or(&mut []).fill(Border::UNKNOWN);
             end = now;
@@ -241,7 +235,7 @@ impl Buffers {
                     *word |= 1 << (row % WORD);
                 }
             }
-            // Left of the first column, at most, values rise by one per row.
+            // Left of the first column, values rise by at most one per row.
             let mut state = State { rises: [!0; W], falls: [0; W] };
             let (mut upper, mut lower) = (corner, corner + height);
             let leftmost = below.saturating_sub(slack) / WORD;
@@ -252,7 +246,7 @@ impl Buffers {
                 let before = lower;
                 lower = border.applied(lower, columns.len());
                 // A path through this chunk's part of the lowest row costs at least the value
-                // there, and how far it then is from the diagonal of the last cell.
+                // there, plus its distance from the diagonal of the last cell.
                 let value = (before + lower).saturating_sub(WORD) / 2;
                 let diagonal = below + difference;
                 let columns = at * WORD + 1..=at * WORD + WORD;
@@ -275,8 +269,8 @@ impl Buffers {
                 value = (after == b.len()).then(|| state.value_below(upper, pattern.len()));
             } else {
                 (first, corner) = next?;
-                // From there, columns that are not matched by rows cost one each, and again
-                // behind the diagonal of the last cell.
+                // From there, columns that no row matches cost one each, and again after the
+                // diagonal of the last cell.
                 let costly = (last + height).saturating_add(limit.saturating_sub(least));
                 let diagonal = below + height + difference;
                 farthest = costly.min(diagonal.max(diagonal.midpoint(costly) + 1));
@@ -287,10 +281,10 @@ impl Buffers {
 }
 
 impl Border {
-    /// Rises with every column: that of row 0, and an upper bound of every other.
+    /// Rises with every column, as row 0 does: an upper bound of every other row.
     const UNKNOWN: Self = Self { rises: !0, falls: 0 };
 
-    /// The value after `columns` columns if it was `value` before.
+    /// The value after `columns` columns, starting from `value`.
     fn applied(self, value: usize, columns: usize) -> usize {
         let all = !0 >> (WORD - columns);
         let risen = value + (self.rises & all).count_ones() as usize;
@@ -298,14 +292,14 @@ impl Border {
     }
 }
 
-/// Whether the value rises or falls from a row to the next, in one column of a stripe.
+/// The changes from each row to the next, in one column of a stripe.
 struct State<const W: usize> {
     rises: [u64; W],
     falls: [u64; W],
 }
 
 impl<const W: usize> State<W> {
-    /// Goes on by up to 64 columns below `border`; the border below these rows.
+    /// Continues by up to 64 columns below `border`; returns the border below these rows.
     fn advance<S: Symbol>(&mut self, rows: &[[u64; W]], columns: &[S], border: Border) -> Border {
         let (mut rises, mut falls) = (self.rises, self.falls);
         let (mut above_up, mut above_down) = (border.rises, border.falls);
@@ -320,7 +314,7 @@ impl<const W: usize> State<W> {
             for word in 0..W {
                 let (r, f) = (rises[word], falls[word]);
                 let equal = equal[word] | down;
-                // Cells with the value of their neighbour above and to the left.
+                // Cells that equal their upper left neighbour.
                 let same = (((equal & r).wrapping_add(r)) ^ r) | equal | f;
                 last_up = f | !(same | r);
                 last_down = same & r;
@@ -352,7 +346,7 @@ impl<const W: usize> State<W> {
     }
 }
 
-/// Notes that the window's last row is now `row`, where the pattern has `symbol`.
+/// Records that the window's last row is now `row`, where the pattern has `symbol`.
 fn enter<S: Symbol>(recent: &mut [(u64, usize)], symbol: S, row: usize) {
     if let Some(entry) = recent.get_mut(symbol.index()) {
         *entry = (shifted(entry.0, row - entry.1) | 1 << (WORD - 1), row);
@@ -363,7 +357,7 @@ fn shifted(bits: u64, by: usize) -> u64 {
     if by < WORD { bits >> by } else { 0 }
 }
 
-/// Symbols that are compared at once.
+/// Symbols compared at once.
 const STEP: usize = 16;
 
 fn common_prefix<S: Symbol>(a: &[S], b: &[S]) -> usize {

@@ -1,12 +1,8 @@
-//! Scores of a text against a reference text.
+//! Scores of a text against a reference text: edit distance, BLEU, chrF, ROUGE-L and pass@k.
 //!
-//! Here: edit distance, BLEU, chrF, ROUGE-L and pass@k, as plain functions of strings and
-//! counts, and what a text adds to one that was given. Not here: tables and operators that call
-//! them, and scores that need a parser.
-//!
-//! Every score is between 0 and 1 and is that of the peer named in its file, divided by 100
-//! where the peer gives percentages. What computes one keeps its buffers between calls: make
-//! one per thread and use it for all rows.
+//! Every score is between 0 and 1 and equals that of the peer named in its file, divided by 100
+//! where the peer gives percentages. Scorers keep their buffers between calls: use one per thread
+//! for all rows.
 
 mod bleu;
 mod bleu_tokens;
@@ -17,14 +13,13 @@ mod grams;
 mod interner;
 mod levenshtein;
 mod pass_at_k;
-#[cfg(test)]
-mod peers;
 mod rouge;
+#[cfg(test)]
+mod tests;
 
-/// The most steps that a pair of texts should take where nobody waits for a single one: some
-/// minutes, enough for two and a half million characters (or words) of each that have nothing in
-/// common; a million take less than one. See [`Levenshtein::distance_within`] and
-/// [`RougeL::score_within`].
+/// A limit on the steps for one pair of texts in unattended work: some minutes, enough for two and
+/// a half million characters (or words) on each side with nothing in common; a million take less
+/// than a minute. See [`Levenshtein::distance_within`] and [`RougeL::score_within`].
 pub const MAX_STEPS: u64 = 1 << 37;
 
 pub use bleu::{Bleu, BleuOptions, BleuSmoothing, BleuStatistics};

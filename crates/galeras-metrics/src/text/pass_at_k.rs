@@ -1,14 +1,11 @@
-//! pass@k: whether one of k answers would be right.
-//!
-//! Here: the estimate from counts. Not here: running tests.
+//! pass@k: the probability that one of k answers is right.
 
 /// The probability that at least one of `k` answers is right, if `c` of `n` answers were: the
-/// unbiased estimate of Chen et al. 2021 ("Evaluating Large Language Models Trained on Code"),
-/// 1 - C(n-c, k) / C(n, k), computed as 1 - prod_{i=n-c+1..n} (1 - k/i) so that nothing
-/// overflows. Between 0 and 1; 1 if fewer than `k` answers were wrong.
+/// unbiased estimate of Chen et al. 2021 ("Evaluating Large Language Models Trained on Code"), 1 -
+/// C(n-c, k) / C(n, k), computed as 1 - prod_{i=n-c+1..n} (1 - k/i) to avoid overflow. Between 0
+/// and 1; 1 if fewer than `k` answers were wrong.
 ///
-/// `None` if the counts do not describe a draw: more right answers than answers (c > n), none
-/// drawn (k = 0), or more drawn than there are (k > n). Time is O(min(c, k)).
+/// `None` unless c <= n and 0 < k <= n. Time is O(min(c, k)).
 pub fn pass_at_k(n: u64, c: u64, k: u64) -> Option<f64> {
     if c > n || k == 0 || k > n {
         return None;
@@ -24,7 +21,7 @@ pub fn pass_at_k(n: u64, c: u64, k: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::peers::{ALL, assert_close};
+    use super::super::tests::{ALL, assert_close};
     use super::*;
 
     #[test]
@@ -48,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_describe_no_draw_have_no_estimate() {
+    fn impossible_counts_have_no_estimate() {
         assert_eq!([pass_at_k(3, 4, 1), pass_at_k(3, 1, 0), pass_at_k(3, 1, 4)], [None; 3]);
         assert_eq!(pass_at_k(0, 0, 1), None);
     }

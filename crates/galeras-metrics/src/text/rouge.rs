@@ -1,22 +1,20 @@
-//! ROUGE-L: the longest common subsequence of the words of two texts.
+//! ROUGE-L (Lin 2004): F1 of the longest common subsequence of the words of two texts.
 //!
-//! Here: words, the length of the subsequence, and F from it. Not here: ROUGE-N, ROUGE-Lsum
-//! and stemming.
-//!
-//! Lin 2004, as in rouge_score 0.1.2 with its default tokenizer: F1 of the length over the
-//! words of the hypothesis (precision) and of the reference (recall).
+//! As in rouge_score 0.1.2 with its default tokenizer: precision is the length over the words of
+//! the hypothesis, recall over those of the reference. ROUGE-N, ROUGE-Lsum and stemming are not
+//! included.
 
 use super::char_class::{Class, class};
 use super::interner::{Interner, UNKNOWN};
 
-/// Which characters words consist of, after they were put in lower case.
+/// The characters of words, in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RougeWords {
-    /// `[a-z0-9]+`, as rouge_score: all other letters separate words, `ñ` too.
+    /// `[a-z0-9]+`, as in rouge_score: all other characters separate words, including `ñ`.
     #[default]
     Ascii,
-    /// Letters, numbers and combining marks of all scripts. The same as `Ascii` for a text in
-    /// ASCII. Canonically equivalent spellings are different words.
+    /// Letters, numbers and combining marks of all scripts. Equals `Ascii` for ASCII texts.
+    /// Canonically equivalent spellings are different words.
     Unicode,
 }
 
@@ -51,9 +49,9 @@ impl RougeWords {
             let mut others = others.chars();
             let Some(wide) = others.next() else { break };
             rest = others.as_str();
-            // Some characters become ASCII letters: the Kelvin sign is one.
+            // Some characters become ASCII letters, such as the Kelvin sign.
             for c in wide.to_lowercase() {
-                // One letter has two lower-case forms; which one depends on the place.
+                // Lower-case sigma has two forms, which depend on its position.
                 let c = if c == 'ς' { 'σ' } else { c };
                 if self.has(c) {
                     buffer.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -83,17 +81,17 @@ impl RougeL {
         Self { words, ..Self::default() }
     }
 
-    /// F1 of the longest common subsequence of words (Lin 2004, as in rouge_score 0.1.2), between
-    /// 0 and 1. 0 if one of the texts has no words, or both.
+    /// F1 of the longest common subsequence of words (Lin 2004, as in rouge_score 0.1.2), between 0
+    /// and 1. 0 if a text has no words.
     ///
-    /// For m and n words without what the texts begin and end with in common, time is
-    /// O(m n / 64), memory O(m + n).
+    /// For m and n words after removing the common prefix and suffix, time is O(m n / 64), memory
+    /// O(m + n).
     pub fn score(&mut self, reference: &str, hypothesis: &str) -> f64 {
         self.score_within(reference, hypothesis, u64::MAX).unwrap_or(0.0)
     }
 
-    /// As [`RougeL::score`], if that takes no more than so many steps, each of a word of one text
-    /// and 64 of the other. [`MAX_STEPS`](super::MAX_STEPS) takes minutes.
+    /// As [`RougeL::score`], or `None` if that takes more than `steps` steps, each of a word of one
+    /// text and 64 of the other. [`MAX_STEPS`](super::MAX_STEPS) takes minutes.
     pub fn score_within(&mut self, reference: &str, hypothesis: &str, steps: u64) -> Option<f64> {
         let Self { words, interner, word, reference: r, hypothesis: h, subsequence } = self;
         interner.clear();
@@ -111,23 +109,24 @@ impl RougeL {
     }
 }
 
-/// Rows that a machine word holds.
+/// Rows in a machine word.
 const WORD: usize = 64;
 
 /// Computes lengths of longest common subsequences.
 #[derive(Debug, Default)]
 struct Subsequence {
-    /// Item -> the rows of the current stripe where `a` has it; zeros between calls.
+    /// Item -> the rows of the current stripe in which `a` has it; zeros between calls.
     rows: Vec<u64>,
-    /// By column, 64 in a word: whether the length rises there, in the last computed row.
+    /// By column, 64 in a word: a bit is set if the length rises there in the last computed row.
     borders: Vec<u64>,
 }
 
 impl Subsequence {
-    /// The length for `a`, whose items are below `items`, and `b`, unless it takes more steps.
+    /// The length for `a`, whose items are below `items`, and `b`, unless it takes more than
+    /// `steps`.
     ///
-    /// Stripes of 64 rows, one after the other; a bit of the state says that the length does
-    /// not rise in this row (Hyyrö 2004: "Bit-parallel LCS-length computation revisited").
+    /// Stripes of 64 rows are computed one after the other; a bit of the state is set if the length
+    /// does not rise in this row (Hyyrö 2004: "Bit-parallel LCS-length computation revisited").
     fn length(&mut self, a: &[u32], b: &[u32], items: usize, steps: u64) -> Option<usize> {
         let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         let (a, b) = (&a[start..], &b[start..]);
@@ -176,7 +175,7 @@ impl Subsequence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::peers::{self, ALL, Numbers, assert_close, text};
+    use super::super::tests::{self, ALL, Numbers, assert_close, text};
     use super::*;
 
     fn words(words: RougeWords, text: &str) -> Vec<String> {
@@ -190,7 +189,7 @@ mod tests {
     #[test]
     fn scores_are_the_peers() {
         let mut rouge = RougeL::default();
-        for pair in peers::pairs() {
+        for pair in tests::pairs() {
             let ours = rouge.score(&pair.reference, &pair.hypothesis);
             assert_close(ours, pair.value("rouge_l"), &pair);
         }

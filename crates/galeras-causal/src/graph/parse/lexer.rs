@@ -1,4 +1,4 @@
-//! Cuts DOT and dagitty text into tokens, with the byte at which each stands.
+//! Splits DOT and dagitty text into tokens with their byte positions.
 
 use std::fmt;
 
@@ -17,20 +17,19 @@ pub(super) enum Arrow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) text: String,
-    /// Whether it stands without quotes, so that it can be a keyword.
+    /// Unquoted, so that it can be a keyword.
     bare: bool,
-    /// Whether it is an unquoted negative number, which no node is called.
+    /// An unquoted negative number, which cannot name a node.
     pub(super) negative: bool,
 }
 
 impl Name {
-    /// Whether it is this keyword; case does not count.
+    /// Compares case-insensitively with a keyword.
     pub(super) fn is_keyword(&self, word: &str) -> bool {
         self.bare && self.text.eq_ignore_ascii_case(word)
     }
 }
 
-/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Name(Name),
@@ -73,12 +72,12 @@ impl fmt::Display for Token {
     }
 }
 
-/// The tokens of a text, one ahead.
+/// The tokens of a text, with one token of lookahead.
 pub(super) struct Lexer<'a> {
     text: &'a str,
     at: usize,
     peeked: Option<(Token, usize)>,
-    /// Whether the last token was `=`: only then can an HTML string follow.
+    /// The last token was `=`: only then can an HTML string follow.
     after_equals: bool,
 }
 
@@ -110,17 +109,16 @@ impl<'a> Lexer<'a> {
         Ok(&self.peeked.insert(token).0)
     }
 
-    /// Whether the next token is this one.
     pub(super) fn peek_is(&mut self, wanted: &Token) -> Result<bool, GraphError> {
         Ok(self.peek()? == wanted)
     }
 
-    /// Whether the next token is one that uses the operand before it.
+    /// True if the next token uses the operand before it.
     pub(super) fn peek_starts_use(&mut self) -> Result<bool, GraphError> {
         Ok(matches!(self.peek()?, Token::Arrow(_) | Token::OpenBracket))
     }
 
-    /// The text of the value after `what`.
+    /// The value of attribute or keyword `what`.
     pub(super) fn value(&mut self, what: &str) -> Result<String, GraphError> {
         match self.next()? {
             (Token::Name(name), _) => Ok(name.text),
@@ -135,7 +133,7 @@ impl<'a> Lexer<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Whether only blanks stand between the start of the line and here.
+    /// True if only blanks precede this position in its line.
     fn at_line_start(&self) -> bool {
         let before = self.text.get(..self.at).unwrap_or_default();
         let before = before.trim_end_matches([' ', '\t', '\u{feff}']);
@@ -168,7 +166,7 @@ impl<'a> Lexer<'a> {
         let html = std::mem::replace(&mut self.after_equals, false);
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return Ok((Token::End, offset)) };
-        // The longer ones come first.
+        // Longer arrows come first.
         for (text, arrow) in [
             ("<->", Arrow::Both),
             ("<-@", Arrow::Undirected),
@@ -233,7 +231,7 @@ impl<'a> Lexer<'a> {
                 '\0' => {
                     return Err(GraphError::new("a name holds a NUL character", offset + place));
                 }
-                // DOT knows `\"` and the broken line; every other backslash is a character.
+                // DOT has `\"` and the line continuation; every other backslash is a character.
                 '"' if escaped => {
                     text.pop();
                     text.push('"');

@@ -1,46 +1,43 @@
-//! Reads a graph from DOT or dagitty text into a `Draft`.
+//! Parses DOT or dagitty text into a `GraphBuilder`.
 //!
-//! Both languages are statements in braces: nodes, chains of edges, groups and attributes. One
-//! machine reads them, since they differ in their headers, keywords and ports only. It keeps its
-//! own stack, so that no depth of braces can exhaust the thread's.
+//! Both languages are statements in braces: nodes, chains of edges, groups and attributes. They
+//! differ only in their headers, keywords and ports, so one parser reads both. Its explicit stack
+//! keeps deep nesting from overflowing the thread's.
 
-mod attributes;
 mod lexer;
 
-use super::dag::{CausalGraph, Draft, Edge, Marks};
-use super::error::GraphError;
-use attributes::{Direction, Target};
-use lexer::{Arrow, Lexer, Token};
+use crate::graph::dag::{CausalGraph, Edge, GraphBuilder, NodeAttributes};
+use crate::graph::error::GraphError;
+use crate::graph::parse::lexer::{Arrow, Lexer, Token};
 
-/// The most edges, and names moved in and out of groups, that a text may ask for: a short text
-/// can write a great many edges as `{a b c ...} -> {a b c ...}`.
+/// The most edges, and names moved in and out of groups, of a text: `{a b c ...} -> {a b c ...}` is
+/// short and has many edges.
 const MOST_WORK: usize = 4_000_000;
 
-/// The language of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
     Dot,
     Dagitty,
 }
 
-/// An open brace and the statement that is being read inside it.
+/// An open brace and its current statement.
 struct Frame {
     offset: usize,
-    /// All nodes met inside, which is what an edge to the group means.
+    /// All nodes inside, which an edge to the group connects.
     members: Vec<usize>,
-    /// The operand before the place where the reader stands.
+    /// The operand before the current position.
     left: Option<Vec<usize>>,
     arrow: Option<(Arrow, usize)>,
-    /// The edges of this statement, as ranges of the draft's.
+    /// The edges of this statement, as ranges of the builder's edges.
     edges: Vec<(usize, usize)>,
-    /// Whether the statement has had its attributes, so that nothing but more can follow.
+    /// The statement has had its attributes, so only more attributes can follow.
     closed: bool,
-    node_marks: Marks,
+    node_marks: NodeAttributes,
     direction: Direction,
 }
 
 impl Frame {
-    fn new(offset: usize, node_marks: Marks, direction: Direction) -> Frame {
+    fn new(offset: usize, node_marks: NodeAttributes, direction: Direction) -> Frame {
         Frame {
             offset,
             members: Vec::new(),
@@ -53,7 +50,7 @@ impl Frame {
         }
     }
 
-    /// Ends the statement; an arrow must not be left without its right side.
+    /// Ends the statement; an arrow needs a right side.
     fn end_statement(&mut self) -> Result<(), GraphError> {
         if let Some((_, offset)) = self.arrow.take() {
             return Err(GraphError::new("this arrow has no node on its right", offset));
@@ -65,39 +62,43 @@ impl Frame {
     }
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     lexer: Lexer<'a>,
     language: Language,
-    draft: Draft,
+    builder: GraphBuilder,
     stack: Vec<Frame>,
     work: usize,
 }
 
 impl CausalGraph {
-    /// Reads a graph from DOT (`digraph { Z -> {X Y}; U [latent="yes"]; U -> X }`) or dagitty
-    /// text (`dag { X [exposure] Y [outcome] U [latent] Z -> X -> Y X <-> Y }`).
+    /// Parses a graph from DOT (`digraph { Z -> {X Y}; U [latent="yes"]; U -> X }`) or dagitty text
+    /// (`dag { X [exposure] Y [outcome] U [latent] Z -> X -> Y X <-> Y }`).
     ///
-    /// Understood are quoted names, comments, chains, groups in braces, `subgraph`, DOT's
-    /// defaults (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and
-    /// `dir=both`. `X <-> Y` stands for a latent common cause, which has no name. A node is
-    /// latent by `latent`, `unobserved` or `observed="no"`. Other attributes are about the
-    /// drawing and are ignored.
+    /// Supported are quoted names, comments, chains, groups in braces, `subgraph`, DOT's defaults
+    /// (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and `dir=both`. `X <->
+    /// Y` is an unnamed latent common cause. A node is latent by `latent`, `unobserved` or
+    /// `observed="no"`. Other attributes concern the drawing and are ignored.
     ///
     /// # Errors
-    /// A [`GraphError`] with the byte at which the text is anything else, an edge has no direction,
-    /// or the graph has a cycle, which is named; and where there are more than 4,000,000 edges.
+    /// A [`GraphError`] with its byte for other text, an edge without a direction, a cycle, which
+    /// is named, or more than 4,000,000 edges.
     pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
         let mut lexer = Lexer::new(text);
         let (language, offset) = header(&mut lexer)?;
-        let root = Frame::new(offset, Marks::default(), Direction::Forward);
-        let mut reader =
-            Reader { lexer, language, draft: Draft::default(), stack: vec![root], work: 0 };
+        let root = Frame::new(offset, NodeAttributes::default(), Direction::Forward);
+        let mut reader = Parser {
+            lexer,
+            language,
+            builder: GraphBuilder::default(),
+            stack: vec![root],
+            work: 0,
+        };
         reader.body()?;
-        reader.draft.finish()
+        reader.builder.finish()
     }
 }
 
-/// Reads up to the first brace: the language, and where the brace stands.
+/// Reads up to the first brace; returns the language and the brace's position.
 fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
     let (mut token, mut offset) = lexer.next()?;
     if matches!(&token, Token::Name(name) if name.is_keyword("strict")) {
@@ -135,8 +136,8 @@ fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
     }
 }
 
-impl Reader<'_> {
-    /// The innermost open brace. The stack is never empty while the body is being read.
+impl Parser<'_> {
+    /// The innermost open brace. The stack is never empty inside the body.
     fn frame(&mut self, offset: usize) -> Result<&mut Frame, GraphError> {
         self.stack.last_mut().ok_or_else(|| GraphError::new("`}` closes nothing", offset))
     }
@@ -191,7 +192,7 @@ impl Reader<'_> {
 
     fn name(&mut self, name: &lexer::Name, offset: usize) -> Result<(), GraphError> {
         if self.lexer.peek_is(&Token::Equals)? {
-            // `bb = "0,0,1,1"`, `rankdir=LR`: about the drawing.
+            // `bb = "0,0,1,1"`, `rankdir=LR`: settings of the drawing.
             self.lexer.next()?;
             return self.lexer.value("`=`").map(|_| ());
         }
@@ -221,9 +222,9 @@ impl Reader<'_> {
                 .help(format!("write it in double quotes: \"{}\"", name.text)));
         }
         let marks = self.frame(offset)?.node_marks;
-        let node = self.draft.node(&name.text, marks);
+        let node = self.builder.node(&name.text, marks);
         if self.language == Language::Dot {
-            // `node:port:compass` says where on the drawing an edge ends.
+            // `node:port:compass` places the end of an edge in the drawing.
             while self.lexer.peek_is(&Token::Colon)? {
                 self.lexer.next()?;
                 self.lexer.value("`:`")?;
@@ -235,13 +236,13 @@ impl Reader<'_> {
     fn defaults(&mut self, word: &str, target: Target, offset: usize) -> Result<(), GraphError> {
         if !self.lexer.peek_is(&Token::OpenBracket)? {
             return Err(GraphError::new(format!("`{word}` is a keyword of DOT"), offset)
-                .help(format!("a node of that name must stand in double quotes: \"{word}\"")));
+                .help(format!("put a node of that name in double quotes: \"{word}\"")));
         }
         let dagitty = self.language == Language::Dagitty;
         self.frame(offset)?.end_statement()?;
         while self.lexer.peek_is(&Token::OpenBracket)? {
             self.lexer.next()?;
-            for attribute in attributes::read(&mut self.lexer)? {
+            for attribute in read_attributes(&mut self.lexer)? {
                 let frame = self.frame(offset)?;
                 match target {
                     Target::Nodes => attribute.mark(&mut frame.node_marks, dagitty)?,
@@ -267,7 +268,7 @@ impl Reader<'_> {
             return Err(GraphError::new("there is no node between two arrows", offset));
         }
         if frame.closed {
-            return Err(GraphError::new("attributes stand at the end of a statement", offset)
+            return Err(GraphError::new("attributes belong at the end of a statement", offset)
                 .help("write the edge first: `X -> Y; X [latent]`"));
         }
         if frame.left.is_none() {
@@ -277,10 +278,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes the next operand of a chain, or the first of the next statement.
+    /// Handles the next operand of a chain, or the first of the next statement.
     fn operand(&mut self, mut nodes: Vec<usize>, offset: usize) -> Result<(), GraphError> {
-        // The operand is kept only where something is going to use it: copying a group at every
-        // level of a deep nest would take quadratic time.
+        // The operand is kept only if it is used: copying a group at every level of a deep nest
+        // would take quadratic time.
         let used_later = self.lexer.peek_starts_use()?;
         let frame = self.frame(offset)?;
         let pending = frame.arrow.take();
@@ -325,7 +326,7 @@ impl Reader<'_> {
     ) -> Result<(), GraphError> {
         self.charge(left.len().saturating_mul(right.len()), offset)?;
         self.charge(left.len() + right.len(), offset)?;
-        let start = self.draft.edges.len();
+        let start = self.builder.edges.len();
         let direction = self.frame(offset)?.direction;
         for &a in left {
             for &b in right {
@@ -336,15 +337,16 @@ impl Reader<'_> {
                 let (from, to) = if arrow == Arrow::Left { (b, a) } else { (a, b) };
                 let mut edge = Edge { from, to, both: arrow == Arrow::Both, offset };
                 direction.apply(&mut edge);
-                self.draft.edges.push(edge);
+                self.builder.edges.push(edge);
             }
         }
-        let end = self.draft.edges.len();
+        let end = self.builder.edges.len();
         self.frame(offset)?.edges.push((start, end));
         Ok(())
     }
 
-    /// The attributes of the statement before: of its edges when it has any, else of its nodes.
+    /// The attributes of the previous statement: of its edges if it has any, otherwise of its
+    /// nodes.
     fn brackets(&mut self, offset: usize) -> Result<(), GraphError> {
         let dagitty = self.language == Language::Dagitty;
         let frame = self.frame(offset)?;
@@ -356,20 +358,20 @@ impl Reader<'_> {
         };
         frame.closed = true;
         let ranges = std::mem::take(&mut frame.edges);
-        let attributes = attributes::read(&mut self.lexer)?;
+        let attributes = read_attributes(&mut self.lexer)?;
         let on_edges: usize = ranges.iter().map(|range| range.1 - range.0).sum();
         self.charge((on_edges + left.len()).saturating_mul(attributes.len()), offset)?;
         for attribute in &attributes {
             if !ranges.is_empty() {
                 let Some(direction) = attribute.direction()? else { continue };
                 for &(start, end) in &ranges {
-                    for edge in &mut self.draft.edges[start..end] {
+                    for edge in &mut self.builder.edges[start..end] {
                         direction.apply(edge);
                     }
                 }
             } else {
                 for &node in &left {
-                    attribute.mark(&mut self.draft.marks[node], dagitty)?;
+                    attribute.mark(&mut self.builder.marks[node], dagitty)?;
                 }
             }
         }
@@ -377,5 +379,114 @@ impl Reader<'_> {
         frame.left = Some(left);
         frame.edges = ranges;
         Ok(())
+    }
+}
+
+/// The subject of a DOT default statement.
+#[derive(Clone, Copy)]
+enum Target {
+    Nodes,
+    Edges,
+    Graph,
+}
+
+/// DOT's `dir` attribute of an edge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Back,
+    Both,
+}
+
+impl Direction {
+    /// Reverses or doubles an edge by its `dir`.
+    fn apply(self, edge: &mut Edge) {
+        match self {
+            Direction::Forward => {}
+            Direction::Back => std::mem::swap(&mut edge.from, &mut edge.to),
+            Direction::Both => edge.both = true,
+        }
+    }
+}
+
+/// An attribute: its key in lower case, and its value.
+struct Attribute {
+    key: String,
+    value: Option<String>,
+    offset: usize,
+}
+
+impl Attribute {
+    /// Yes or no; yes without a value.
+    fn truth(&self) -> Result<bool, GraphError> {
+        let Some(value) = &self.value else { return Ok(true) };
+        match value.trim().to_ascii_lowercase().as_str() {
+            "yes" | "true" | "1" | "y" | "t" => Ok(true),
+            "no" | "false" | "0" | "n" | "f" => Ok(false),
+            other => Err(GraphError::new(
+                format!("`{}` must be `yes` or `no`, found `{other}`", self.key),
+                self.offset,
+            )),
+        }
+    }
+
+    /// Applies the attribute to a node. One-letter forms exist in dagitty only.
+    fn mark(&self, marks: &mut NodeAttributes, dagitty: bool) -> Result<(), GraphError> {
+        let short = dagitty && self.value.is_none();
+        match self.key.as_str() {
+            "latent" | "unobserved" => marks.latent = self.truth()?,
+            "observed" => marks.latent = !self.truth()?,
+            "exposure" => marks.exposure = self.truth()?,
+            "outcome" => marks.outcome = self.truth()?,
+            "l" | "u" if short => marks.latent = true,
+            "e" if short => marks.exposure = true,
+            "o" if short => marks.outcome = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The direction of an edge, if the attribute is `dir`.
+    fn direction(&self) -> Result<Option<Direction>, GraphError> {
+        if self.key != "dir" {
+            return Ok(None);
+        }
+        match self.value.as_deref().unwrap_or_default() {
+            "forward" => Ok(Some(Direction::Forward)),
+            "back" => Ok(Some(Direction::Back)),
+            "both" => Ok(Some(Direction::Both)),
+            other => Err(GraphError::new(
+                format!("`dir` must be `forward`, `back` or `both`, found `{other}`"),
+                self.offset,
+            )
+            .help("every edge of a causal graph needs a direction")),
+        }
+    }
+}
+
+/// Reads attributes up to the closing bracket. Unknown ones, which concern the drawing, are kept
+/// and ignored later.
+fn read_attributes(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> {
+    let mut attributes = Vec::new();
+    loop {
+        let (token, offset) = lexer.next()?;
+        match token {
+            Token::CloseBracket => return Ok(attributes),
+            Token::Comma | Token::Semicolon => {}
+            Token::Name(name) => {
+                let mut value = None;
+                if lexer.peek_is(&Token::Equals)? {
+                    lexer.next()?;
+                    value = Some(lexer.value("`=`")?);
+                }
+                attributes.push(Attribute { key: name.text.to_ascii_lowercase(), value, offset });
+            }
+            other => {
+                return Err(GraphError::new(
+                    format!("expected an attribute or `]`, found {other}"),
+                    offset,
+                ));
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! A slow second opinion: lists every path and judges each by the definition of blocking.
+//! A slow brute-force check: lists every path and applies the definition of blocking.
 //!
-//! It shares no code with what it checks. Nodes are 0..n, sets are bit masks.
+//! It shares no code with the tested functions. Nodes are 0..n, sets are bit masks.
 
 /// A graph as an adjacency matrix, with its latent nodes.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Oracle {
 type Bits = u32;
 
 impl Oracle {
-    /// The nodes that a directed path reaches from `v`, itself included.
+    /// `v` and its descendants.
     pub(super) fn below(&self, v: usize) -> Bits {
         let mut seen = 1 << v;
         loop {
@@ -36,7 +36,7 @@ impl Oracle {
         ((1 << self.n) - 1) & !self.latent
     }
 
-    /// Every simple path between the two, whichever way its edges point.
+    /// Every simple path between the two, regardless of the direction of its edges.
     pub(super) fn paths(&self, from: usize, to: usize) -> Vec<Vec<usize>> {
         let mut all = Vec::new();
         let mut path = vec![from];
@@ -59,8 +59,8 @@ impl Oracle {
         }
     }
 
-    /// Whether a path is open given a set: its colliders have a given descendant, its other
-    /// inner nodes are not given.
+    /// True if a path is open given a set: its colliders have a given descendant, its other inner
+    /// nodes are not given.
     fn open(&self, path: &[usize], given: Bits) -> bool {
         path.windows(3).all(|t| {
             let collider = self.edge[t[0]][t[1]] && self.edge[t[2]][t[1]];
@@ -138,7 +138,7 @@ impl Oracle {
             };
             let mut to_y = self.paths(z, y);
             to_y.retain(|path| !leaves_x(path));
-            // Relevance is judged in the whole graph here.
+            // Relevance is tested in the whole graph here.
             let to_x = self.paths(z, x);
             let sets = Self::subsets(usable & !(1 << z), |set| {
                 !self.any_open(&to_y, set) && self.any_open(&to_x, set)

@@ -1,4 +1,4 @@
-//! Tests of the reader: both languages, what is refused and where, and hostile input.
+//! Tests of the parser: both languages, errors with their positions, and hostile input.
 
 use std::time::Instant;
 
@@ -94,7 +94,7 @@ fn empty_graphs_and_duplicates_are_fine() {
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn errors_have_positions() {
     for (text, offset, message) in [
         ("", 0, "the graph is empty"),
         ("  \n", 3, "the graph is empty"),
@@ -132,7 +132,7 @@ fn mistakes_are_told_where_they_are() {
         ("digraph { a [latent", 19, "expected an attribute or `]`, found the end of the text"),
         ("digraph { a [latent=] }", 20, "expected a value after `=`, found `]`"),
         ("digraph { [latent] }", 10, "these attributes follow no node and no edge"),
-        ("digraph { a [x] -> b }", 16, "attributes stand at the end of a statement"),
+        ("digraph { a [x] -> b }", 16, "attributes belong at the end of a statement"),
         ("digraph { node -> b }", 10, "`node` is a keyword of DOT"),
         ("digraph { subgraph s }", 10, "expected `{` after `subgraph`"),
         ("digraph { \"\" -> b }", 10, "a name is empty"),

@@ -1,7 +1,8 @@
-//! Designs at the edge: degenerate, refused, balanced with a closed form, large.
+//! Edge cases of designs: degenerate, refused, balanced with a closed form, large.
 
 use super::super::{RandomTerm, mixed};
-use super::{Draw, intercepts};
+use super::intercepts;
+use crate::tests::Draw;
 use crate::{ColumnRef, Refusal};
 
 fn refusal(outcome: &[f64], fixed: &[&[f64]], terms: &[RandomTerm<'_>]) -> String {
@@ -73,7 +74,7 @@ fn scales_of_columns_do_not_matter() {
 }
 
 #[test]
-fn what_cannot_be_estimated_is_refused() {
+fn impossible_designs_are_refused() {
     let (outcome, groups) = twelve();
     let one = vec![0; 12];
     let each: Vec<u32> = (0..12).collect();
@@ -89,9 +90,9 @@ fn what_cannot_be_estimated_is_refused() {
     assert!(same.contains("`grouping #1` groups the rows as an earlier one"), "{same}");
     let dummies = [is(1), is(2), is(3)];
     let dummies: Vec<&[f64]> = dummies.iter().map(Vec::as_slice).collect();
-    let told = refusal(&outcome, &dummies, &[intercepts(&groups)]);
-    assert!(told.contains("the fixed effects tell apart"), "{told}");
-    // A trend over groups leaves something of them.
+    let explained = refusal(&outcome, &dummies, &[intercepts(&groups)]);
+    assert!(explained.contains("the fixed effects tell apart"), "{explained}");
+    // A trend over groups leaves some variation between them.
     assert!(mixed(&outcome, &[&half], &[intercepts(&groups)], true).is_ok());
     let constant = mixed(&[1.0; 12], &[], &[intercepts(&groups)], true);
     assert_eq!(constant.unwrap_err(), Refusal::Constant(ColumnRef::Outcome));
@@ -129,7 +130,7 @@ fn a_variance_that_is_nearly_all_or_nearly_nothing_is_found() {
                 / 1960.0;
         let variance = ((between - within) / 50.0).max(0.0);
         let found = fit.random[0].covariance[0];
-        // Where one variance is 1e8 times the other, the last digits of the criterion are rounding.
+        // If one variance is 1e8 times the other, the last digits of the criterion are rounding.
         let tolerance = if size < 1e3 { 1e-6 } else { 1e-3 };
         assert!((found - variance).abs() <= tolerance * variance, "{size}: {found} {variance}");
         assert_eq!(fit.singular, variance == 0.0);

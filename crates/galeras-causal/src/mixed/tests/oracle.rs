@@ -1,39 +1,12 @@
-//! The criterion and what follows from it, against the definition with dense matrices: V = I + Z Λ
-//! Λ' Z' of all rows, generalised least squares, determinants by elimination.
+//! The criterion and its by-products against the definition with dense matrices: V = I + Z Λ Λ' Z'
+//! of all rows, generalised least squares, determinants by elimination.
 
 use super::super::criterion::Criterion;
 use super::super::degrees::variances;
 use super::super::design::Design;
 use super::super::{RandomTerm, mixed};
-use super::{Draw, intercepts};
-
-/// Solves A x = b for several right sides by elimination; ln |A| besides.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, f64) {
-    let size = a.len();
-    let mut log = 0.0;
-    for pivot in 0..size {
-        log += a[pivot][pivot].ln();
-        for row in pivot + 1..size {
-            let weight = a[row][pivot] / a[pivot][pivot];
-            let (above, below) = a.split_at_mut(row);
-            for (cell, value) in below[0].iter_mut().zip(&above[pivot]).skip(pivot) {
-                *cell -= weight * value;
-            }
-            for column in &mut b {
-                column[row] -= weight * column[pivot];
-            }
-        }
-    }
-    for column in &mut b {
-        for row in (0..size).rev() {
-            for later in row + 1..size {
-                column[row] -= a[row][later] * column[later];
-            }
-            column[row] /= a[row][row];
-        }
-    }
-    (b, log)
-}
+use super::intercepts;
+use crate::tests::{Draw, solve};
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
@@ -156,7 +129,8 @@ fn the_criterion_is_that_of_dense_matrices_for_any_theta() {
             assert_eq!(criterion.parameters(), 8);
             for _ in 0..4 {
                 let theta: Vec<f64> = (0..8).map(|_| draw.normal()).collect();
-                // Slopes are divided by their root mean square inside, so θ is multiplied by it.
+                // Slopes are divided by their root mean square in the design, so θ is multiplied by
+                // it.
                 let scales = &design.terms[1].scales;
                 let (b, c) = (scales[1], scales[2]);
                 let factors = [1.0, 1.0, b, c, b, c, c, 1.0];

@@ -1,13 +1,13 @@
-//! What lme4, lmerTest and MixedModels.jl print for the data sets of lme4.
+//! Results of lme4, lmerTest and MixedModels.jl for the data sets of lme4.
 //!
 //! Sources: Bates, Mächler, Bolker and Walker (2015) and the help pages of lme4 (`?Dyestuff`,
 //! `?Penicillin`, `?Pastes`, `?sleepstudy`); Bates, "lme4: Mixed-effects modeling with R" (2010),
 //! chapters 1 and 2; the manual of MixedModels.jl for more digits; Kuznetsova, Brockhoff and
-//! Christensen (2017) for degrees of freedom. Where last digits differ between versions of these
-//! programs, which stop a little beside the optimum, those of the optimum are taken.
+//! Christensen (2017) for degrees of freedom. Where versions of these programs stop at slightly
+//! different optima, the digits of the optimum are used.
 
 use super::super::{MixedFit, RandomTerm, is_nested, mixed};
-use super::{Table, fit, intercepts};
+use super::{fit, intercepts, published};
 
 /// Fails unless `found` rounds to `printed` with so many decimals.
 fn prints(what: &str, found: f64, printed: f64, decimals: i32) {
@@ -21,20 +21,20 @@ fn deviation(fit: &MixedFit, term: usize) -> f64 {
 }
 
 fn sleepstudy(reml: bool, correlated: bool) -> MixedFit {
-    let table = Table::published("sleepstudy");
-    let (subject, days) = (table.codes("subject"), table.numbers("days"));
+    let table = published("sleepstudy");
+    let (subject, days) = (table.groups("subject"), table.column("days"));
     let terms = if correlated {
         vec![RandomTerm { groups: &subject, intercept: true, slopes: vec![&days] }]
     } else {
         let slopes = RandomTerm { groups: &subject, intercept: false, slopes: vec![&days] };
         vec![intercepts(&subject), slopes]
     };
-    mixed(&table.numbers("reaction"), &[&days], &terms, reml).unwrap()
+    mixed(table.column("reaction"), &[&days], &terms, reml).unwrap()
 }
 
 #[test]
 fn dyestuff_by_reml_and_by_maximum_likelihood() {
-    let table = Table::published("dyestuff");
+    let table = published("dyestuff");
     let reml = fit(&table, "yield", &[], &["batch"], true);
     prints("REML criterion", reml.criterion, 319.6543, 4);
     prints("batch", deviation(&reml, 0), 42.001, 3);
@@ -55,8 +55,8 @@ fn dyestuff_by_reml_and_by_maximum_likelihood() {
 }
 
 #[test]
-fn dyestuff2_is_singular_and_said_to_be() {
-    let table = Table::published("dyestuff2");
+fn dyestuff2_is_singular() {
+    let table = published("dyestuff2");
     for (reml, criterion, residual, error) in
         [(true, 161.8283, 3.7157, 0.6784), (false, 162.8730, 3.6532, 0.6670)]
     {
@@ -72,7 +72,7 @@ fn dyestuff2_is_singular_and_said_to_be() {
 
 #[test]
 fn penicillin_has_two_crossed_factors() {
-    let table = Table::published("penicillin");
+    let table = published("penicillin");
     let reml = fit(&table, "diameter", &[], &["plate", "sample"], true);
     prints("REML criterion", reml.criterion, 330.860_588_99, 8);
     prints("plate", reml.random[0].covariance[0], 0.716_908, 6);
@@ -87,15 +87,15 @@ fn penicillin_has_two_crossed_factors() {
     prints("residual", ml.residual_variance, 0.302_425, 6);
     prints("its error", ml.coefficients[0].standard_error, 0.744_596, 6);
     assert!(reml.converged && ml.converged && !reml.singular);
-    // The order of terms is nothing but an order.
+    // The order of terms changes nothing else.
     let other = fit(&table, "diameter", &[], &["sample", "plate"], true);
     prints("REML criterion", other.criterion, reml.criterion, 9);
 }
 
 #[test]
 fn pastes_has_nested_factors() {
-    let table = Table::published("pastes");
-    let (sample, batch) = (table.codes("sample"), table.codes("batch"));
+    let table = published("pastes");
+    let (sample, batch) = (table.groups("sample"), table.groups("batch"));
     assert!(is_nested(&sample, &batch) && !is_nested(&batch, &sample));
     let reml = fit(&table, "strength", &[], &["sample", "batch"], true);
     prints("REML criterion", reml.criterion, 246.9907, 4);

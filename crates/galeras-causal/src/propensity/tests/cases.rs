@@ -1,22 +1,23 @@
 //! Made-up cases: ties against brute force, paired designs, and each refusal.
 
-use super::{Uniform, close, slices};
+use super::close;
 use crate::propensity::exponential::exp_of_minus_abs;
 use crate::propensity::matching::matched;
 use crate::propensity::{
     Estimand, Propensity, aipw, cross_fit_aipw, matching, partially_linear, regression_adjustment,
     stratification, weighting,
 };
+use crate::tests::{Draw, slices};
 use crate::{ColumnRef, Refusal};
 
 /// A treatment and an outcome that depend on the scores, which have many ties.
 fn tied(seed: u64, n: usize, levels: f64) -> (Vec<f64>, Vec<bool>, Vec<f64>) {
-    let mut draw = Uniform(seed);
+    let mut draw = Draw(seed);
     let mut rows = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..n {
         // Multiples of a power of two, so that equal distances are equal in floating point.
-        let score = (1.0 + (draw.next() * levels).floor()) / 64.0;
-        let t = draw.next() < 0.2 + 0.6 * score;
+        let score = (1.0 + (draw.uniform() * levels).floor()) / 64.0;
+        let t = draw.uniform() < 0.2 + 0.6 * score;
         rows.0.push(score);
         rows.1.push(t);
         rows.2.push(5.0 * score + f64::from(u8::from(t)) + draw.normal());
@@ -89,9 +90,9 @@ fn matching_equals_its_definition() {
 
 /// Each unit once in either arm: columns, treatment, outcome, pair.
 fn pairs(n: usize) -> (Vec<Vec<f64>>, Vec<bool>, Vec<f64>, Vec<u32>) {
-    let mut draw = Uniform(5);
+    let mut draw = Draw(5);
     let units: Vec<[f64; 3]> =
-        (0..n).map(|_| [draw.normal(), 50.0 * draw.next(), draw.normal()]).collect();
+        (0..n).map(|_| [draw.normal(), 50.0 * draw.uniform(), draw.normal()]).collect();
     let double = |place: usize| (0..2 * n).map(|row| units[row % n][place]).collect();
     let columns = vec![double(0), double(1)];
     let treated: Vec<bool> = (0..2 * n).map(|row| row >= n).collect();
@@ -140,7 +141,7 @@ fn paired_rows_have_one_score_and_only_matching_refuses() {
 #[test]
 fn a_cluster_per_row_changes_nothing() {
     let (scores, treated, y) = tied(9, 400, 60.0);
-    let mut draw = Uniform(3);
+    let mut draw = Draw(3);
     let columns = vec![scores.clone(), (0..400).map(|_| draw.normal()).collect()];
     let x = slices(&columns);
     let own: Vec<u32> = (0..400).rev().collect();
@@ -176,8 +177,8 @@ fn a_cluster_per_row_changes_nothing() {
 }
 
 #[test]
-fn scores_refuse_what_they_cannot_tell() {
-    let mut draw = Uniform(8);
+fn impossible_scores_are_refused() {
+    let mut draw = Draw(8);
     let a: Vec<f64> = (0..200).map(|_| draw.normal()).collect();
     let b: Vec<f64> = (0..200).map(|_| draw.normal()).collect();
     let t: Vec<bool> = a.iter().map(|a| a + 2.0 * draw.normal() > 0.0).collect();
@@ -191,7 +192,7 @@ fn scores_refuse_what_they_cannot_tell() {
         assert_eq!(fit(&[&a, &b, &sum], c), Err(Refusal::Collinear { column }));
     }
     let complete: Vec<f64> = t.iter().map(|t| if *t { 5.0 } else { 4.0 }).collect();
-    let noisy: Vec<f64> = t.iter().map(|t| if *t { 5.0 } else { 3.5 } + draw.next()).collect();
+    let noisy: Vec<f64> = t.iter().map(|t| if *t { 5.0 } else { 3.5 } + draw.uniform()).collect();
     let mut quasi = vec![0.0; 200];
     let only = t.iter().position(|t| *t).unwrap();
     quasi[only] = 1.0;
@@ -229,8 +230,8 @@ fn scores_refuse_what_they_cannot_tell() {
 }
 
 #[test]
-fn a_far_row_is_no_separation() {
-    let mut draw = Uniform(21);
+fn an_outlier_is_not_separation() {
+    let mut draw = Draw(21);
     let mut a: Vec<f64> = (0..300).map(|_| draw.normal()).collect();
     let t: Vec<bool> = a.iter().map(|a| a + 3.0 * draw.normal() > 0.0).collect();
     let place = t.iter().position(|t| *t).unwrap();
@@ -240,9 +241,9 @@ fn a_far_row_is_no_separation() {
 }
 
 #[test]
-fn estimators_refuse_what_they_cannot_compute() {
+fn impossible_inputs_are_refused() {
     let (scores, t, y) = tied(2, 200, 60.0);
-    let mut draw = Uniform(4);
+    let mut draw = Draw(4);
     let other: Vec<f64> = (0..200).map(|_| draw.normal()).collect();
     let x: Vec<&[f64]> = vec![&scores, &other];
     let fit = Propensity::fit(&x, &t, None).unwrap();
@@ -310,9 +311,9 @@ fn estimators_refuse_what_they_cannot_compute() {
 
 #[test]
 fn the_exponential_is_right_to_the_last_digits() {
-    let mut draw = Uniform(1);
+    let mut draw = Draw(1);
     for _ in 0..200_000 {
-        let x = 708.0 * draw.next().powi(3);
+        let x = 708.0 * draw.uniform().powi(3);
         let (found, expected) = (exp_of_minus_abs(x), (-x).exp());
         assert!((found / expected - 1.0).abs() <= 4.5e-16, "{x}: {found} {expected}");
         assert_eq!(found, exp_of_minus_abs(-x));
@@ -343,12 +344,12 @@ fn a_score_of_one_needs_clipping() {
 /// that is when all of one arm lie at or above all of the other.
 #[test]
 fn small_samples_are_refused_exactly_when_separated() {
-    let mut draw = Uniform(77);
+    let mut draw = Draw(77);
     let (mut separated, mut fitted) = (0, 0);
     for _ in 0..3000 {
-        let n = 4 + (8.0 * draw.next()) as usize;
-        let x: Vec<f64> = (0..n).map(|_| (6.0 * draw.next()).floor()).collect();
-        let t: Vec<bool> = (0..n).map(|_| draw.next() < 0.5).collect();
+        let n = 4 + (8.0 * draw.uniform()) as usize;
+        let x: Vec<f64> = (0..n).map(|_| (6.0 * draw.uniform()).floor()).collect();
+        let t: Vec<bool> = (0..n).map(|_| draw.uniform() < 0.5).collect();
         let extent = |arm: bool| {
             let values = x.iter().zip(&t).filter(|(_, t)| **t == arm).map(|(x, _)| *x);
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)))

@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::{Uniform, close, slices};
+use super::close;
 use crate::Estimate;
 use crate::propensity::{
     Estimand, Propensity, aipw, matching, regression_adjustment, stratification, weighting,
 };
+use crate::tests::{Draw, slices};
 
 struct Sample {
     columns: Vec<Vec<f64>>,
@@ -15,14 +16,14 @@ struct Sample {
 }
 
 fn sample(seed: u64) -> Sample {
-    let mut draw = Uniform(seed);
+    let mut draw = Draw(seed);
     let mut columns = vec![Vec::new(), Vec::new()];
     let (mut treated, mut outcome) = (Vec::new(), Vec::new());
     for _ in 0..150 {
-        let (a, b) = (draw.normal(), (4.0 * draw.next()).floor());
+        let (a, b) = (draw.normal(), (4.0 * draw.uniform()).floor());
         columns[0].push(a);
         columns[1].push(b);
-        let t = draw.next() < 1.0 / (1.0 + (0.3 * b - 0.5 * a - 0.4).exp());
+        let t = draw.uniform() < 1.0 / (1.0 + (0.3 * b - 0.5 * a - 0.4).exp());
         treated.push(t);
         outcome.push(a + b + 2.0 * f64::from(u8::from(t)) + draw.normal());
     }
@@ -116,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn matching_knows_neither_order_nor_names(seed: u64) {
+    fn matching_ignores_row_order_and_arm_names(seed: u64) {
         let data = sample(seed);
         // Exact binary fractions, so that distances are the same from either side.
         let mut scores: Vec<f64> =

@@ -2,18 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Data, close, reference_dir};
+use super::close;
 use crate::propensity::{
     Estimand, Propensity, aipw, cross_fit_aipw, matching, partially_linear, regression_adjustment,
     stratification, weighting,
 };
+use crate::tests::{Study, json, numbers};
 
 const CLOSED: f64 = 1e-9;
 const OPTIMISED: f64 = 1e-6;
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
-}
 
 /// The quantile by linear interpolation.
 fn quantile(sorted: &[f64], probability: f64) -> f64 {
@@ -23,71 +20,72 @@ fn quantile(sorted: &[f64], probability: f64) -> f64 {
     sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
 }
 
-fn scores(data: &Data, c: Option<f64>, expected: &Value) -> Propensity {
-    let fit = Propensity::fit(&data.covariates(), &data.treated, c).unwrap();
-    close("intercept", fit.intercept, number(&expected["intercept"]), OPTIMISED);
-    for (found, coefficient) in fit.coefficients.iter().zip(expected["coef"].as_array().unwrap()) {
-        close("coefficient", *found / number(coefficient), 1.0, OPTIMISED);
+fn scores(data: &Study, c: Option<f64>, expected: &Value) -> Propensity {
+    let fit = Propensity::fit(&data.covariates(), &data.treated(), c).unwrap();
+    close("intercept", fit.intercept, &expected["intercept"], OPTIMISED);
+    for (found, coefficient) in fit.coefficients.iter().zip(numbers(&expected["coef"])) {
+        close("coefficient", *found / coefficient, 1.0, OPTIMISED);
     }
     let (low, high) = fit.range();
-    close("least score", low, number(&expected["min"]), CLOSED);
-    close("greatest score", high, number(&expected["max"]), CLOSED);
+    close("least score", low, &expected["min"], CLOSED);
+    close("greatest score", high, &expected["max"], CLOSED);
     let mut sorted = fit.scores.clone();
     sorted.sort_by(f64::total_cmp);
-    let quantiles = expected["quantiles_1_25_50_75_99"].as_array().unwrap();
+    let quantiles = numbers(&expected["quantiles_1_25_50_75_99"]);
     for (probability, value) in [0.01, 0.25, 0.5, 0.75, 0.99].into_iter().zip(quantiles) {
-        close("quantile", quantile(&sorted, probability), number(value), CLOSED);
+        close("quantile", quantile(&sorted, probability), value, CLOSED);
     }
     let outside = sorted.iter().filter(|e| **e < 0.05 || **e > 0.95).count();
     assert_eq!(outside as u64, expected["n_outside_0.05_0.95"].as_u64().unwrap());
     fit
 }
 
-fn weights(data: &Data, fit: &Propensity, clip: (f64, f64), expected: &Value) {
+fn weights(data: &Study, fit: &Propensity, clip: (f64, f64), expected: &Value) {
     let run = |estimand| {
-        weighting(&data.covariates(), &data.treated, &data.outcome, fit, estimand, clip, None)
+        weighting(&data.covariates(), &data.treated(), data.outcome(), fit, estimand, clip, None)
             .unwrap()
     };
     let ate = run(Estimand::Ate);
-    close("ate", ate.estimate.value, number(&expected["ate_hajek"]), CLOSED);
-    close("horvitz", ate.horvitz_thompson, number(&expected["ate_horvitz_thompson"]), CLOSED);
-    close("atm", ate.matching_weights, number(&expected["atm_matching_weights"]), CLOSED);
-    close("ess", ate.effective_treated, number(&expected["ess_ate_t1_t0"][0]), CLOSED);
-    close("ess", ate.effective_control, number(&expected["ess_ate_t1_t0"][1]), CLOSED);
-    close("att", run(Estimand::Att).estimate.value, number(&expected["att"]), CLOSED);
-    close("atc", run(Estimand::Atc).estimate.value, number(&expected["atc"]), CLOSED);
-    close("ato", run(Estimand::Ato).estimate.value, number(&expected["ato_overlap"]), CLOSED);
+    close("ate", ate.estimate.value, &expected["ate_hajek"], CLOSED);
+    close("horvitz", ate.horvitz_thompson, &expected["ate_horvitz_thompson"], CLOSED);
+    close("atm", ate.matching_weights, &expected["atm_matching_weights"], CLOSED);
+    close("ess", ate.effective_treated, &expected["ess_ate_t1_t0"][0], CLOSED);
+    close("ess", ate.effective_control, &expected["ess_ate_t1_t0"][1], CLOSED);
+    close("att", run(Estimand::Att).estimate.value, &expected["att"], CLOSED);
+    close("atc", run(Estimand::Atc).estimate.value, &expected["atc"], CLOSED);
+    close("ato", run(Estimand::Ato).estimate.value, &expected["ato_overlap"], CLOSED);
 }
 
-fn augmented(data: &Data, fit: &Propensity, additive: bool, expected: &Value) {
+fn augmented(data: &Study, fit: &Propensity, additive: bool, expected: &Value) {
     let covariates = data.covariates();
     let found =
-        aipw(&covariates, &data.treated, &data.outcome, fit, (0.01, 0.99), additive, None).unwrap();
-    close("aipw", found.estimate.value, number(&expected["ate"]), CLOSED);
-    close("aipw se", found.se_influence, number(&expected["se_if"]), CLOSED);
+        aipw(&covariates, &data.treated(), data.outcome(), fit, (0.01, 0.99), additive, None)
+            .unwrap();
+    close("aipw", found.estimate.value, &expected["ate"], CLOSED);
+    close("aipw se", found.se_influence, &expected["se_if"], CLOSED);
 }
 
-fn model(data: &Data, c: Option<f64>, expected: &Value) {
+fn model(data: &Study, c: Option<f64>, expected: &Value) {
     let fit = scores(data, c, expected);
-    let matched = matching(&fit.scores, &data.treated, &data.outcome).unwrap();
+    let matched = matching(&fit.scores, &data.treated(), data.outcome()).unwrap();
     let pairs = &expected["match_tie_averaged"];
-    close("match ate", matched.ate.value, number(&pairs["ate"]), CLOSED);
-    close("match att", matched.att.value, number(&pairs["att"]), CLOSED);
-    close("match atc", matched.atc.value, number(&pairs["atc"]), CLOSED);
+    close("match ate", matched.ate.value, &pairs["ate"], CLOSED);
+    close("match att", matched.att.value, &pairs["att"], CLOSED);
+    close("match atc", matched.atc.value, &pairs["atc"], CLOSED);
     let strata = &expected["stratify"];
-    let found = stratification(&fit.scores, &data.treated, &data.outcome, None, None).unwrap();
-    close("strata ate", found.ate.value, number(&strata["ate"]), CLOSED);
-    close("strata att", found.att.value, number(&strata["att"]), CLOSED);
-    close("strata atc", found.atc.value, number(&strata["atc"]), CLOSED);
-    close("k", found.strata_parameter, number(&strata["num_strata_param"]), 0.0);
+    let found = stratification(&fit.scores, &data.treated(), data.outcome(), None, None).unwrap();
+    close("strata ate", found.ate.value, &strata["ate"], CLOSED);
+    close("strata att", found.att.value, &strata["att"], CLOSED);
+    close("strata atc", found.atc.value, &strata["atc"], CLOSED);
+    close("k", found.strata_parameter, &strata["num_strata_param"], 0.0);
     assert_eq!(found.strata_kept as u64, strata["strata_kept"].as_u64().unwrap());
     assert_eq!(found.rows_kept as u64, strata["rows_kept"].as_u64().unwrap());
     weights(data, &fit, (0.05, 0.95), &expected["ipw_clip_05_95"]);
     weights(data, &fit, (0.0, 1.0), &expected["ipw_noclip"]);
     let stacked = weighting(
         &data.covariates(),
-        &data.treated,
-        &data.outcome,
+        &data.treated(),
+        data.outcome(),
         &fit,
         Estimand::Ate,
         (0.0, 1.0),
@@ -95,15 +93,15 @@ fn model(data: &Data, c: Option<f64>, expected: &Value) {
     )
     .unwrap();
     let ipw = &expected["ipw_stacked_noclip"];
-    close("ipw", stacked.estimate.value, number(&ipw["ate"]), CLOSED);
-    close("ipw se", stacked.estimate.standard_error, number(&ipw["se"]), CLOSED);
+    close("ipw", stacked.estimate.value, &ipw["ate"], CLOSED);
+    close("ipw se", stacked.estimate.standard_error, &ipw["se"], CLOSED);
     augmented(data, &fit, false, &expected["aipw_armwise_clip_01_99"]);
     augmented(data, &fit, true, &expected["aipw_additive_dowhy_clip_01_99"]);
 }
 
-fn stack(data: &Data, expected: &Value) {
+fn stack(data: &Study, expected: &Value) {
     let covariates = data.covariates();
-    let (treated, outcome) = (&data.treated, &data.outcome);
+    let (treated, outcome) = (&data.treated(), data.outcome());
     let fit = Propensity::fit(&covariates, treated, None).unwrap();
     let clip = (0.0, 1.0);
     let ra = regression_adjustment(&covariates, treated, outcome, None).unwrap();
@@ -115,70 +113,57 @@ fn stack(data: &Data, expected: &Value) {
         ("aipw", robust.estimate, robust.control_mean),
     ] {
         let numbers = &expected[name];
-        close(name, estimate.value, number(&numbers["ate"]), CLOSED);
-        close(name, mean, number(&numbers["pom0"]), CLOSED);
-        close(name, estimate.standard_error, number(&numbers["se"]), CLOSED);
+        close(name, estimate.value, &numbers["ate"], CLOSED);
+        close(name, mean, &numbers["pom0"], CLOSED);
+        close(name, estimate.standard_error, &numbers["se"], CLOSED);
     }
 }
 
 fn all(name: &str) {
-    let data = Data::read(name);
-    model(&data, Some(1.0), &data.expected["propensity"]["ridge_C1"]);
-    model(&data, None, &data.expected["propensity"]["mle"]);
-    stack(&data, &data.expected["teffects_stack_logit"]);
+    let data = Study::read(name);
+    model(&data, Some(1.0), &data.json["propensity"]["ridge_C1"]);
+    model(&data, None, &data.json["propensity"]["mle"]);
+    stack(&data, &data.json["teffects_stack_logit"]);
 }
 
 #[test]
-fn equals_the_reference_on_nhefs() {
-    all("nhefs");
-}
-
-#[test]
-fn equals_the_reference_on_ihdp() {
-    all("ihdp_A_seed0");
-}
-
-#[test]
-fn equals_the_reference_on_the_formula() {
-    all("formula_splitmix42");
-}
-
-#[test]
-fn equals_the_reference_on_nsw() {
-    all("nsw_dw");
+fn equals_the_reference_studies() {
+    for name in ["nhefs", "ihdp_A_seed0", "formula_splitmix42", "nsw_dw"] {
+        println!("{name}");
+        all(name);
+    }
 }
 
 #[test]
 fn equals_the_cross_fitted_reference() {
-    let file = std::fs::File::open(reference_dir().join("crossfit.json")).unwrap();
-    let expected: Value = serde_json::from_reader(file).unwrap();
+    let expected = json("causal/crossfit.json");
     for name in ["formula_splitmix42", "nsw_dw"] {
-        let data = Data::read(name);
+        let data = Study::read(name);
         let numbers = &expected[name];
         let covariates = data.covariates();
-        let folds: Vec<u32> = (0..data.treated.len() as u32).map(|row| row % 5).collect();
-        let (treated, outcome) = (&data.treated, &data.outcome);
+        let folds: Vec<u32> = (0..data.treated().len() as u32).map(|row| row % 5).collect();
+        let (treated, outcome) = (&data.treated(), data.outcome());
         let linear = partially_linear(&covariates, treated, outcome, &folds, None, None).unwrap();
         let plr = &numbers["plr_dml2"];
-        close("theta", linear.estimate.value, number(&plr["theta"]), CLOSED);
-        close("theta se", linear.estimate.standard_error, number(&plr["se_HC0"]), CLOSED);
+        close("theta", linear.estimate.value, &plr["theta"], CLOSED);
+        close("theta se", linear.estimate.standard_error, &plr["se_HC0"], CLOSED);
         let clip = (0.0, 1.0);
         let fit =
             cross_fit_aipw(&covariates, treated, outcome, &folds, None, true, clip, None).unwrap();
         let aipw = &numbers["crossfit_aipw_additive"];
-        close("aipw", fit.estimate.value, number(&aipw["ate"]), CLOSED);
-        close("aipw se", fit.estimate.standard_error, number(&aipw["se"]), CLOSED);
-        close("least", fit.range().0, number(&numbers["e_min_max"][0]), CLOSED);
-        close("greatest", fit.range().1, number(&numbers["e_min_max"][1]), CLOSED);
+        close("aipw", fit.estimate.value, &aipw["ate"], CLOSED);
+        close("aipw se", fit.estimate.standard_error, &aipw["se"], CLOSED);
+        close("least", fit.range().0, &numbers["e_min_max"][0], CLOSED);
+        close("greatest", fit.range().1, &numbers["e_min_max"][1], CLOSED);
     }
 }
 
 /// The numbers below are those of the reference algorithms for clusters of four rows each.
 #[test]
 fn equals_the_reference_with_clusters() {
-    let data = Data::read("formula_splitmix42");
+    let data = Study::read("formula_splitmix42");
     let x = data.covariates();
-    let (t, y) = (&data.treated, &data.outcome);
+    let (t, y) = (&data.treated(), data.outcome());
     let clusters: Vec<u32> = (0..t.len() as u32).map(|row| row / 4).collect();
     let clusters = Some(clusters.as_slice());
     let fit = Propensity::fit(&x, t, None).unwrap();
@@ -201,9 +186,9 @@ fn equals_the_reference_with_clusters() {
 /// The numbers below are those of the reference algorithms for scores with ties and few strata.
 #[test]
 fn equals_the_reference_with_ties() {
-    let data = Data::read("formula_splitmix42");
+    let data = Study::read("formula_splitmix42");
     let x = data.covariates();
-    let (t, y) = (&data.treated, &data.outcome);
+    let (t, y) = (&data.treated(), data.outcome());
     let fit = Propensity::fit(&x, t, Some(1.0)).unwrap();
     let six = stratification(&fit.scores, t, y, Some(6), None).unwrap();
     close("ate", six.ate.value, 2.007289802346608, CLOSED);

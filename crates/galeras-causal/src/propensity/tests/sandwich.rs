@@ -1,11 +1,12 @@
 //! The standard errors against sandwiches of the whole stack whose derivatives are numerical.
 
-use super::{Uniform, close, slices};
+use super::close;
 use crate::propensity::{
     DoublyRobust, Estimand, Propensity, aipw, regression_adjustment, weighting,
 };
+use crate::tests::{Draw, slices, solve};
 
-/// A made-up sample: two covariates, a treatment that depends on them, clusters of three rows.
+/// A synthetic sample: two covariates, a treatment that depends on them, clusters of three rows.
 struct Sample {
     columns: Vec<Vec<f64>>,
     treated: Vec<bool>,
@@ -14,13 +15,13 @@ struct Sample {
 }
 
 fn sample(seed: u64, n: usize) -> Sample {
-    let mut draw = Uniform(seed);
+    let mut draw = Draw(seed);
     let mut columns = vec![Vec::new(), Vec::new()];
     let (mut treated, mut outcome) = (Vec::new(), Vec::new());
     for _ in 0..n {
         let (a, b) = (draw.normal(), 3.0 + 2.0 * draw.normal());
         let eta = 0.9 * a - 0.6 * (b - 3.0);
-        let t = draw.next() < 1.0 / (1.0 + (-eta).exp());
+        let t = draw.uniform() < 1.0 / (1.0 + (-eta).exp());
         columns[0].push(a);
         columns[1].push(b);
         treated.push(t);
@@ -29,27 +30,6 @@ fn sample(seed: u64, n: usize) -> Sample {
     }
     let clusters = (0..n as u32).map(|row| row / 3).collect();
     Sample { columns, treated, outcome, clusters }
-}
-
-/// Solves a square system by elimination with pivoting.
-fn eliminate(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
-    let n = right.len();
-    for column in 0..n {
-        let best = (column..n)
-            .max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))
-            .unwrap();
-        matrix.swap(column, best);
-        right.swap(column, best);
-        for row in 0..n {
-            if row != column {
-                let factor = matrix[row][column] / matrix[column][column];
-                let pivot = matrix[column].clone();
-                matrix[row].iter_mut().zip(&pivot).for_each(|(a, b)| *a -= factor * b);
-                right[row] -= factor * right[column];
-            }
-        }
-    }
-    (0..n).map(|row| right[row] / matrix[row][row]).collect()
 }
 
 /// The root of L A⁻¹ B A⁻ᵀ Lᵀ for equations g(parameters, row), A by central differences.
@@ -83,7 +63,7 @@ fn sandwich(
             *value = -(above[place] - below[place]) / (2.0 * width);
         }
     }
-    let direction = eliminate(bread, contrast.to_vec());
+    let direction = solve(bread, vec![contrast.to_vec()]).0.remove(0);
     let groups = clusters.map_or(rows, |codes| *codes.iter().max().unwrap() as usize + 1);
     let mut sums = vec![0.0; groups];
     for row in 0..rows {
@@ -116,7 +96,7 @@ impl Sample {
         (0..3).map(|j| x[j] * residual - if j == 0 { 0.0 } else { strength * theta[j] }).collect()
     }
 
-    /// Least squares on the rows that are told, with a design of any width.
+    /// Least squares on the used rows, with a design of any width.
     fn least_squares(&self, design: &[Vec<f64>], used: &[bool]) -> Vec<f64> {
         let width = design[0].len();
         let mut gram = vec![vec![0.0; width]; width];
@@ -129,7 +109,7 @@ impl Sample {
                 }
             }
         }
-        eliminate(gram, right)
+        solve(gram, vec![right]).0.remove(0)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Few rows and few clusters: the jackknife is what refitting without each gives, and its intervals
 //! cover the truth where those of the plain sandwich do not.
 
-use super::{Uniform, slices};
 use crate::propensity::{
     Estimand, Propensity, aipw, jackknifed_aipw, jackknifed_weighting, weighting,
 };
+use crate::tests::{Draw, slices};
 use crate::{Estimate, Refusal};
 
 const CLIP: (f64, f64) = (0.05, 0.95);
@@ -20,13 +20,13 @@ struct Sample {
 impl Sample {
     /// `groups` clusters of `size` rows; two covariates drive treatment and outcome, the effect is 1.
     fn new(seed: u64, groups: u32, size: u32, between: f64) -> Self {
-        let mut draw = Uniform(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
+        let mut draw = Draw(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
         let mut data = Self { columns: vec![Vec::new(), Vec::new()], ..Self::default() };
         for cluster in 0..groups {
             let group = between * draw.normal();
             for _ in 0..size {
                 let (a, b) = (draw.normal(), draw.normal());
-                let treated = draw.next() < 1.0 / (1.0 + (-(0.4 * a - 0.3 * b)).exp());
+                let treated = draw.uniform() < 1.0 / (1.0 + (-(0.4 * a - 0.3 * b)).exp());
                 data.columns[0].push(a);
                 data.columns[1].push(b);
                 data.treated.push(treated);

@@ -1,5 +1,4 @@
-//! Tests of `scorer`: hostile texts, and what the modes leave out. Agreement with the peers
-//! is in `tests/codebleu.rs`.
+//! Tests of `scorer`: hostile texts, and the differences between the modes.
 
 use super::super::EQUAL_WEIGHTS;
 use super::*;
@@ -22,7 +21,7 @@ fn correct(reference: &str, hypothesis: &str) -> CodeBleuScores {
     scored(CodeBleuMode::Strict, reference, hypothesis).unwrap().0
 }
 
-/// Syntax and data flow are as if the texts were the same.
+/// Syntax and data flow are as for equal texts.
 fn alike(a: &str, b: &str) {
     for (a, b) in [(a, b), (b, a)] {
         let scores = correct(a, b);
@@ -253,7 +252,7 @@ fn subtrees_match_where_their_s_expressions_do() {
         for b in texts {
             let (ours, theirs) = (written(a), written(b));
             let matched = ours.iter().filter(|one| theirs.contains(one)).count();
-            // Nothing here begins with `//` and the like, so nothing is stripped.
+            // No text begins with `//` or the like, so nothing is stripped.
             let (_, counts) = scored(CodeBleuMode::CodeXGlue, a, b).unwrap();
             let found = (counts.matched_subtrees, counts.reference_subtrees);
             assert_eq!(found, (matched as u64, ours.len() as u64), "{a:?} {b:?}");

@@ -1,4 +1,4 @@
-//! Tests of `strip`; expected values are what Python 3.11 and the peers' functions give.
+//! Tests of `strip`; expected values are those of Python 3.11 and the peers' functions.
 
 use super::{java as strip_java, python as strip_python};
 
@@ -35,7 +35,7 @@ fn white_space_becomes_spaces_except_for_indentation() {
 }
 
 #[test]
-fn what_the_tokenizer_refuses_stays() {
+fn texts_that_python_cannot_tokenize_stay() {
     for text in [
         "def f(a:\n    return a # x",
         "x = '''a # b",

@@ -1,9 +1,9 @@
 //! Tests of the distance against a plain table, the peer and its limits.
 
-use super::super::peers::{self, Numbers};
+use super::super::tests::{self, Numbers};
 use super::*;
 
-/// Wagner and Fischer 1974, as it stands.
+/// Wagner and Fischer 1974.
 fn by_table(a: &[char], b: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -46,7 +46,7 @@ fn known_distances() {
 #[test]
 fn every_peer_value_is_met_exactly() {
     let mut levenshtein = Levenshtein::default();
-    for pair in peers::pairs() {
+    for pair in tests::pairs() {
         let (reference, hypothesis) = (&pair.reference, &pair.hypothesis);
         let distance = levenshtein.distance(reference, hypothesis);
         assert_eq!(distance as f64, pair.value("levenshtein"), "{pair:?}");
@@ -72,7 +72,7 @@ fn random_texts_around_the_word_size_are_as_by_the_table() {
 }
 
 #[test]
-fn edited_texts_are_as_by_the_table_whatever_the_band() {
+fn edited_texts_are_as_by_the_table_for_every_band() {
     let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(2));
     let letters: Vec<char> = "abcdefgh".chars().collect();
     let wide: Vec<char> = "abcdefgñ世🎉".chars().collect();
@@ -155,7 +155,7 @@ fn a_distance_that_takes_too_many_steps_is_none() {
     assert_eq!(levenshtein.distance(&a, &b), 1_000, "the next one is without a limit again");
     assert_eq!(levenshtein.distance_within(&a, &b, 100_000), Some(1_000));
     assert_eq!(levenshtein.similarity_within(&a, &b, 100_000), Some(0.0));
-    // What texts have in common takes none, and a few edits take few.
+    // The common parts of texts take no steps, and a few edits take few.
     let edited = format!("{a}x{a}y{a}");
     assert_eq!(levenshtein.distance_within(&edited, &a.repeat(3), 10_000), Some(2));
     assert_eq!(levenshtein.distance_within(&a, &a, 0), Some(0));

@@ -1,0 +1,414 @@
+//! Effect sizes with intervals, for independent arms, pairs and clusters: Cohen's d and d_z,
+//! Hedges' g, Cliff's delta, Vargha and Delaney's A.
+
+#[cfg(test)]
+mod tests;
+
+use crate::column::check_column;
+use crate::difference::Moments;
+use crate::equivalence::OneSided;
+use crate::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation, shift_interval};
+use crate::refute::dense;
+use crate::{ColumnRef, Estimate, Refusal, tail};
+
+/// The sums of `parts` by cluster, or by row without clusters.
+fn cluster_sums(parts: &[f64], clusters: Option<&[u32]>) -> Vec<f64> {
+    match clusters {
+        None => parts.to_vec(),
+        Some(clusters) => {
+            let count = clusters.iter().max().map_or(0, |last| *last as usize + 1);
+            let mut sums = vec![0.0; count];
+            for (part, cluster) in parts.iter().zip(clusters) {
+                sums[*cluster as usize] += part;
+            }
+            sums
+        }
+    }
+}
+
+/// The clusters (rows without clusters) that have rows in each arm: treated, control.
+fn clusters_per_arm(treated: &[bool], clusters: Option<&[u32]>) -> [usize; 2] {
+    let Some(clusters) = clusters else {
+        let ones = treated.iter().filter(|treated| **treated).count();
+        return [ones, treated.len() - ones];
+    };
+    let count = clusters.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut seen = vec![[false; 2]; count];
+    for (treated, cluster) in treated.iter().zip(clusters) {
+        seen[*cluster as usize][usize::from(!*treated)] = true;
+    }
+    [0, 1].map(|arm| seen.iter().filter(|seen| seen[arm]).count())
+}
+
+fn at_least(what: &'static str, found: usize, needed: usize) -> Result<(), Refusal> {
+    if found < needed { Err(Refusal::TooFew { what, found, needed }) } else { Ok(()) }
+}
+
+/// A difference in standard deviations, with the distribution of its estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standardised {
+    /// The mean difference over the standard deviation.
+    pub value: f64,
+    /// The degrees of freedom of the standard deviation: rows minus arms, or pairs minus one.
+    freedom: f64,
+    method: IntervalMethod,
+}
+
+/// The source of the interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum IntervalMethod {
+    /// `value * root` is a noncentral t with shift `root` times the true value: exact for
+    /// independent normal outcomes.
+    Noncentral { root: f64, degrees: f64 },
+    /// Student's t around the estimate, with the sandwich of its estimating equations.
+    Sandwich { standard_error: f64, degrees: f64 },
+}
+
+impl Standardised {
+    /// Its standard error; `None` if the interval is that of the noncentral t.
+    pub fn standard_error(&self) -> Option<f64> {
+        match self.method {
+            IntervalMethod::Noncentral { .. } => None,
+            IntervalMethod::Sandwich { standard_error, .. } => Some(standard_error),
+        }
+    }
+
+    /// The degrees of freedom.
+    pub fn degrees(&self) -> f64 {
+        match self.method {
+            IntervalMethod::Noncentral { degrees, .. }
+            | IntervalMethod::Sandwich { degrees, .. } => degrees,
+        }
+    }
+
+    /// Hedges' correction J, which turns d into g: its bias, exact for normal outcomes (L. V.
+    /// Hedges 1981), gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)) with the degrees of freedom f
+    /// of the standard deviation. `None` below f = 2, where it is undefined.
+    pub fn hedges_correction(&self) -> Option<f64> {
+        (self.freedom >= 2.0).then(|| 1.0 / over_deviation(self.freedom, 0.0, f64::recip))
+    }
+
+    fn as_estimate(&self, standard_error: f64, degrees: f64) -> Estimate {
+        Estimate { value: self.value, standard_error, degrees }
+    }
+}
+
+impl OneSided for Standardised {
+    fn interval(&self, alpha: f64) -> (f64, f64) {
+        match self.method {
+            IntervalMethod::Noncentral { root, degrees } => {
+                let (low, high) = shift_interval(self.value * root, degrees, alpha);
+                (low / root, high / root)
+            }
+            IntervalMethod::Sandwich { standard_error, degrees } => {
+                self.as_estimate(standard_error, degrees).interval(alpha)
+            }
+        }
+    }
+
+    fn p_above(&self, bound: f64) -> f64 {
+        match self.method {
+            IntervalMethod::Noncentral { root, degrees } => {
+                noncentral_t_upper(self.value * root, degrees, bound * root)
+            }
+            IntervalMethod::Sandwich { standard_error, degrees } => {
+                self.as_estimate(standard_error, degrees).p_above(bound)
+            }
+        }
+    }
+
+    fn p_below(&self, bound: f64) -> f64 {
+        match self.method {
+            IntervalMethod::Noncentral { root, degrees } => {
+                noncentral_t_lower(self.value * root, degrees, bound * root)
+            }
+            IntervalMethod::Sandwich { standard_error, degrees } => {
+                self.as_estimate(standard_error, degrees).p_below(bound)
+            }
+        }
+    }
+}
+
+/// Cohen's d of two arms: the difference in means over the pooled standard deviation (n - 2).
+///
+/// Without clusters its interval inverts the noncentral t (G. Cumming and S. Finch 2001; equals R's
+/// `MBESS::ci.smd`). With clusters, which may lie in one arm or in both (for pairs, the pair), it
+/// is Student's t with the sandwich of the means and the variance, summed within clusters, times G
+/// / (G - 1). Its degrees of freedom are the clusters of the arm with fewer, minus one; it does not
+/// assume a normal distribution.
+///
+/// # Errors
+/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
+/// length or a value that is not finite; [`Refusal::Other`] if no arm varies.
+pub fn standardised_difference(
+    treated: &[bool],
+    outcome: &[f64],
+    clusters: Option<&[u32]>,
+) -> Result<Standardised, Refusal> {
+    let n = treated.len();
+    check_column(outcome, ColumnRef::Outcome, n)?;
+    let arm = |wanted: bool| -> Vec<f64> {
+        let rows = treated.iter().zip(outcome).filter(|(treated, _)| **treated == wanted);
+        rows.map(|(_, value)| *value).collect()
+    };
+    let (ones, zeros) = (arm(true), arm(false));
+    at_least("treated rows", ones.len(), 2)?;
+    at_least("control rows", zeros.len(), 2)?;
+    let (one, zero) = (Moments::of(&ones)?, Moments::of(&zeros)?);
+    if one.is_constant() && zero.is_constant() {
+        let text = "the outcome is constant in both arms: there is no standard deviation";
+        return Err(Refusal::Other(text.to_owned()));
+    }
+    let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
+    let freedom = n1 + n0 - 2.0;
+    let share = |moments: &Moments, n: f64| moments.deviation * ((n - 1.0) / freedom).sqrt();
+    let deviation = share(&one, n1).hypot(share(&zero, n0));
+    let value = (one.mean - zero.mean) / deviation;
+    let Some(codes) = clusters.map(|codes| dense(codes.iter().copied())) else {
+        let root = (n1 * n0 / (n1 + n0)).sqrt();
+        let method = IntervalMethod::Noncentral { root, degrees: freedom };
+        return Ok(Standardised { value, freedom, method });
+    };
+    let parts: Vec<f64> = treated
+        .iter()
+        .zip(outcome)
+        .map(|(treated, outcome)| {
+            let (mean, weight) =
+                if *treated { (one.mean, 1.0 / n1) } else { (zero.mean, -1.0 / n0) };
+            let apart = (outcome - mean) / deviation;
+            // The parts of the mean and of the variance, of which d takes half.
+            let spread = (apart * apart - freedom / (n1 + n0)) / freedom;
+            apart * weight - 0.5 * value * spread
+        })
+        .collect();
+    let pieces = clusters_per_arm(treated, Some(&codes));
+    at_least("clusters with treated rows", pieces[0], 2)?;
+    at_least("clusters with control rows", pieces[1], 2)?;
+    let fewer = pieces[0].min(pieces[1]) as f64;
+    sandwich(value, freedom, &cluster_sums(&parts, Some(&codes)), fewer - 1.0)
+}
+
+/// Cohen's d_z of pairs: the mean of the differences over their standard deviation (n - 1).
+///
+/// Without clusters its interval inverts the noncentral t; with clusters of pairs it is a sandwich,
+/// as for [`standardised_difference`].
+///
+/// # Errors
+/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is
+/// not finite; [`Refusal::Other`] if all differences are equal.
+pub fn standardised_pairs(
+    differences: &[f64],
+    clusters: Option<&[u32]>,
+) -> Result<Standardised, Refusal> {
+    let count = differences.len();
+    check_column(differences, ColumnRef::Differences, count)?;
+    at_least("pairs", count, 2)?;
+    let moments = Moments::of(differences)?;
+    if moments.is_constant() {
+        let text = "all pairs differ by the same amount: there is no standard deviation";
+        return Err(Refusal::Other(text.to_owned()));
+    }
+    let n = count as f64;
+    let value = moments.mean / moments.deviation;
+    let Some(codes) = clusters.map(|codes| dense(codes.iter().copied())) else {
+        let method = IntervalMethod::Noncentral { root: n.sqrt(), degrees: n - 1.0 };
+        return Ok(Standardised { value, freedom: n - 1.0, method });
+    };
+    let part = |difference: &f64| {
+        let apart = (difference - moments.mean) / moments.deviation;
+        apart / n - 0.5 * value * (apart * apart - (n - 1.0) / n) / (n - 1.0)
+    };
+    let parts: Vec<f64> = differences.iter().map(part).collect();
+    let sums = cluster_sums(&parts, Some(&codes));
+    at_least("clusters", sums.len(), 2)?;
+    sandwich(value, n - 1.0, &sums, sums.len() as f64 - 1.0)
+}
+
+fn sandwich(value: f64, freedom: f64, sums: &[f64], degrees: f64) -> Result<Standardised, Refusal> {
+    let count = sums.len() as f64;
+    let variance = sums.iter().map(|sum| sum * sum).sum::<f64>() * count / (count - 1.0);
+    let standard_error = variance.sqrt();
+    if !(standard_error > 1e-14 && standard_error.is_finite()) {
+        let text = "every cluster contributes the same: the standard error would be zero";
+        return Err(Refusal::Other(text.to_owned()));
+    }
+    Ok(Standardised {
+        value,
+        freedom,
+        method: IntervalMethod::Sandwich { standard_error, degrees },
+    })
+}
+
+/// The frequency with which an outcome under the treatment exceeds one under control.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dominance {
+    /// Cliff's delta: P(treated > control) - P(treated < control), in [-1, 1] (N. Cliff,
+    /// "Dominance statistics", Psychological Bulletin 114, 1993).
+    pub delta: f64,
+    /// The standard error of delta.
+    pub standard_error: f64,
+    /// The degrees of freedom of Student's t.
+    pub degrees: f64,
+    /// The independent units of the smaller arm: rows, pairs or clusters.
+    pub independent: usize,
+}
+
+impl Dominance {
+    /// The interval of delta that covers the truth with probability `1 - alpha`: asymmetric and
+    /// within [-1, 1] (D. Feng and N. Cliff, "Monte Carlo evaluation of ordinal d with improved
+    /// confidence interval", Journal of Modern Applied Statistical Methods 3, 2004). If delta is 1
+    /// or -1 with zero variance, Wilson's score interval with as many trials as the smaller arm has
+    /// independent units.
+    pub fn interval(&self, alpha: f64) -> (f64, f64) {
+        let d = self.delta;
+        if d.abs() == 1.0 {
+            let z = tail::normal_quantile(1.0 - 0.5 * alpha);
+            let n = self.independent as f64;
+            let inner = (n - z * z) / (n + z * z);
+            return if d > 0.0 { (inner, 1.0) } else { (-1.0, -inner) };
+        }
+        let reach = tail::t_quantile(1.0 - 0.5 * alpha, self.degrees) * self.standard_error;
+        let rest = (1.0 - d) * (1.0 + d);
+        let half = reach * rest.hypot(reach);
+        let below = rest + reach * reach;
+        let end = |side: f64| ((d * rest + side * half) / below).clamp(-1.0, 1.0);
+        (end(-1.0), end(1.0))
+    }
+
+    /// Vargha and Delaney's A (A12): P(treated > control) + P(treated = control) / 2, in [0, 1] (A.
+    /// Vargha and H. D. Delaney 2000), which is (delta + 1) / 2.
+    pub fn a12(&self) -> f64 {
+        0.5 * (self.delta + 1.0)
+    }
+
+    /// The interval of [`Dominance::a12`], rescaled from that of delta.
+    pub fn a12_interval(&self, alpha: f64) -> (f64, f64) {
+        let (low, high) = self.interval(alpha);
+        (0.5 * (low + 1.0), 0.5 * (high + 1.0))
+    }
+}
+
+/// Compares every treated row with every control row. The standard error is that of the placements
+/// (E. Brunner and U. Munzel 2000, who also give the degrees of freedom; P. K. Sen 1960), summed
+/// within clusters if these are given (N. A. Obuchowski, "Nonparametric analysis of clustered ROC
+/// curve data", Biometrics 53, 1997). Clusters may lie in one arm or in both: for pairs the pair is
+/// the cluster (U. Munzel and E. Brunner 2002). O(n log n).
+///
+/// Without clusters this is statsmodels' `rank_compare_2indep`. If every cluster lies in one arm,
+/// the degrees of freedom are those of Welch and Satterthwaite over clusters; otherwise they are
+/// the clusters of the arm with fewer, minus one.
+///
+/// # Errors
+/// [`Refusal::TooFew`] below 2 rows or clusters in an arm; [`Refusal::UnusableColumn`] for another
+/// length or a value that is not finite; [`Refusal::Other`] if the standard error would be zero
+/// although the arms overlap.
+pub fn dominance(
+    treated: &[bool],
+    outcome: &[f64],
+    clusters: Option<&[u32]>,
+) -> Result<Dominance, Refusal> {
+    let n = treated.len();
+    check_column(outcome, ColumnRef::Outcome, n)?;
+    let codes = clusters.map(|codes| dense(codes.iter().copied()));
+    let arm = |wanted: bool| {
+        let rows = treated.iter().zip(outcome).filter(|(treated, _)| **treated == wanted);
+        let mut values: Vec<f64> = rows.map(|(_, value)| *value).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values
+    };
+    let (ones, zeros) = (arm(true), arm(false));
+    at_least("treated rows", ones.len(), 2)?;
+    at_least("control rows", zeros.len(), 2)?;
+    let pieces = clusters_per_arm(treated, codes.as_deref());
+    if codes.is_some() {
+        at_least("clusters with treated rows", pieces[0], 2)?;
+        at_least("clusters with control rows", pieces[1], 2)?;
+    }
+    // Rows of the other arm above this row minus those below it: an integer.
+    let margin = |row: usize| {
+        let other = if treated[row] { &zeros } else { &ones };
+        let below = other.partition_point(|value| *value < outcome[row]);
+        let above = other.len() - other.partition_point(|value| *value <= outcome[row]);
+        below as i64 - above as i64
+    };
+    let margins: Vec<i64> = (0..n).map(margin).collect();
+    let sum: i128 = (0..n).filter(|row| treated[*row]).map(|row| i128::from(margins[row])).sum();
+    let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
+    let delta = sum as f64 / (n1 * n0);
+    // The placement of a row on the scale of delta, minus delta, over the size of its arm.
+    let part = |row: usize| {
+        let margin = margins[row] as f64;
+        if treated[row] { (margin / n0 - delta) / n1 } else { (-margin / n1 - delta) / n0 }
+    };
+    let of_arm = |wanted: bool| -> Vec<f64> {
+        let parts: Vec<f64> =
+            (0..n).map(|row| if treated[row] == wanted { part(row) } else { 0.0 }).collect();
+        cluster_sums(&parts, codes.as_deref())
+    };
+    let (first, second) = (of_arm(true), of_arm(false));
+    let pair = |left: &[f64], right: &[f64]| left.iter().zip(right).map(|(a, b)| a * b).sum();
+    let factor = |count: usize| count as f64 / (count as f64 - 1.0);
+    let (own, other): (f64, f64) = (pair(&first, &first), pair(&second, &second));
+    let (own, other) = (factor(pieces[0]) * own, factor(pieces[1]) * other);
+    let shared: f64 = pair(&first, &second);
+    let apart = match &codes {
+        None => true,
+        Some(codes) => {
+            codes.iter().max().map_or(0, |last| *last as usize + 1) == pieces[0] + pieces[1]
+        }
+    };
+    let variance =
+        if apart { own + other } else { own + other + 2.0 * factor(first.len()) * shared };
+    let [k1, k0] = pieces.map(|count| count as f64);
+    let degrees = if apart && variance > 0.0 {
+        let (s1, s0) = (own / variance, other / variance);
+        1.0 / (s1 * s1 / (k1 - 1.0) + s0 * s0 / (k0 - 1.0))
+    } else {
+        k1.min(k0) - 1.0
+    };
+    checked_dominance(delta, variance, degrees, pieces[0].min(pieces[1]))
+}
+
+/// Compares the members of each pair only: the share of pairs in which the treatment is above minus
+/// that in which it is below (Cliff's delta within, d_w, of N. Cliff, "Ordinal methods for
+/// behavioral data analysis", 1996). `differences` are treated minus control. The standard error is
+/// that of a mean of signs, summed within clusters if these are given (CR1 without a factor for
+/// rows), with pairs or clusters minus one degrees of freedom.
+///
+/// # Errors
+/// [`Refusal::TooFew`] below 2 pairs or clusters; [`Refusal::UnusableColumn`] if a difference is
+/// not finite; [`Refusal::Other`] if the standard error would be zero and delta is not 1 or -1.
+pub fn dominance_within(
+    differences: &[f64],
+    clusters: Option<&[u32]>,
+) -> Result<Dominance, Refusal> {
+    let n = differences.len();
+    check_column(differences, ColumnRef::Differences, n)?;
+    at_least("pairs", n, 2)?;
+    let codes = clusters.map(|codes| dense(codes.iter().copied()));
+    let sign = |value: &f64| i64::from(*value > 0.0) - i64::from(*value < 0.0);
+    let signs: Vec<i64> = differences.iter().map(sign).collect();
+    let delta = signs.iter().sum::<i64>() as f64 / n as f64;
+    let parts: Vec<f64> = signs.iter().map(|sign| (*sign as f64 - delta) / n as f64).collect();
+    let sums = cluster_sums(&parts, codes.as_deref());
+    let pieces = sums.len();
+    at_least("clusters", pieces, 2)?;
+    let free = pieces as f64 - 1.0;
+    let variance = sums.iter().map(|sum| sum * sum).sum::<f64>() * pieces as f64 / free;
+    checked_dominance(delta, variance, free, pieces)
+}
+
+fn checked_dominance(
+    delta: f64,
+    variance: f64,
+    degrees: f64,
+    independent: usize,
+) -> Result<Dominance, Refusal> {
+    let standard_error = variance.max(0.0).sqrt();
+    // The rounding error if every placement is the same.
+    if delta.abs() < 1.0 && standard_error < 1e-12 {
+        let text = "every pair or cluster contributes the same: the standard error would be zero";
+        return Err(Refusal::Other(text.to_owned()));
+    }
+    Ok(Dominance { delta, standard_error, degrees, independent })
+}

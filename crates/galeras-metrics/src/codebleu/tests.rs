@@ -1,0 +1,123 @@
+//! Agreement of CodeBLEU with the peers' numbers, `tests/reference/codebleu.json`.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use serde_json::Value;
+
+use super::{CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuScores, EQUAL_WEIGHTS};
+use galeras_python::PythonParser;
+
+fn reference() -> Value {
+    serde_json::from_str(include_str!("../../../../tests/reference/codebleu.json")).unwrap()
+}
+
+fn score(mode: CodeBleuMode, pair: &Value) -> (CodeBleuScores, CodeBleuCounts) {
+    let mut parser = PythonParser::new().unwrap();
+    let mut scorer = CodeBleu::new(mode, EQUAL_WEIGHTS);
+    let reference = scorer.reference(&mut parser, pair["reference"].as_str().unwrap()).unwrap();
+    scorer.score(&mut parser, &reference, pair["hypothesis"].as_str().unwrap()).unwrap()
+}
+
+/// The components that differ; k4black's names are long.
+fn differences(ours: &CodeBleuScores, theirs: &Value) -> Vec<String> {
+    let components = [
+        ("codebleu", "codebleu", ours.codebleu),
+        ("ngram", "ngram_match_score", ours.ngram),
+        ("weighted", "weighted_ngram_match_score", ours.weighted),
+        ("syntax", "syntax_match_score", ours.syntax),
+        ("dataflow", "dataflow_match_score", ours.dataflow.unwrap()),
+    ];
+    let differs = |(short, long, ours): &(&str, &str, f64)| {
+        let theirs = theirs.get(*short).or_else(|| theirs.get(*long)).unwrap().as_f64().unwrap();
+        ((ours - theirs).abs() > 1e-9).then(|| format!("{short}: {ours}, not {theirs}"))
+    };
+    components.iter().filter_map(differs).collect()
+}
+
+fn none(name: &str, differences: Vec<String>) {
+    assert!(differences.is_empty(), "{name}: {differences:?}");
+}
+
+#[test]
+fn the_goldens_are_met_in_both_modes() {
+    let reference = reference();
+    let goldens = reference["goldens"].as_object().unwrap();
+    assert_eq!(goldens.len(), 15);
+    let mut sum = CodeBleuCounts::default();
+    for (name, pair) in goldens {
+        let (compat, counts) = score(CodeBleuMode::Published, pair);
+        none(name, differences(&compat, &reference["notes"]["k4black"][name]));
+        none(
+            name,
+            differences(&score(CodeBleuMode::CodeXGlue, pair).0, &reference["codexglue"][name]),
+        );
+        if pair["reference"] != "" && pair["hypothesis"] != "" {
+            sum.add(&counts);
+        }
+    }
+    let corpus = sum.scores(CodeBleuMode::Published, &EQUAL_WEIGHTS);
+    none("corpus", differences(&corpus, &reference["notes"]["corpus_of_non_empty"]));
+}
+
+/// With ordered sets and the linked grammar, all numbers are equal.
+#[test]
+fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
+    let reference = reference();
+    let mut sum = CodeBleuCounts::default();
+    for (name, pair) in reference["pairs"].as_object().unwrap() {
+        let (scores, counts) = score(CodeBleuMode::Published, pair);
+        none(name, differences(&scores, &reference["linked_in_order"][name]));
+        sum.add(&counts);
+    }
+    assert!(sum.pairs >= 150);
+    let corpus = sum.scores(CodeBleuMode::Published, &EQUAL_WEIGHTS);
+    none("corpus", differences(&corpus, &reference["linked_in_order"]["corpus"]));
+}
+
+/// The pairs that differ are those whose peer numbers depend on grammar or hash seed.
+#[test]
+fn pairs_equal_the_published_peer_where_it_does_not_depend_on_grammar_or_seed() {
+    let reference = reference();
+    let unstable = reference["unstable"].as_array().unwrap();
+    let mut equal = 0;
+    for (name, pair) in reference["pairs"].as_object().unwrap() {
+        let linked = &reference["linked_in_order"][name];
+        let ordered = &reference["published_in_order"][name];
+        if unstable.contains(&Value::from(name.as_str())) || linked != ordered {
+            continue;
+        }
+        if &reference["published"][name] != ordered {
+            continue;
+        }
+        none(
+            name,
+            differences(&score(CodeBleuMode::Published, pair).0, &reference["published"][name]),
+        );
+        equal += 1;
+    }
+    assert!(equal >= 120, "{equal}");
+}
+
+/// n-grams do not depend on the mode, except for the brevity penalty of the weighted ones.
+#[test]
+fn correct_differs_from_the_peer_as_documented() {
+    let reference = reference();
+    for (name, pair) in reference["goldens"].as_object().unwrap() {
+        let (correct, counts) = score(CodeBleuMode::Strict, pair);
+        let (compat, peers) = score(CodeBleuMode::Published, pair);
+        assert_eq!(correct.ngram, compat.ngram, "{name}");
+        assert!((correct.syntax - compat.syntax).abs() < 1e-9, "{name}");
+        let flow = (counts.matched_flow, counts.reference_flow);
+        if name == "unicode" {
+            // The peers cut tokens after `ñ` at the wrong places.
+            assert_eq!((flow, peers.reference_flow), ((5, 5), 2));
+        } else {
+            assert_eq!(flow, (peers.matched_flow, peers.reference_flow), "{name}");
+        }
+        assert_eq!(correct.dataflow.is_none(), counts.reference_flow == 0, "{name}");
+    }
+    let pair = |name: &str| score(CodeBleuMode::Strict, &reference["goldens"][name]).0;
+    assert_eq!(pair("empty_hyp").codebleu, 0.0);
+    assert_eq!(pair("dataflow_zero_match").dataflow, Some(0.0));
+    assert!((pair("identical").codebleu - 1.0).abs() < 1e-12);
+}
