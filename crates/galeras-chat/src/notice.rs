@@ -1,9 +1,9 @@
 //! Notices of a client while requests wait.
 
-/// What the user should see while requests wait.
+/// A message for the user while requests wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatNotice {
-    /// What is waited for, and how long. One notice for all requests that wait for it.
+    /// The reason of the wait, and its length. All requests that wait for it share one notice.
     Waiting(String),
 }
 
