@@ -15,7 +15,6 @@ use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
 use super::estimate::Estimate;
 use super::money::{Price, Usd};
-use super::notice::{ChatNotice, ChatNotify};
 use super::pace::{Pace, Slot, WORTH_A_NOTICE};
 use super::readable;
 use super::transport::Transport;
@@ -32,6 +31,16 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 const LOOKS: u32 = 4;
 /// The shortest wait of a single request that makes a notice: there are many of them at once.
 const LONG: Duration = Duration::from_secs(15);
+
+/// A message for the user while requests wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatNotice {
+    /// The reason of the wait, and its length. All requests that wait for it share one notice.
+    Waiting(String),
+}
+
+/// Takes the notices of a client.
+pub type ChatNotify<'a> = &'a (dyn Fn(ChatNotice) + Send + Sync);
 
 /// The settings of a client.
 #[derive(Clone, Debug)]

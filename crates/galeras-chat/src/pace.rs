@@ -10,8 +10,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
+use super::client::{ChatNotice, ChatNotify};
 use super::error::ChatError;
-use super::notice::{ChatNotice, ChatNotify};
 use super::readable;
 use super::window::Window;
 use galeras_net::Clock;
