@@ -147,9 +147,6 @@ enum Verb {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Print what may stand at the cursor of a command line, for completion scripts.
-    #[command(hide = true)]
-    Complete(complete::CompleteArgs),
 }
 
 /// How a verb answers.
@@ -217,6 +214,9 @@ const LAST_WAIT: Duration = Duration::from_millis(200);
 /// Parses the command line, does what it says, and returns the exit code.
 pub fn main() -> Exit {
     let started = Instant::now();
+    if let Some(exit) = complete::answer() {
+        return screen::settled(exit);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return screen::settled(screen::show_usage(&error)),
@@ -282,7 +282,6 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
             Verb::Completions { shell } => complete::script(shell),
-            Verb::Complete(args) => complete::complete(args).await,
         }
     };
     let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));

@@ -1,12 +1,10 @@
-//! `push` and `pull`: results go to a store elsewhere and come from there.
+//! `push` and `pull`: send results to another store, and fetch them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use clap::Args;
-use galeras_signatures::{SigningKey, SigningKeyError};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
@@ -14,18 +12,14 @@ use super::allow::trust;
 use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
 use super::remote_args::RemoteArgs;
 use super::{Format, WorkflowArgs, hint, screen};
-use galeras_base::small_file;
-use galeras_base::visible::escape;
-use galeras_display::{bytes as size, count};
-use galeras_engine::plan::{PlannedRemote, PlannedSigners};
-use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
 use galeras_operator::{Access, Consent as _};
-use galeras_store::{Manifest, SIGNATURE_NAMESPACE, Store};
+use galeras_engine::plan::{PlannedRemote, PlannedSigners};
+use galeras_display::{bytes as size, count};
+use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
+use galeras_store::{Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store};
+use galeras_base::visible::escape;
 
-/// The most bytes of a private key.
-const MAX_KEY: u64 = 64 << 10;
-
-/// The remote of a verb that does nothing without one. What the workflow names must be allowed.
+/// The remote of a verb that needs one. A remote that the workflow names must be allowed.
 fn required(
     surveyed: &Surveyed,
     args: &WorkflowArgs,
@@ -53,11 +47,11 @@ pub(crate) struct PushArgs {
     workflow: WorkflowArgs,
     #[command(flatten)]
     remote: RemoteArgs,
-    /// Sign each result with this private SSH key (ssh-ed25519), for those who take only what
-    /// somebody signed.
+    /// Sign each result with this SSH key, for users who accept only signed results. A public key selects
+    /// a private key in the ssh-agent.
     #[arg(long, value_name = "KEYFILE")]
     sign: Option<PathBuf>,
-    /// Say what would be sent, and send nothing.
+    /// Show the size of what would be sent, without sending it.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -74,7 +68,7 @@ pub(crate) struct PullArgs {
     /// The bundle that results come from.
     #[arg(long, value_name = "BUNDLE.zip", conflicts_with = "remote")]
     from: Option<PathBuf>,
-    /// Say what would be fetched, and fetch nothing but manifests.
+    /// Show the size of what would be fetched, and fetch only manifests.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -102,8 +96,10 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
         Ok(remote) => remote,
         Err(exit) => return exit,
     };
-    if let Some(key) = &key {
-        unless_allowed(&remote, key);
+    if let Some(key) = &key
+        && let Err(exit) = warn_unless_allowed(&remote, key)
+    {
+        return exit;
     }
     let (from, to) = (&surveyed.store, remote.store());
     let transfer = results(&surveyed, |state| matches!(state, Forecast::Hit));
@@ -197,39 +193,37 @@ fn missing<'a>(unknown: &[&'a str], lacking: &'a [(String, String)]) -> Vec<&'a 
 }
 
 /// The key in a file.
-fn read_key(path: &Path) -> Result<SigningKey, Exit> {
-    let refused = |problem: &str| {
-        let file = escape(&path.display().to_string());
-        fail(&format!("cannot sign with {file}: {problem}"), Exit::Invalid)
-    };
-    let bytes = small_file::read_named(path, MAX_KEY);
-    let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
-    SigningKey::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+fn read_key(path: &Path) -> Result<Arc<SigningKey>, Exit> {
+    SigningKey::open(path).map(Arc::new).map_err(|error| {
         let help = match error {
-            SigningKeyError::Encrypted => {
-                "\nhelp: passphrases are not asked for; sign with a key of its own that has none: \
-                 ssh-keygen -t ed25519 -N '' -f galeras-signing"
+            SigningKeyError::Encrypted | SigningKeyError::Public => {
+                "\nhelp: passphrases are not asked for; add the key to your agent with ssh-add"
             }
-            SigningKeyError::OtherKind(_) | SigningKeyError::NotAKey => {
-                "\nhelp: make one with ssh-keygen -t ed25519 -N '' -f galeras-signing"
+            SigningKeyError::NotAKey => {
+                "\nhelp: make one with ssh-keygen -t ed25519 -f galeras-signing"
             }
-            SigningKeyError::Public | SigningKeyError::Signing => "",
+            _ => "",
         };
-        refused(&format!("{error}{help}"))
+        let file = escape(&path.display().to_string());
+        fail(
+            &format!("cannot sign with {file}: {}{help}", escape(&error.to_string())),
+            Exit::Invalid,
+        )
     })
 }
 
-/// Says so if those who demand signatures would not take what this key signs.
-fn unless_allowed(remote: &Remote, key: &SigningKey) {
-    let Some(SignatureDemand { signers, file }) = remote.demand() else { return };
-    if signers.name_of(&key.public(), SIGNATURE_NAMESPACE, SystemTime::now()).is_none() {
+/// Warns if the allowed signers do not include this key.
+fn warn_unless_allowed(remote: &Remote, key: &SigningKey) -> Result<(), Exit> {
+    let Some(SignatureDemand { signers, file }) = remote.demand() else { return Ok(()) };
+    let allowed = signers.allows(key).map_err(|error| fail(&error.to_string(), Exit::Failed))?;
+    if let (key, false) = allowed {
         note(&format!(
-            "warning: {} may not sign for `{SIGNATURE_NAMESPACE}` as {} stands now; whoever goes by \
-             that file will not take what you sign",
-            key.public(),
+            "warning: {key} may not sign for `{SIGNATURE_NAMESPACE}` by the present {}; users of that \
+             file will not accept your signatures",
             escape(file)
         ));
     }
+    Ok(())
 }
 
 /// The results whose state is `wanted`.
@@ -242,19 +236,19 @@ fn results(surveyed: &Surveyed, wanted: impl Fn(&Forecast) -> bool) -> Transfer<
     Transfer::new(&surveyed.plan, results)
 }
 
-/// Results on their way, and what is said of them.
+/// A transfer, and the report of it.
 struct Sending<'a> {
     transfer: Transfer<'a>,
     from: &'a Store,
     to: &'a Store,
     event: &'static str,
-    /// The steps of which no result was offered, where that is of interest.
+    /// The steps for which no result was offered, if the report has them.
     missing: Option<&'a [&'a str]>,
 }
 
 impl Sending<'_> {
-    /// Sends the results, and says what came of it; the steps whose results could not be had, with
-    /// the reason.
+    /// Sends the results, and prints a report. Returns the steps whose results are not available, with the
+    /// reason.
     async fn go(&self, dry_run: bool, format: Format) -> Result<Vec<(String, String)>, Exit> {
         let Self { transfer, from, to, event, .. } = self;
         let count = transfer.results();
@@ -322,7 +316,7 @@ impl Sending<'_> {
     }
 }
 
-/// A bar of bytes on a terminal, nothing elsewhere.
+/// A progress bar of bytes on a terminal; hidden without one.
 pub(super) fn bar(bytes: u64, format: Format) -> ProgressBar {
     if format == Format::Json || !screen::is_terminal() {
         return ProgressBar::hidden();

@@ -1,25 +1,25 @@
-//! The flag `--remote` of the verbs that look at a store elsewhere.
+//! The flag `--remote` of verbs that use another store.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use galeras_signatures::AllowedSigners;
 
 use super::exit::Exit;
 use super::screen::{fail, note};
 use super::unpacked::unpacked_store;
-use galeras_base::small_file;
-use galeras_base::visible::escape;
+use galeras_operator::{Consent, RefusedAccess};
 use galeras_engine::plan::{Plan, PlannedSigners};
 use galeras_engine::runner::{Remote, SignatureDemand};
-use galeras_operator::{Consent, RefusedAccess};
 use galeras_study::sharing::OpenedBundle;
+use galeras_base::small_file;
+use galeras_store::AllowedSigners;
+use galeras_base::visible::escape;
 
-/// A store elsewhere.
+/// Another store.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RemoteArgs {
-    /// A store elsewhere, whose results are as good as computed: a folder, the URL of a bucket
+    /// Another store, whose results are used like computed ones: a folder, the URL of a bucket
     /// (s3://bucket/prefix, gs://…), the https:// address of a copy of a store, or a bundle (.zip).
     #[arg(long, value_name = "URL", env = "GALERAS_REMOTE")]
     remote: Option<String>,
@@ -30,8 +30,8 @@ pub(crate) struct RemoteArgs {
 /// Whose signatures count.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SignersArgs {
-    /// Whose signed results are taken from another store: a file of allowed signers as `ssh-keygen -Y
-    /// verify` and Git read it. In the place of the workflow's own; empty for once without.
+    /// Accept only signed results from another store: a file of allowed signers as `ssh-keygen -Y verify`
+    /// and Git read it. Replaces that of the workflow; empty for none.
     #[arg(long, value_name = "FILE", env = "GALERAS_ALLOWED_SIGNERS")]
     allowed_signers: Option<String>,
 }
@@ -66,12 +66,12 @@ impl SignersArgs {
 }
 
 impl RemoteArgs {
-    /// The remote at this place, whatever else is named.
+    /// The remote at this place, instead of any other.
     pub(super) fn at(&self, location: &str) -> Self {
         Self { remote: Some(location.to_string()), ..self.clone() }
     }
 
-    /// Whether it is a bundle, which can only be read.
+    /// Returns true for a bundle, which is read-only.
     pub(super) fn is_bundle(&self) -> bool {
         self.remote.as_ref().is_some_and(|text| {
             let path = Path::new(text);
@@ -90,7 +90,7 @@ impl RemoteArgs {
         }
     }
 
-    /// What signatures are demanded by the user, or else by the workflow.
+    /// The signatures that the user demands, or else the workflow.
     fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Exit> {
         match &plan.allowed_signers {
             Some(own) if self.signers.allowed_signers.is_none() => {

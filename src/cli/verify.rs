@@ -20,13 +20,13 @@ use super::signers::SignedResults;
 use super::unpacked::{fail_share, folder, unpack};
 use super::{Format, Settings, StoreArgs, allow, hint};
 use galeras_base::digest::Digest;
-use galeras_base::visible::escape;
-use galeras_display::{bytes, count};
 use galeras_engine::plan::{Locking, Plan};
-use galeras_engine::runner::{StoredResult, stored_results};
-use galeras_engine::trust::Trust;
-use galeras_store::{Manifest, PortArtifact, Store};
+use galeras_display::{bytes, count};
+use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
 use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
+use galeras_store::{Manifest, PortArtifact, Store};
+use galeras_engine::trust::Trust;
+use galeras_base::visible::escape;
 
 #[derive(Args)]
 pub(crate) struct VerifyArgs {
@@ -125,8 +125,9 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
         let found = results.iter().filter_map(|result| result.manifest());
         let keys: BTreeSet<Digest> = found.map(|manifest| manifest.key).collect();
         let keys: Vec<Digest> = keys.into_iter().collect();
-        let signed = findings.with_signatures(&opened.store, &keys, "").await?;
-        Ok((findings, signed, args.signers.of_workflow(&opened.plan, &*opened.trust)?))
+        let allowed = args.signers.of_workflow(&opened.plan, &*opened.trust)?;
+        let signed = findings.with_signatures(&opened.store, &keys, allowed.as_ref(), "").await?;
+        Ok((findings, signed, allowed))
     };
     let (findings, signed, allowed) = match looked.await {
         Ok(looked) => looked,
@@ -166,9 +167,10 @@ impl Findings {
         &mut self,
         store: &Store,
         keys: &[Digest],
+        allowed: Option<&SignatureDemand>,
         folder: &str,
     ) -> Result<SignedResults, Exit> {
-        let signed = SignedResults::of(store, keys).await?;
+        let signed = SignedResults::of(store, keys, allowed).await?;
         self.files += signed.files;
         for key in &signed.wrong {
             let file = format!("{folder}signatures/{}/{key}.sig", key.shard());
@@ -294,15 +296,16 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     if let Some((said, store)) = &held {
         let keys: BTreeSet<Digest> = said.steps.iter().map(|step| step.key).collect();
         let keys: Vec<Digest> = keys.into_iter().collect();
-        let found = findings.with_signatures(store, &keys, "cache/").await?;
+        let allowed = args.signers.named()?;
+        let found = findings.with_signatures(store, &keys, allowed.as_ref(), "cache/").await?;
         // They are among the files that were counted.
         findings.files = files;
-        signed = Some(found);
+        signed = Some((found, allowed));
     }
     let help = "get the bundle again from where it came from";
     let mut exit = told(&findings, help, args.format);
-    if let (Some(signed), Exit::Done) = (signed, exit) {
-        exit = signed.told(args.signers.named()?.as_ref(), args.format);
+    if let (Some((signed, allowed)), Exit::Done) = (signed, exit) {
+        exit = signed.told(allowed.as_ref(), args.format);
     }
     if let (Some((record, _)), Exit::Done, false) = (&held, exit, unknown.is_empty()) {
         return Ok(not_compared(record, &unknown, args.format));

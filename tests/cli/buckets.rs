@@ -225,34 +225,27 @@ fn whoever_is_killed_while_pushing_goes_on_from_there() {
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
 }
 
-/// A key of the tests of signatures.
-fn key(name: &str) -> PathBuf {
-    package().parent().unwrap().join("crates/galeras-signatures/tests/data").join(name)
-}
-
 #[test]
 fn of_two_pushers_none_overwrites_what_the_other_sent() {
     let ((one, _), (two, _), lab) = (computed(), computed(), Lab::new());
     lab.api.behave(|manners| manners.put_delay = Duration::from_millis(50));
-    let start = |project: &Project, name: &str| {
-        let key = key(name);
-        let args = ["push", "w.yaml", "--remote", STORE, "--sign", key.to_str().unwrap()];
-        lab.start(project, &args)
+    let start = |project: &Project| {
+        let key = project.ssh_key("key");
+        lab.start(project, &["push", "w.yaml", "--remote", STORE, "--sign", &key])
     };
-    let both = [start(&one, "ada"), start(&two, "bob")];
-    for push in both {
+    for push in [start(&one), start(&two)] {
         let told = push.finish().exits(0);
         assert!(told.stdout.contains("3 results"), "{told}");
     }
     once_each(lab.tables_written(), 5);
     lab.verifies();
     // Both signatures of each result are there: they were added to one another.
-    for name in ["ada", "bob"] {
-        let public = fs::read_to_string(key(&format!("{name}.pub"))).unwrap();
+    for signer in [&one, &two] {
+        let public = signer.read("key.pub");
         let other = project();
-        other.write("signers", format!("{name}@example.org {public}"));
+        other.write("signers", format!("who@example.org {public}"));
         let done = lab.run_ok(&other, &["--remote", STORE, "--allowed-signers", "signers"]);
-        assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{name}: {done}");
+        assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::harness::{Project, binary};
+use crate::harness::{Project, Running, binary};
 
 const WORKFLOW: &str = "galeras: 1
 params:
@@ -32,14 +32,33 @@ fn project() -> Project {
     project
 }
 
-/// What zsh would be offered for the words, the last of which is not complete.
+/// The program as a shell calls it at the end of a line.
+fn ask(project: &Project, shell: &str, words: &[&str]) -> Command {
+    let mut command = project.command_as_typed(&["--"]);
+    command.args(words).env("GALERAS_COMPLETE", shell);
+    command
+}
+
+/// The candidates in zsh and fish for the words, the last of which is not complete, without the flags
+/// that could be there as well.
 #[track_caller]
 fn offered(project: &Project, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
-    let answer = project.run(&[&["complete", "zsh", "--"], &words[..]].concat()).exits(0);
-    assert!(answer.stderr.is_empty(), "{answer}");
-    let value = |line: &str| line.split('\t').next().unwrap().to_string();
-    answer.stdout.lines().map(value).collect()
+    let fish = Running::start(ask(project, "fish", &words)).finish().exits(0);
+    let mut zsh = ask(project, "zsh", &words);
+    zsh.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string()).env("_CLAP_IFS", "\n");
+    let zsh = Running::start(zsh).finish().exits(0);
+    let mut values: Vec<String> = Vec::new();
+    for line in fish.stdout.lines() {
+        assert!(fish.stderr.is_empty(), "{fish}");
+        values.push(line.split('\t').next().unwrap().to_string());
+    }
+    let in_zsh = values.iter().map(|value| value.replace(':', "\\:"));
+    for (value, line) in in_zsh.zip(zsh.stdout.lines()) {
+        assert!(line.starts_with(&value), "{value}: {zsh}");
+    }
+    values.retain(|value| words.last().unwrap().starts_with('-') || !value.starts_with('-'));
+    values
 }
 
 #[test]
@@ -49,6 +68,8 @@ fn words_of_the_workflow_are_known() {
         ("galeras sho", &["show"][..]),
         ("galeras cache ", &["ls", "gc", "verify", "help"]),
         ("galeras show --def", &["--defaults"]),
+        (r"galeras show w.yaml drawn\[n=3\]", &["drawn[n=3]", "drawn[n=3].rejects"]),
+        ("galeras show 'w.yaml' \"ro", &["rows"]),
         ("galeras show ", &["folder/", "w.yaml"]),
         ("galeras show folder/", &["folder/other.yaml"]),
         ("galeras show w.yaml val", &["valid", "valid.rejects", "valid.summary"]),
@@ -71,7 +92,6 @@ fn words_of_the_workflow_are_known() {
         ("galeras cache ls --by ", &["workflow", "step", "operator"]),
         ("galeras completions z", &["zsh"]),
         ("galeras trace w.yaml x", &[]),
-        ("galeras none ", &[]),
         ("galeras show none.yaml ", &[]),
     ] {
         let mut found = offered(&project, line);
@@ -80,9 +100,10 @@ fn words_of_the_workflow_are_known() {
         expected.sort_unstable();
         assert_eq!(found, expected, "{line:?}");
     }
-    assert!(!offered(&project, "galeras ").iter().any(|verb| verb == "complete"), "it is hidden");
-    let help = project.run(&["complete", "fish", "--", "galeras", "run", "w.yaml", "--set", "n"]);
-    assert_eq!(help.stdout, "n=\trows that are drawn\n");
+    let help = ask(&project, "fish", &["galeras", "run", "w.yaml", "--set", "n"]);
+    assert_eq!(Running::start(help).finish().exits(0).stdout, "n=\trows that are drawn\n");
+    let unknown = Running::start(ask(&project, "nush", &["galeras", ""])).finish().exits(2);
+    assert!(unknown.stderr.contains("unknown shell `nush`, expected one of `bash`"), "{unknown}");
 }
 
 #[test]
@@ -116,15 +137,15 @@ fn hostile_names_do_not_reach_a_shell() {
     project.write("b\nrm.yaml", "");
     project.write("c d.yaml", WORKFLOW);
     assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);
-    let bash = project.run(&["complete", "bash", "--", "galeras run "]).exits(0);
-    assert_eq!(bash.stdout, "c\\ d.yaml \n");
-    let bash = project.run(&["complete", "bash", "--", "galeras show c\\ d.yaml ro"]).exits(0);
-    assert_eq!(bash.stdout, "rows \n");
+    let bash = |line: &str| Running::start(ask(&project, "bash", &[line])).finish().exits(0).stdout;
+    assert_eq!(bash("galeras run --set x=1 ").lines().next(), Some("c\\ d.yaml "));
+    assert_eq!(bash("galeras show c\\ d.yaml ro"), "rows \n");
 }
 
-/// What bash has in COMPREPLY after TAB at the end of the line.
+/// The COMPREPLY of bash after TAB at the end of the line.
 fn in_bash(project: &Project, line: &str) -> Vec<String> {
     let script = project.run(&["completions", "bash"]).exits(0).stdout;
+    assert!(script.contains(binary().to_str().unwrap()), "{script}");
     let more = r#"
 COMP_LINE=$1; COMP_POINT=${#1}; COMP_WORDS=("$GALERAS"); COMP_CWORD=0
 _galeras
@@ -157,4 +178,19 @@ fn bash_asks_the_program() {
         in_bash(&project, "galeras explain w.yaml 'drawn[n=3"),
         ["drawn[n=3]", "drawn[n=3].rejects"]
     );
+}
+
+#[test]
+fn every_shell_has_a_script() {
+    let project = Project::empty();
+    for (shell, part) in [
+        ("bash", "complete -o nospace -F _galeras galeras"),
+        ("zsh", "#compdef galeras"),
+        ("fish", "complete --keep-order --exclusive --command galeras"),
+        ("elvish", "set edit:completion:arg-completer[galeras]"),
+        ("powershell", "Register-ArgumentCompleter"),
+    ] {
+        let script = project.run(&["completions", shell]).exits(0).stdout;
+        assert!(script.contains(part) && script.contains("GALERAS_COMPLETE"), "{script}");
+    }
 }

@@ -89,6 +89,16 @@ impl Project {
         self.write(name, text.replace(old, new));
     }
 
+    /// Makes an SSH key in the project, and returns the path of its private half.
+    pub fn ssh_key(&self, name: &str) -> String {
+        let file = self.path(name).to_str().unwrap().to_string();
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", &file])
+            .status();
+        assert!(made.expect("OpenSSH is installed").success());
+        file
+    }
+
     /// The program with arguments, in a scrubbed environment. The programs of workflows are
     /// allowed, as `exec` is where the rows of many tests come from; nothing else is.
     pub fn command(&self, args: &[&str]) -> Command {

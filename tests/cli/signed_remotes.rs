@@ -2,14 +2,15 @@
 //! somebody signed is taken.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::LazyLock;
 
-use galeras_signatures::{SignatureFile, SigningKey};
 use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, files_below, package};
+use crate::harness::{Outcome, Project, files_below};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -26,13 +27,21 @@ outputs:
 ";
 const NAMESPACE: &str = "galeras-manifest";
 
-/// A key of the tests of signatures.
+/// A folder with the keys of ada and bob.
+static KEYS: LazyLock<Project> = LazyLock::new(|| {
+    let keys = Project::empty();
+    for name in ["ada", "bob"] {
+        keys.ssh_key(name);
+    }
+    keys
+});
+
 fn key(name: &str) -> PathBuf {
-    package().parent().unwrap().join("crates/galeras-signatures/tests/data").join(name)
+    KEYS.path(name)
 }
 
 fn public(name: &str) -> String {
-    fs::read_to_string(key(&format!("{name}.pub"))).unwrap()
+    KEYS.read(&format!("{name}.pub"))
 }
 
 fn project_of(workflow: &str) -> Project {
@@ -65,11 +74,16 @@ fn signature_of(manifest: &Path) -> PathBuf {
     PathBuf::from(name).with_extension("sig")
 }
 
+/// Signs a manifest as a person would.
 fn sign(manifest: &Path, name: &str, namespace: &str) {
-    let signer = SigningKey::parse(&fs::read_to_string(key(name)).unwrap()).unwrap();
-    let signature = signer.sign(namespace, &fs::read(manifest).unwrap()).unwrap();
-    let text = SignatureFile::default().and([signature]).render();
-    fs::write(signature_of(manifest), text).unwrap();
+    let signed = Command::new("ssh-keygen")
+        .args(["-q", "-Y", "sign", "-n", namespace, "-O", "hashalg=sha256", "-f"])
+        .arg(key(name))
+        .stdin(fs::File::open(manifest).unwrap())
+        .output()
+        .unwrap();
+    assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
+    fs::write(signature_of(manifest), signed.stdout).unwrap();
 }
 
 fn warnings(done: &Outcome) -> Vec<String> {
@@ -120,7 +134,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
     let lies: [(&str, &dyn Fn()); 7] = [
         ("is not signed", &|| fs::remove_file(signature_of(&files[0])).unwrap()),
         ("not the key of an allowed signer", &|| sign(&files[0], "bob", NAMESPACE)),
-        ("made for `file`, not for `galeras-manifest`", &|| sign(&files[0], "ada", "file")),
+        ("not made for `galeras-manifest`", &|| sign(&files[0], "ada", "file")),
         ("the signature is of something else", &|| {
             fs::copy(signature_of(&files[1]), signature_of(&files[0])).unwrap();
         }),
@@ -252,27 +266,35 @@ fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
 fn keys_and_lists_that_cannot_be_used_are_refused_before_anything_is_done() {
     let project = project_of(WORKFLOW);
     project.run_ok(&[]);
+    let locked = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "hunter2", "-f"])
+        .arg(project.path("locked"))
+        .status();
+    assert!(locked.unwrap().success());
+    project.write("alone.pub", public("ada"));
+    project.write("open", fs::read(key("ada")).unwrap());
+    fs::set_permissions(project.path("open"), fs::Permissions::from_mode(0o644)).unwrap();
+    project.write("-f", "");
     for (name, words) in [
-        ("locked", "encrypted with a passphrase"),
-        ("ada.pub", "this is a public key"),
-        ("ecdsa", "ssh-keygen -t ed25519"),
-        ("message.json", "not a private key"),
+        ("locked", "encrypted with a passphrase, and no ssh-agent has it\nhelp: "),
+        ("alone.pub", "this is a public key"),
+        ("open", "other users may read the key"),
+        ("data.csv", "not a key"),
+        ("-f", "not a key"),
         ("none", "No such file"),
     ] {
-        let key = key(name);
-        let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
-        let refused = project.run(&args).exits(2);
+        let sign = format!("--sign={name}");
+        let refused = project.run(&["push", "w.yaml", "--remote", "remote", &sign]).exits(2);
         assert!(refused.stderr.contains(words), "{name}: {refused}");
         assert!(!refused.stderr.contains("PRIVATE KEY"), "{refused}");
         assert!(!project.path("remote").exists());
     }
     let ada = public("ada");
     for (text, words) in [
-        (format!("ada cert-authority {ada}"), "line 1: `cert-authority` is not supported"),
-        (format!("\nada verify-required {ada}"), "line 2: it has an option that is not supported"),
-        (format!("ada valid-before=\"20200101\" {ada}"), "must end in Z"),
-        ("ada".to_string(), "line 1: its key cannot be read"),
-        (String::new(), "names nobody"),
+        (format!("\nada verify-required {ada}"), "line 2: bad options"),
+        (format!("ada valid-before=\"soon\" {ada}"), "line 1: bad options"),
+        ("ada".to_string(), "line 1: missing key"),
+        (String::new(), "it names no signer"),
     ] {
         project.write("bad.signers", text);
         let args = ["run", "w.yaml", "--remote", "remote", "--allowed-signers", "bad.signers"];
@@ -351,19 +373,10 @@ fn a_result_that_is_computed_again_is_not_signed_any_more() {
 
 #[test]
 fn openssh_verifies_what_is_pushed_and_what_it_signs_is_taken() {
-    let there = Command::new("ssh-keygen").arg("-?").stderr(Stdio::null()).status().is_ok();
     let (_project, remote, _) = signed();
     let signers = format!("ada@example.org {}", public("ada"));
     fs::write(remote.join("allowed"), signers).unwrap();
     for file in manifests(&remote) {
-        // Where there is no OpenSSH, the signature is compared with what it would write.
-        let signer = SigningKey::parse(&fs::read_to_string(key("ada")).unwrap()).unwrap();
-        let bytes = fs::read(&file).unwrap();
-        let expected = SignatureFile::default().and([signer.sign(NAMESPACE, &bytes).unwrap()]);
-        assert_eq!(fs::read_to_string(signature_of(&file)).unwrap(), expected.render());
-        if !there {
-            continue;
-        }
         let verify = Command::new("ssh-keygen")
             .args(["-Y", "verify", "-I", "ada@example.org", "-n", NAMESPACE, "-f"])
             .arg(remote.join("allowed"))
@@ -373,18 +386,47 @@ fn openssh_verifies_what_is_pushed_and_what_it_signs_is_taken() {
             .output()
             .unwrap();
         assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
-        let private = remote.join("key");
-        fs::copy(key("ada"), &private).unwrap();
-        let only_mine = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        fs::set_permissions(&private, only_mine).unwrap();
-        let signed = Command::new("ssh-keygen")
-            .args(["-q", "-Y", "sign", "-n", NAMESPACE, "-O", "hashalg=sha256", "-f"])
-            .arg(&private)
-            .stdin(fs::File::open(&file).unwrap())
-            .output()
-            .unwrap();
-        assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
-        fs::write(signature_of(&file), signed.stdout).unwrap();
+        sign(&file, "ada", NAMESPACE);
     }
     assert_eq!(hits(&demanded(remote.to_str().unwrap())), 2);
+}
+
+#[test]
+fn a_key_in_an_agent_signs_by_its_public_half() {
+    let project = project_of(WORKFLOW);
+    project.run_ok(&[]);
+    project.write("ada.pub", public("ada"));
+    let script = "eval $(ssh-agent -s) >/dev/null; trap 'kill $SSH_AGENT_PID' EXIT
+        ssh-add -q \"$0\" && \"$GALERAS\" push w.yaml --remote remote --sign ada.pub";
+    let pushed = project.shell(script).arg(key("ada")).output().unwrap();
+    let told = String::from_utf8_lossy(&pushed.stdout);
+    assert!(pushed.status.success() && told.contains("2 results; 2 signed"), "{pushed:?}");
+    assert_eq!(hits(&demanded(project.path("remote").to_str().unwrap())), 2);
+}
+
+#[test]
+fn without_ssh_keygen_only_signatures_are_out_of_reach() {
+    let (project, remote, _) = signed();
+    let remote = remote.to_str().unwrap();
+    let run = |program: &str, code: i32| {
+        let folder = project.path("bin");
+        fs::create_dir_all(&folder).unwrap();
+        if !program.is_empty() {
+            let file = folder.join("ssh-keygen");
+            fs::write(&file, format!("#!/bin/sh\n{program}\n")).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let (other, with_path) = (project_of(WORKFLOW), |mut command: Command| {
+            command.env("PATH", &folder);
+            crate::harness::Running::start(command).finish()
+        });
+        let place = ["--remote", remote, "--allowed-signers", "team.signers"];
+        let told = with_path(other.command(&[&["run", "w.yaml"], &place[..]].concat()));
+        let told = told.exits(code);
+        with_path(other.command(&["run", "w.yaml", "--remote", remote])).exits(0);
+        told.stderr
+    };
+    assert!(run("", 2).contains("`ssh-keygen` was not found; install OpenSSH"));
+    assert!(run("echo 'unknown option -- Y' >&2; exit 1", 2).contains("`ssh-keygen` is too old"));
+    assert!(run("kill -9 $$", 2).contains("`ssh-keygen` failed: signal: 9"));
 }

@@ -1,8 +1,8 @@
-//! Limits on what requests may cost, kept even if each costs as much as it can: by requests side by
-//! side, by processes side by side, and by a process that comes after one that was killed.
+//! Limits on the cost of requests, kept even if each request costs as much as it can: across parallel
+//! requests, across parallel processes, and by a process that follows a killed one.
 //!
-//! What was spent, what requests under way may still spend, and what the log says of both. Who has
-//! to wait, and which limits are whose, is in `budget`.
+//! The accounts hold the money spent, the money that running requests may still spend, and the log's
+//! record of both. The queue and the choice of limits are in `budget`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,10 +14,10 @@ use tokio::sync::Notify;
 use super::error::ChatError;
 use super::money::Usd;
 
-/// As what part of the money that is left more is written to the log than is needed at once.
+/// The share of the remaining money that is logged ahead of need, as a divisor.
 const AHEAD: u32 = 16;
 
-/// What requests took: their number, and money.
+/// The number of requests and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expense {
     /// Requests that were sent.
@@ -48,12 +48,12 @@ impl Expense {
     }
 }
 
-/// A limit on what requests take together.
+/// A limit on the sum of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpendingLimit {
-    /// By which the log knows it.
+    /// The name in the log.
     pub account: String,
-    /// How messages name it: `the step …`, `the workflow`.
+    /// The name in messages: `the step …`, `the workflow`.
     pub owner: String,
     /// The most money.
     pub max_usd: Option<Usd>,
@@ -61,18 +61,18 @@ pub struct SpendingLimit {
     pub max_requests: Option<u64>,
 }
 
-/// What was spent, by account.
+/// The money spent, by account.
 pub type Expenses = BTreeMap<String, Expense>;
 
-/// A durable record of what may have been spent, which outlives a killed process and is shared by
-/// those that run side by side.
+/// A durable record of possible spending, which outlives a killed process and is shared by parallel
+/// processes.
 pub trait SpendingLog: Send + Sync + fmt::Debug {
-    /// Calls `decide` with what others have spent, or may have, by account, and writes what it
-    /// returns: what this process may have spent, by account, in all. Nobody else writes meanwhile,
-    /// and it is on disk when this returns. May block.
+    /// Calls `decide` with the possible spending of other processes, by account, and writes its result:
+    /// the total possible spending of this process, by account. Other processes cannot write meanwhile,
+    /// and the record is on disk when this returns. May block.
     ///
     /// # Errors
-    /// In words, why it could not be read or written.
+    /// The reason why the record could not be read or written.
     fn write(&self, decide: &mut dyn FnMut(&Expenses) -> Option<Expenses>) -> Result<(), String>;
 }
 
@@ -83,39 +83,38 @@ pub struct Accounts {
     log: Option<Arc<dyn SpendingLog>>,
     /// One task at a time writes to the log.
     pub(super) writing: tokio::sync::Mutex<()>,
-    /// Notified when something was settled.
+    /// Notified when a request was settled.
     pub(super) settled: Notify,
 }
 
 #[derive(Debug)]
 struct AccountState {
     limit: SpendingLimit,
-    /// What other processes have spent, or may have, when the log was last looked at.
+    /// The possible spending of other processes when the log was last read.
     others: Expense,
     spent: Expense,
     /// The worst cases of the requests under way.
     held: Expense,
-    /// What the log says that this process may have spent.
+    /// The possible spending of this process in the log.
     logged: Expense,
     under_way: usize,
     over: Option<ChatError>,
 }
 
-/// What became of an attempt to hold money back.
+/// The result of an attempt to hold money back.
 pub(super) enum Attempt {
-    /// It is held.
+    /// The money is held.
     Held,
-    /// Requests under way may cost less: then it may fit.
+    /// It may fit if running requests cost less.
     Wait,
-    /// It fits, but the log does not say so yet.
+    /// It fits, but is not in the log yet.
     Unlogged,
     /// It does not fit.
     Over(ChatError),
 }
 
 impl Accounts {
-    /// Accounts of which this process has spent nothing. With a `log`, nothing is spent that is not
-    /// in there.
+    /// Creates accounts without spending. With a `log`, only logged money is spent.
     #[must_use]
     pub fn new(limits: Vec<SpendingLimit>, log: Option<Arc<dyn SpendingLog>>) -> Arc<Self> {
         let account = |limit| AccountState {
@@ -135,14 +134,14 @@ impl Accounts {
         })
     }
 
-    /// What this process has spent of an account, with the worst case of requests of which the cost
-    /// never became known.
+    /// The spending of this process from an account, with the worst case of requests whose cost never
+    /// became known.
     #[must_use]
     pub fn spent(&self, account: usize) -> Expense {
         self.state().get(account).map_or_else(Expense::default, |account| account.spent)
     }
 
-    /// Writes what was really spent in the place of what might have been, if anything was.
+    /// Replaces possible spending in the log by the real one, if there was any.
     ///
     /// # Errors
     /// Those of the log.
@@ -166,7 +165,7 @@ impl Accounts {
         places.iter().any(|at| state[*at].limit.max_usd.is_some())
     }
 
-    /// Holds `worst` back in all of these accounts, or in none.
+    /// Holds `worst` back in each of these accounts, or in none.
     pub(super) fn hold(&self, places: &[usize], worst: Expense) -> Attempt {
         let mut state = self.state();
         let (mut wait, mut unlogged) = (false, false);
@@ -200,9 +199,9 @@ impl Accounts {
         Attempt::Held
     }
 
-    /// Writes to the log that as much may be spent as `worst` needs in these accounts, and about
-    /// twice as much as is under way: most requests then find it written. Where others leave too
-    /// little, nothing is written, and the next attempt knows it. May block.
+    /// Logs the money that `worst` needs in these accounts, and about twice the money of running
+    /// requests, so that most requests find theirs logged. If other processes leave too little, nothing
+    /// is logged, and the next attempt finds that. May block.
     pub(super) fn log_ahead(&self, places: &[usize], worst: Expense) -> Result<(), String> {
         let Some(log) = &self.log else { return Ok(()) };
         let mut logged = Vec::new();
@@ -230,7 +229,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// A request came to its end.
+    /// Settles a request that ended.
     pub(super) fn settle(&self, places: &[usize], worst: Expense, cost: Expense) {
         let mut state = self.state();
         for at in places {
@@ -244,20 +243,20 @@ impl Accounts {
     }
 
     fn state(&self) -> MutexGuard<'_, Vec<AccountState>> {
-        // Nothing in a critical section can panic, and the sums are right at any time.
+        // No critical section can panic, and the sums are right at any time.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AccountState {
-    /// Whether this process may have spent `wanted`.
+    /// Returns true if the limit allows this process to spend `wanted`.
     fn allows(&self, wanted: Expense) -> bool {
         let all = self.others.plus(wanted);
         self.limit.max_usd.is_none_or(|limit| all.usd <= limit)
             && self.limit.max_requests.is_none_or(|limit| all.requests <= limit)
     }
 
-    /// How much more than `wanted` is worth being written.
+    /// The money in addition to `wanted` that is logged ahead.
     fn ahead(&self, wanted: Expense, worst: Expense) -> Expense {
         let Expense { requests, usd } = self.held.plus(worst);
         let all = self.others.plus(wanted);
@@ -272,7 +271,7 @@ impl AccountState {
         }
     }
 
-    /// Why a request that may cost `worst` is not sent.
+    /// Explains why a request that may cost `worst` is not sent.
     fn explained(&self, worst: Expense) -> String {
         let SpendingLimit { owner, max_usd, max_requests, .. } = &self.limit;
         let all = self.others.plus(self.spent);

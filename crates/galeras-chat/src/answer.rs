@@ -1,14 +1,14 @@
-//! What an answer is, whatever the protocol.
+//! Answers, independent of the protocol.
 
 /// The answer to a request: its first choice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// What the model said; empty if it said nothing, as when it refused, called a tool, or spent
-    /// all tokens on thinking. Thoughts in fields of their own are left out.
+    /// The model's text. Empty if it refused, called a tool, or spent all tokens on thinking. Thoughts in
+    /// separate fields are left out.
     pub content: String,
-    /// Why the model refused, if the answer has a field for that.
+    /// The reason of a refusal, if the answer has a field for it.
     pub refusal: Option<String>,
-    /// Why it stopped, in the server's word: `stop`, `length`, `content_filter`, `tool_calls`,
+    /// The server's word for why the model stopped: `stop`, `length`, `content_filter`, `tool_calls`,
     /// `end_turn`, `max_tokens`, `refusal`, or another.
     pub finish_reason: Option<String>,
     /// The model as the server calls it, often with a version.
@@ -27,32 +27,32 @@ pub struct Answer {
 /// A token of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenLogprob {
-    /// Its text, as the server writes it.
+    /// The text, as the server writes it.
     pub token: String,
     /// The natural logarithm of its probability; none if the server gives no number.
     pub logprob: Option<f64>,
 }
 
-/// What a server says that a request took.
+/// The server's count of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) prompt_tokens: Option<u64>,
     pub(super) completion_tokens: Option<u64>,
 }
 
-/// The body of a good answer: what it took, and what it turned out to be.
+/// The body of a response with status 2xx.
 pub(super) struct ParsedBody {
     pub(super) usage: Usage,
     pub(super) read: Read,
 }
 
-/// What a body turned out to be.
+/// The content of a body.
 pub(super) enum Read {
     Answer(Box<Answer>),
-    /// It holds no choice.
+    /// There is not a choice.
     NoChoices,
-    /// It says what failed, in `error`.
+    /// There is an `error` instead of a choice.
     Error,
-    /// The choice was broken off by an error.
+    /// An error truncated the choice.
     BrokenOff,
 }

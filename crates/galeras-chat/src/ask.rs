@@ -1,6 +1,4 @@
-//! What is asked: the body of one request.
-//!
-//! Checking the body, and writing it once for all tries.
+//! The body of one request, checked and serialized once for all tries.
 
 use std::fmt;
 
@@ -41,8 +39,8 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A request with this body, as the reference of its protocol defines it: `messages` for chats,
-    /// a `prompt` for a text that goes on. `stream` is set to false whatever it was.
+    /// Creates a request with this body, as the reference of its protocol defines it: `messages` for
+    /// chats, a `prompt` for a text to continue. `stream` is set to false.
     ///
     /// # Errors
     /// [`ChatError::Fatal`] if `model` is missing or not a text, or `messages` and `prompt` are
@@ -65,7 +63,7 @@ impl Ask {
         let number = |name: &str| body.get(name).and_then(Value::as_u64);
         let limits = [LimitName::MaxTokens, LimitName::MaxCompletionTokens];
         let limit = limits.into_iter().filter_map(|name| number(name.field())).max();
-        // As many are written, and billed, whatever is shown of them.
+        // All of them are generated and billed, even if only one is shown.
         let choices = ["n", "best_of"].into_iter().filter_map(number).max().unwrap_or(1).max(1);
         let completion_limit = limit.map(|limit| limit.saturating_mul(choices));
         let written = serde_json::to_vec(&body);

@@ -1,6 +1,5 @@
-//! What one user of accounts may spend, and has spent.
-//!
-//! The queue of those who want money, and what becomes of the money that is held back for a request.
+//! The budget of one client: the queue of requests that need money, and the money that is held back for
+//! each request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,58 +9,58 @@ use super::accounts::{Accounts, Attempt, Expense};
 use super::error::ChatError;
 use super::money::Usd;
 
-/// The money that the requests of one client may take, out of accounts that others share.
+/// The money for the requests of one client, from accounts that other clients share.
 ///
-/// A request is sent only if every limit would hold even if it and all others under way cost as
-/// much as they can, and only after the log says so. Otherwise it waits, as those others may cost
-/// less. If it does not fit although nothing is under way, this and every later request gets
-/// [`ChatError::OverBudget`]: the first that does not fit ends the work, so that no run goes on
-/// with its short prompts only.
+/// A request is sent only if every limit holds even if it and all running requests cost as much as they
+/// can, and only after that is logged. Otherwise it waits, as running requests may cost less. If it does
+/// not fit although none is running, this and every later request gets [`ChatError::OverBudget`]: the
+/// first one that does not fit ends the work, so that a run does not continue with its short prompts
+/// only.
 #[derive(Debug)]
 pub struct Budget {
     accounts: Arc<Accounts>,
-    /// Which of them.
+    /// The positions of the accounts.
     places: Vec<usize>,
     tally: Mutex<Tally>,
-    /// Lets one request at a time try to get money, in the order in which they came.
+    /// Lets one request at a time try to get money, in the order of arrival.
     turn: Semaphore,
 }
 
-/// What the requests of a budget took so far.
+/// The requests of a budget so far, and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Requests that were sent.
     pub requests: u64,
-    /// Those of them of which nobody knows what they took: the answer did not arrive, or did not
-    /// say it. They cost as much as they can.
+    /// Requests of unknown cost: the answer did not arrive, or had no count of tokens. They are counted
+    /// with their worst case.
     pub unknown: u64,
     /// Tokens that were read, as the server counts them.
     pub prompt_tokens: u64,
     /// Tokens that were written.
     pub completion_tokens: u64,
-    /// What they cost.
+    /// The cost.
     pub usd: Usd,
 }
 
 impl Budget {
-    /// What may be spent of these accounts together.
+    /// Creates a budget from these accounts.
     #[must_use]
     pub fn new(accounts: Arc<Accounts>, places: Vec<usize>) -> Arc<Self> {
         Arc::new(Self { accounts, places, tally: Mutex::default(), turn: Semaphore::new(1) })
     }
 
-    /// Without a limit: requests are counted only.
+    /// Creates a budget without a limit, which only counts.
     #[must_use]
     pub fn unlimited() -> Arc<Self> {
         Self::new(Accounts::new(Vec::new(), None), Vec::new())
     }
 
-    /// What was sent and spent so far.
+    /// The requests and the spending so far.
     pub fn tally(&self) -> Tally {
         *self.counted()
     }
 
-    /// Whether there is a limit of money.
+    /// Returns true if there is a limit of money.
     pub fn limits_money(&self) -> bool {
         self.accounts.limits_money(&self.places)
     }
@@ -73,13 +72,13 @@ impl Budget {
     /// and ever after; [`ChatError::Fatal`] if the log cannot be written.
     pub async fn reserve(self: &Arc<Self>, worst: Usd) -> Result<Reservation, ChatError> {
         let worst = Expense { requests: 1, usd: worst };
-        // Without a queue there is none to join.
+        // The first request need not queue.
         if self.turn.available_permits() > 0
             && let Attempt::Held = self.accounts.hold(&self.places, worst)
         {
             return Ok(self.reservation(worst));
         }
-        // Nobody closes the semaphore. The permit makes a queue, it guards no data.
+        // The semaphore is never closed. The permit makes a queue; it does not guard data.
         let _turn = self.turn.acquire().await;
         loop {
             let settled = self.accounts.settled.notified();
@@ -96,7 +95,7 @@ impl Budget {
         }
     }
 
-    /// Has the log say that `worst` may be spent, unless it says so by now.
+    /// Logs `worst`, unless it is logged by now.
     async fn log(self: &Arc<Self>, worst: Expense) -> Result<Option<Reservation>, ChatError> {
         let _writing = self.accounts.writing.lock().await;
         match self.accounts.hold(&self.places, worst) {
@@ -124,27 +123,27 @@ impl Budget {
 /// Money that is held back for one request.
 ///
 /// Dropped before the request was [sent](Reservation::sent), it costs nothing; dropped
-/// afterwards, its worst case is counted as spent: a provider bills an answer even if nobody
-/// waited for it.
+/// afterwards, its worst case is counted as spent: a provider also bills an answer that the client did
+/// not wait for.
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
     budget: Arc<Budget>,
     worst: Expense,
-    /// What is counted when this is dropped.
+    /// The cost that is counted on drop.
     cost: Expense,
     /// Tokens that were read and written, if known.
     tokens: Option<(u64, u64)>,
 }
 
 impl Reservation {
-    /// The request is about to be sent: from now on it may cost its worst case.
+    /// Marks the request as sent: from now on it may cost its worst case.
     pub fn sent(&mut self) {
         self.cost = self.worst;
     }
 
-    /// The request has cost `actual`, which is counted even if it is above the worst case, for
-    /// these tokens of the prompt and of the answer.
+    /// Counts the real cost, even if it is above the worst case, and these tokens of the prompt and of
+    /// the answer.
     pub fn settle(mut self, actual: Usd, tokens: (u64, u64)) {
         self.cost.usd = actual;
         self.tokens = Some(tokens);

@@ -18,7 +18,7 @@ pub(super) struct ChoicesBody {
     usage: Option<RawUsage>,
     #[serde(default)]
     choices: Option<Vec<Choice>>,
-    /// Some gateways answer 200 and say here what failed.
+    /// Some gateways answer 200 and put an error here.
     #[serde(default)]
     error: Option<IgnoredAny>,
 }
@@ -33,10 +33,10 @@ struct RawUsage {
 
 #[derive(Deserialize)]
 struct Choice {
-    /// Of chats; Mistral's endpoint for filling in the middle has it, too.
+    /// The field of chats, also of Mistral's endpoint for filling in the middle.
     #[serde(default)]
     message: Option<Message>,
-    /// Of completions.
+    /// The field of completions.
     #[serde(default)]
     text: Text,
     #[serde(default)]

@@ -1,6 +1,4 @@
-//! Requests that succeed in the end or say why not.
-//!
-//! The settings, and the way of one request through budget, pace and tries.
+//! The client: its settings, and the way of one request through budget, pace and tries.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,25 +15,34 @@ use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
 use super::estimate::Estimate;
 use super::money::{Price, Usd};
-use super::notice::{ChatNotice, ChatNotify};
 use super::pace::{Pace, Slot, WORTH_A_NOTICE};
 use super::readable;
 use super::transport::Transport;
-use super::verdict::{Cost, Kind, Trouble};
+use super::verdict::{AttemptError, Cost, Kind};
 use galeras_net::{Clock, SystemClock};
 
-/// How often a request is sent that may have been billed each time.
+/// The most tries of a request that may have been billed each time.
 const BILLED_TRIES: u32 = 2;
-/// How often a server may refuse one request for now while it answers others.
+/// The most times that a server may postpone one request while it answers others.
 const LIMITED_TRIES: u32 = 20;
 /// The longest wait for one request that a failing server may ask for.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// How often the wait for a server that is down doubles: a look every 8 seconds is enough.
+/// The most times that the wait for a server that is down doubles: a try every 8 seconds is enough.
 const LOOKS: u32 = 4;
 /// The shortest wait of a single request that makes a notice: there are many of them at once.
 const LONG: Duration = Duration::from_secs(15);
 
-/// How a client goes about its requests.
+/// A message for the user while requests wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatNotice {
+    /// The reason of the wait, and its length. All requests that wait for it share one notice.
+    Waiting(String),
+}
+
+/// Takes the notices of a client.
+pub type ChatNotify<'a> = &'a (dyn Fn(ChatNotice) + Send + Sync);
+
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct ChatSettings {
     /// How many requests the caller sends side by side. As many connections are kept.
@@ -46,17 +53,17 @@ pub struct ChatSettings {
     pub tokens_per_minute: Option<u64>,
     /// How long one try may take, from its connection to the last byte of the answer.
     pub timeout: Duration,
-    /// How often a request is sent at most.
+    /// The most tries of a request.
     pub tries: u32,
     /// How long a server that was there may be unreachable, or load its model.
     pub patience: Duration,
     /// The longest answer in bytes, as it is sent.
     pub max_answer_bytes: usize,
-    /// What requests may cost, and what they have cost.
+    /// The budget of requests.
     pub budget: Option<Arc<Budget>>,
-    /// What tokens cost; without it nothing is known of money.
+    /// The price of tokens. Without it, costs are unknown.
     pub price: Option<Price>,
-    /// Spreads waits that are drawn.
+    /// The seed of random waits.
     pub seed: u64,
 }
 
@@ -85,18 +92,18 @@ pub struct ChatClient {
     pace: Pace,
     estimate: Estimate,
     backoff: Backoff,
-    /// Requests so far, by which their waits differ.
+    /// The number of requests so far, so that their waits differ.
     asked: AtomicU64,
-    /// Since when the server does not answer.
+    /// The time since which the server has not answered.
     down_since: Mutex<Option<Duration>>,
     down_noticed: AtomicBool,
-    /// What ended it all. Set before `stop` is cancelled.
+    /// The error that ended all requests. Set before `stop` is cancelled.
     ended: OnceLock<ChatError>,
     stop: CancellationToken,
 }
 
 impl ChatClient {
-    /// A client of `endpoint`.
+    /// Creates a client of `endpoint`.
     ///
     /// # Errors
     /// [`ChatError::Fatal`] if TLS cannot be set up, or the key cannot be sent in a header.
@@ -104,7 +111,7 @@ impl ChatClient {
         Self::with_clock(endpoint, settings, Arc::new(SystemClock::new()))
     }
 
-    /// The same with another clock to wait by. Time-outs are not taken from it.
+    /// Creates a client that waits by another clock. Time-outs do not use it.
     ///
     /// # Errors
     /// As [`ChatClient::new`].
@@ -131,16 +138,16 @@ impl ChatClient {
         })
     }
 
-    /// Where requests go.
+    /// The endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         self.transport.endpoint()
     }
 
-    /// Sends `ask`, waiting and trying again as the table of this crate says. `notify` takes
-    /// notices of long waits.
+    /// Sends `ask`, waiting and trying again by the table of this crate. `notify` takes notices of long
+    /// waits.
     ///
-    /// Once a request ended with an error that is for all, those that wait get the same error and
-    /// no other is sent; answers under way are still taken.
+    /// After an error that ends all requests, waiting requests get the same error and no other is sent;
+    /// answers that are on their way are still taken.
     ///
     /// # Errors
     /// [`ChatError::Fatal`] or [`ChatError::OverBudget`] if no request will be answered any more,
@@ -170,7 +177,7 @@ impl ChatClient {
             let reservation = self.reserve(ask).await?;
             let slot = self.pace.enter(self.estimate.total(ask), notify, &self.stop).await;
             let slot = slot.ok_or_else(|| self.ended())?;
-            let Trouble { kind, reason, .. } = match self.send(ask, &slot, reservation).await {
+            let AttemptError { kind, reason, .. } = match self.send(ask, &slot, reservation).await {
                 Ok(answer) => return Ok(answer),
                 Err(trouble) => trouble,
             };
@@ -227,7 +234,7 @@ impl ChatClient {
         }
     }
 
-    /// Holds back what one try may cost.
+    /// Holds back the worst case of one try.
     async fn reserve(&self, ask: &Ask) -> Result<Option<Reservation>, ChatError> {
         let Some(budget) = &self.settings.budget else { return Ok(None) };
         let worst = match (&self.settings.price, ask.completion_limit()) {
@@ -249,13 +256,13 @@ impl ChatClient {
         }
     }
 
-    /// One try, with what it teaches and costs.
+    /// Makes one try, settles its cost, and learns from it.
     async fn send(
         &self,
         ask: &Ask,
         slot: &Slot,
         mut reservation: Option<Reservation>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, AttemptError> {
         if let Some(reservation) = &mut reservation {
             reservation.sent();
         }
@@ -278,21 +285,22 @@ impl ChatClient {
             }
             Cost::Unknown => None,
         };
-        // What is not known stays at its worst case.
+        // An unknown cost stays at the worst case.
         let Some((prompt, answer)) = cost else { return result };
         if let Some(reservation) = reservation {
             let price = self.settings.price.as_ref();
             reservation.settle(price.map_or(Usd::ZERO, |p| p.of(prompt, answer)), (prompt, answer));
         }
-        // Servers count refused requests, too; only one that was not sent took nothing.
-        let sent = !matches!(&result, Err(Trouble { kind: Kind::Down { loading: false }, .. }));
+        // Servers also count refused requests; only an unsent one took nothing.
+        let sent =
+            !matches!(&result, Err(AttemptError { kind: Kind::Down { loading: false }, .. }));
         if result.is_ok() || !sent {
             self.pace.correct(slot, prompt.saturating_add(answer));
         }
         result
     }
 
-    /// How long to wait for a server that is not there.
+    /// The wait for a server that is down.
     fn down(
         &self,
         key: u64,
@@ -325,7 +333,7 @@ impl ChatClient {
         Ok(self.backoff.wait(key, downs.min(LOOKS)).min(left))
     }
 
-    /// Waits, unless all has ended.
+    /// Waits, unless all requests have ended.
     async fn sleep(&self, wait: Duration) -> Result<(), ChatError> {
         tokio::select! {
             biased;
@@ -334,7 +342,7 @@ impl ChatClient {
         }
     }
 
-    /// Ends every request from now on with `error`, or with an earlier one that did the same.
+    /// Ends every request from now on with `error`, or with an earlier such error.
     fn end(&self, error: ChatError) -> ChatError {
         let error = self.ended.get_or_init(|| error).clone();
         self.stop.cancel();

@@ -1,6 +1,4 @@
-//! Where requests go.
-//!
-//! Checking the address that a user wrote.
+//! The endpoint of requests, and the check of the address that a user wrote.
 
 use std::fmt;
 
@@ -53,7 +51,7 @@ impl Endpoint {
         Ok(Self { protocol, url, key })
     }
 
-    /// What it speaks.
+    /// The protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
@@ -63,7 +61,7 @@ impl Endpoint {
         self.key.as_ref()
     }
 
-    /// Whether the key goes over a network without encryption.
+    /// Returns true if the key goes over a network without encryption.
     pub fn shows_key(&self) -> bool {
         let here = match self.url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// What a message says is said in so many characters.
+/// The characters at the start of a message that are searched for words.
 const STATEMENT: usize = 300;
 
-/// What the body of an error says.
+/// The body of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ErrorBody {
     /// For people; empty if there is none.
@@ -51,14 +51,14 @@ impl ErrorBody {
         }
     }
 
-    /// Whether `code` or `type` is one of these.
+    /// Returns true if `code` or `type` is one of these.
     pub(super) fn is(&self, words: &[&str]) -> bool {
         self.words.iter().any(|word| words.contains(&word.as_str()))
     }
 
-    /// Whether the message holds one of these, which are in lower case. Only its beginning
+    /// Returns true if the message has one of these, which are in lower case. Only its beginning
     /// counts: some servers quote the whole request afterwards, with any words in it.
-    pub(super) fn says(&self, parts: &[&str]) -> bool {
+    pub(super) fn mentions(&self, parts: &[&str]) -> bool {
         let message: String = self.message.chars().take(STATEMENT).collect();
         let message = message.to_lowercase();
         parts.iter().any(|part| message.contains(part))
@@ -141,6 +141,6 @@ mod tests {
     fn words_of_a_quoted_request_do_not_count() {
         let message = format!("Bad request. {} does not exist", "x".repeat(400));
         let error = ErrorBody { message, ..ErrorBody::default() };
-        assert!(error.says(&["bad request"]) && !error.says(&["does not exist"]));
+        assert!(error.mentions(&["bad request"]) && !error.mentions(&["does not exist"]));
     }
 }

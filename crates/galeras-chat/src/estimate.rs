@@ -1,7 +1,7 @@
 //! How many tokens a request may take, before it is sent.
 //!
-//! The bound on the tokens of a prompt, by which money is held back; and what answers teach about
-//! them, by which requests keep their pace.
+//! Money is held back by an upper bound on the tokens of a prompt; the pace uses an estimate that is
+//! learned from answers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,15 +10,15 @@ use super::ask::Ask;
 
 /// Tokens that a chat template may put around a message.
 const PER_MESSAGE: u64 = 16;
-/// Tokens that a chat template may put before all messages, such as a system prompt of its own.
+/// Tokens that a chat template may put before all messages, such as a built-in system prompt.
 const PER_REQUEST: u64 = 256;
 /// Ratios are counted in millionths.
 const MILLION: u128 = 1_000_000;
-/// How far above the largest ratio seen so far the next one may lie.
+/// The margin above the largest ratio so far.
 const MARGIN_PERCENT: u128 = 150;
 /// The length of an answer that is expected if nothing limits it and none was seen.
 const UNKNOWN_ANSWER: u64 = 1_024;
-/// The longest answer, in tokens, that a server is believed: several times what any model gives.
+/// The longest credible answer, in tokens: several times the limit of any model.
 const MOST_ANSWER: u64 = 1_000_000;
 
 impl Ask {
@@ -32,12 +32,12 @@ impl Ask {
     }
 }
 
-/// What is known about the tokens of requests to one model.
+/// An estimate of the tokens of requests to one model.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
-    /// The most tokens per byte of a request, in millionths; 0 if no answer said.
+    /// The most tokens per byte of a request, in millionths; 0 if unknown.
     ratio: AtomicU64,
-    /// The longest answer, in tokens; 0 if no answer said.
+    /// The longest answer, in tokens; 0 if unknown.
     longest: AtomicU64,
 }
 
@@ -45,7 +45,7 @@ impl Estimate {
     /// The tokens that the prompt of `ask` has at most, in all likelihood: good enough for the pace,
     /// not for money.
     ///
-    /// Before any answer said how many a prompt had, the bound. Afterwards the largest ratio of
+    /// Before the first count of an answer, the bound. Afterwards the largest ratio of
     /// tokens to bytes so far, half as much again, but never more than the bound. A first prompt in
     /// English and a later one in Chinese may pass it.
     pub(super) fn prompt(&self, ask: &Ask) -> u64 {
@@ -62,7 +62,7 @@ impl Estimate {
         }
     }
 
-    /// The tokens that `ask` is counted with until its answer says how many it took.
+    /// The tokens that `ask` is counted with until its answer has a count.
     pub(super) fn total(&self, ask: &Ask) -> u64 {
         let answer =
             ask.completion_limit().unwrap_or_else(|| match self.longest.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ impl Estimate {
         self.prompt(ask).saturating_add(answer)
     }
 
-    /// Takes what an answer to `ask` says it took.
+    /// Learns from the count in an answer to `ask`.
     pub(super) fn learn(&self, ask: &Ask, usage: &Usage) {
         if let Some(tokens) = usage.prompt_tokens.filter(|tokens| *tokens > 0) {
             let bytes = u128::from(ask.bytes().max(1) as u64);

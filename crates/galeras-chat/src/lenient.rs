@@ -1,6 +1,6 @@
 //! Values of JSON that servers write in more than one way: texts and numbers of tokens.
 //!
-//! A value of a type that nobody would write there makes the answer malformed.
+//! A value of any other type makes the answer malformed.
 
 use std::fmt;
 

@@ -1,22 +1,22 @@
 //! Answers of language models behind servers: OpenAI's chat completions and completions (vLLM,
 //! llama.cpp, Ollama, gateways, OpenAI), Anthropic's messages.
 //!
-//! What differs between the protocols is in [`Protocol`]; all else holds for each. A request ([`Ask`])
-//! goes to an [`Endpoint`] through a [`ChatClient`], which all requests to it share: it holds what they
-//! may cost back (`accounts`, `budget`, `estimate`, `money`), waits for its turn (`pace`, `window`), sends
-//! it (`transport`), reads the answer (`choices`, `message`, `logprobs`) or what failed (`error_body`,
-//! `limits`), decides what that means (`verdict`), and tries again (`backoff`).
+//! [`Protocol`] has the differences between the protocols. A request ([`Ask`]) goes to an [`Endpoint`]
+//! through a [`ChatClient`], which all requests to it share: it holds the possible cost back (`accounts`,
+//! `budget`, `estimate`, `money`), waits for its turn (`pace`, `window`), sends the request (`transport`),
+//! reads the answer (`choices`, `message`, `logprobs`) or the error (`error_body`, `limits`), judges it
+//! (`verdict`), and tries again (`backoff`).
 //!
-//! Does not live here: tables, prompts, and how many requests go side by side, which the caller
-//! decides. The key is the only secret here; no text shows a telling piece of it.
+//! The caller decides how many requests run in parallel. The key is the only secret here; no text shows
+//! a part of it that could be used.
 //!
-//! # What is tried again
+//! # Retries
 //!
 //! “All” ends every request of the client ([`ChatError::Fatal`]), “one” this one
-//! ([`ChatError::Failed`], with the rule). What a try costs counts for the budget: “worst” is the
-//! worst case, as the real cost is not known. Between tries are 1, 2, 4, 8 … 30 seconds, less up to half.
+//! ([`ChatError::Failed`], with the rule). The cost of a try counts for the budget: “worst” is the
+//! worst case, as the real cost is unknown. Between tries are 1, 2, 4, 8 … 30 seconds, less up to half.
 //!
-//! | what happens | tries | then ends | cost of a try |
+//! | event | tries | then ends | cost of a try |
 //! |---|---|---|---|
 //! | 401, 403, 405, 407, 410, 501; 404 of address or model | 1 | all | none |
 //! | 402; 429 with `insufficient_quota` and the like | 1 | all | none |
@@ -25,7 +25,7 @@
 //! | TLS fails, the key or address cannot be sent | 1 | all | none |
 //! | 2xx as an event stream, or compressed | 1 | all | worst |
 //! | 2xx as a web page before any good answer | 1 | all | none |
-//! | unreachable before the server ever said anything | 1 | all | none |
+//! | unreachable before the server's first answer | 1 | all | none |
 //! | unreachable later; 503 “loading model” | for `patience` | all | none |
 //! | 429; 503, 529 with `retry-after` | 10 in a row without a good answer | all | none |
 //! | … but others are answered | 20 of one request | one: `refused` | none |
@@ -34,10 +34,10 @@
 //! | 400 `content_filter`, 403 “flagged” | 1 | one: `content_filter` | none |
 //! | 408, 409, 425, 5xx, an error in a 2xx | `tries` | one: `server_error` | none; worst for 408, 504, 524, 2xx |
 //! | … with `x-should-retry: false` | 1 | one: `server_error` | the same |
-//! | the connection ends before the answer does | `tries` | one: `cut_connection` | worst |
+//! | the connection ends before the answer | `tries` | one: `cut_connection` | worst |
 //! | no answer in time | 2 | one: `time_out` | worst |
-//! | 2xx that is not what the protocol says, or empty | 2 | one: `malformed_answer` | worst |
-//! | 2xx without a choice, or without content | 2 | one: `no_choices` | as the server says, or worst |
+//! | 2xx that breaks the protocol, or is empty | 2 | one: `malformed_answer` | worst |
+//! | 2xx without a choice, or without content | 2 | one: `no_choices` | by the server's count, or worst |
 //! | 2xx longer than allowed | 1 | one: `too_large` | worst |
 //! | the budget does not allow another try | – | all: `OverBudget` | – |
 //!
@@ -62,7 +62,6 @@ mod limits;
 mod logprobs;
 mod message;
 mod money;
-mod notice;
 mod pace;
 mod protocol;
 mod readable;
@@ -76,9 +75,8 @@ pub use accounts::{Accounts, Expense, Expenses, SpendingLimit, SpendingLog};
 pub use answer::{Answer, TokenLogprob};
 pub use ask::{Ask, LimitName};
 pub use budget::{Budget, Reservation, Tally};
-pub use client::{ChatClient, ChatSettings};
+pub use client::{ChatClient, ChatNotice, ChatNotify, ChatSettings};
 pub use endpoint::Endpoint;
 pub use error::{ChatError, rules};
 pub use money::{Price, Usd};
-pub use notice::{ChatNotice, ChatNotify};
 pub use protocol::Protocol;

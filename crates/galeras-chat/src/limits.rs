@@ -1,6 +1,4 @@
-//! How long a server asks us to wait, in each of the ways in which servers tell.
-//!
-//! Reading `retry-after` and its relatives.
+//! The wait that a server asks for, in `retry-after` and similar headers.
 //!
 //! Sources: RFC 9110 (`Retry-After`: seconds or a date), Azure OpenAI (`retry-after-ms`), OpenAI's
 //! guide on rate limits (`x-ratelimit-remaining-*`, and `x-ratelimit-reset-*` as `1s`, `6m0s`,
@@ -11,7 +9,7 @@ use std::time::Duration;
 use galeras_net::http_date;
 
 /// The wait that the headers ask for. `header` takes names in lower case; `now` is the time since
-/// 1970, used if the server does not tell its own.
+/// 1970, used if the server does not send its own.
 pub(super) fn wait<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: Duration,
@@ -39,8 +37,8 @@ pub(super) fn wait<'a>(
         let Some(reset) = reset.and_then(|text| reset_in(text, now)) else { continue };
         known.push((reset, header(remaining).and_then(number).is_some_and(|left| left <= 0.0)));
     }
-    // What is used up has to be filled again. If neither says so, it is not known which of them
-    // stopped us: the sooner one is tried, and a further refusal waits longer.
+    // A limit that is used up has to reset. If neither is known to be, the sooner one is tried, and a
+    // further refusal waits longer.
     let used_up = known.iter().filter(|(_, used_up)| *used_up).map(|(reset, _)| *reset).max();
     used_up.or_else(|| known.iter().map(|(reset, _)| *reset).min())
 }

@@ -2,8 +2,8 @@
 //!
 //! Sources: OpenAI's references of chat completions (`{"content": [{"token", "logprob", …}],
 //! "refusal": …}`) and of completions (`{"tokens": […], "token_logprobs": […], …}`). llama.cpp's
-//! server gives the first form at both endpoints, Together's the second one. What has neither form
-//! is taken for none: the answer was paid, and is good without.
+//! server gives the first form at both endpoints, Together's the second one. Any other
+//! form is treated as none: the answer was paid, and is good without.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use super::answer::TokenLogprob;
 #[derive(Default)]
 pub(super) struct Logprobs(pub(super) Option<Vec<TokenLogprob>>);
 
-/// A value that is empty where something else stands in the JSON.
+/// A value that is empty if the JSON has another type.
 trait Lenient: Default {
     fn text(_: &str) -> Self {
         Self::default()

@@ -29,7 +29,7 @@ impl Usd {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left of this without `other`; nothing if that is more.
+    /// The difference; zero if `other` is more.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -41,7 +41,7 @@ impl Usd {
         Self(self.0 / u128::from(parts.max(1)))
     }
 
-    /// The nearest number, for those who compute with floating point anyway.
+    /// The nearest number, for callers that compute with floating point.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.digits().parse().unwrap_or(f64::INFINITY)
@@ -123,7 +123,7 @@ impl fmt::Debug for Usd {
     }
 }
 
-/// What tokens cost.
+/// The price of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
     /// One token of the prompt.
@@ -136,7 +136,7 @@ impl Price {
     /// From the prices of a million tokens in US dollars, as providers publish them.
     ///
     /// # Errors
-    /// If a price has more than 12 decimals; the text says so.
+    /// If a price has more than 12 decimals.
     pub fn per_million(input: Usd, output: Usd) -> Result<Self, String> {
         let one = |usd: Usd| {
             let whole = usd.0.is_multiple_of(MILLION);
@@ -145,19 +145,19 @@ impl Price {
         Ok(Self { input: one(input)?, output: one(output)? })
     }
 
-    /// Whether answers cost nothing, however long they are.
+    /// Returns true if answers of any length are free.
     #[must_use]
     pub fn answers_are_free(&self) -> bool {
         self.output == Usd::ZERO
     }
 
-    /// Whether nothing costs anything.
+    /// Returns true if prompts and answers are free.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.answers_are_free() && self.input == Usd::ZERO
     }
 
-    /// What so many tokens cost, in US dollars. Prices of cached tokens are lower; they are not known here.
+    /// The cost of tokens in US dollars. Prices of cached tokens are lower; they are not known here.
     #[must_use]
     pub fn of(&self, prompt_tokens: u64, completion_tokens: u64) -> Usd {
         let cost = |usd: Usd, tokens: u64| Usd(usd.0.saturating_mul(u128::from(tokens)));

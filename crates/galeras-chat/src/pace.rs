@@ -10,8 +10,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
+use super::client::{ChatNotice, ChatNotify};
 use super::error::ChatError;
-use super::notice::{ChatNotice, ChatNotify};
 use super::readable;
 use super::window::Window;
 use galeras_net::Clock;
@@ -31,7 +31,7 @@ pub(super) struct Pace {
     backoff: Backoff,
     concurrency: usize,
     state: Mutex<State>,
-    /// Lets one request at a time wait for its turn, in the order in which they came.
+    /// Lets one request at a time wait for its turn, in the order of arrival.
     turn: Semaphore,
     /// Notified when the request whose turn it is may go earlier or not at all.
     changed: Notify,
@@ -103,15 +103,15 @@ impl Pace {
         notify: ChatNotify<'_>,
         stop: &CancellationToken,
     ) -> Option<Slot> {
-        // Without a queue there is none to join. Somebody may slip in front of one who came at
-        // the same time, which does no harm.
+        // The first request need not queue. It may overtake one that came at the same time, which does
+        // no harm.
         if self.turn.available_permits() > 0
             && !stop.is_cancelled()
             && let Turn::Go(slot) = self.turn(tokens, false)
         {
             return Some(slot);
         }
-        // Nobody closes the semaphore. The permit makes a queue, it guards no data.
+        // The semaphore is never closed. The permit makes a queue; it does not guard data.
         let _turn = self.turn.acquire().await;
         loop {
             let changed = self.changed.notified();
@@ -135,8 +135,8 @@ impl Pace {
         }
     }
 
-    /// Takes the turn of a request, or says how long to wait for it and, if `telling`, what is
-    /// worth telling about that.
+    /// Takes the turn of a request, or returns the wait for it and, if `telling`, a notice of a long
+    /// wait.
     fn turn(&self, tokens: u64, telling: bool) -> Turn {
         let mut state = self.state();
         let now = self.clock.now();
@@ -157,7 +157,7 @@ impl Pace {
                 return Turn::Wait { for_, tell };
             }
             let limit = if by_tokens >= by_requests { "tokens" } else { "requests" };
-            // A pace of one request in ten seconds is what the user asked for.
+            // The user may have asked for a pace of one request in ten seconds.
             let long = paced == at && for_ >= WORTH_A_NOTICE * 5;
             let tell = long
                 .then(|| format!("the limit of {limit} per minute ({})", readable::duration(for_)));
@@ -175,7 +175,7 @@ impl Pace {
         Turn::Go(Slot { generation, tokens })
     }
 
-    /// The request took `tokens` tokens, as far as is known.
+    /// Corrects the estimate of a request to `tokens`.
     pub(super) fn correct(&self, slot: &Slot, tokens: u64) {
         let Some(number) = slot.tokens else { return };
         let mut state = self.state();
@@ -229,7 +229,7 @@ impl Pace {
         gate.generation += 1;
         let own = self.backoff.wait(gate.generation, gate.closings);
         let wait = match wait {
-            // What it asked for is enough for the first time.
+            // The first time, the server's own wait is enough.
             Some(wait) if gate.closings == 1 => wait,
             Some(wait) => wait.max(own),
             None => own,

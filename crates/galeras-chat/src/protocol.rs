@@ -1,5 +1,4 @@
-//! The protocols that servers speak, and what differs between them: the address, the headers, the
-//! form of an answer. Everything else is the same for all.
+//! The protocols of servers. They differ in the address, the headers, and the form of an answer.
 
 use galeras_net::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
@@ -8,12 +7,13 @@ use super::answer::ParsedBody;
 use super::choices::ChoicesBody;
 use super::message::MessageBody;
 
-/// What a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// OpenAI's chat completions: `messages` are answered.
     Chat,
-    /// OpenAI's completions: the text `prompt` goes on, up to a `suffix` where a server knows that.
+    /// OpenAI's completions: the model continues the text `prompt`, up to a `suffix` if the server
+    /// supports that.
     Completions,
     /// Anthropic's messages API.
     Messages,
@@ -23,7 +23,7 @@ pub enum Protocol {
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 impl Protocol {
-    /// What follows the base of every server.
+    /// The path after the base of every server.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Chat => "/chat/completions",
@@ -32,7 +32,7 @@ impl Protocol {
         }
     }
 
-    /// What there is at the address, in words.
+    /// The name of the service at the address.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat completions",
@@ -41,7 +41,7 @@ impl Protocol {
         }
     }
 
-    /// What to know of addresses, for whoever has a wrong one.
+    /// A hint for a user with a wrong address.
     pub(super) fn hint(self) -> &'static str {
         match self {
             Self::Chat | Self::Completions => "the address of most servers ends in /v1",
@@ -49,8 +49,10 @@ impl Protocol {
         }
     }
 
-    /// The base of the path of an address that a user wrote, which may have all of it; or what is
-    /// wrong with it, after “the address of the endpoint”.
+    /// The base of the path of an address that a user wrote, which may be complete.
+    ///
+    /// # Errors
+    /// A problem in words that follow “the address of the endpoint”.
     pub(super) fn base(self, path: &str) -> Result<&str, &'static str> {
         let path = path.trim_end_matches('/');
         let ends: &[(&str, &str)] = match self {

@@ -1,4 +1,4 @@
-//! Texts that people read: durations, and quotes of what a server wrote.
+//! Texts for people: durations, and quotes of a server's text.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(super) fn duration(duration: Duration) -> String {
     if millis < 1_000 {
         return format!("{millis} ms");
     }
-    // Up: whoever tries again after this time should not be too early.
+    // Rounded up, so that a try after this time is not too early.
     let seconds = millis.div_ceil(1_000);
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

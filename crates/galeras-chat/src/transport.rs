@@ -1,6 +1,4 @@
-//! One request over HTTP, and what came back.
-//!
-//! The HTTP client, reading a body no further than allowed, and connections that fail.
+//! One request over HTTP, and its response. Bodies are read up to a limit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,13 +12,13 @@ use super::ask::Ask;
 use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
 use super::error_body::ErrorBody;
-use super::verdict::{Bad, Cost, Kind, Trouble};
+use super::verdict::{AttemptError, BadResponse, Cost, Kind};
 use super::{limits, readable};
 
 /// Servers close idle connections after 5 seconds (uvicorn, which vLLM runs on, llama.cpp,
 /// Node.js). We do it before, as a request that crosses the closing is lost and may be billed.
 const IDLE: Duration = Duration::from_secs(4);
-/// As much of an error's body is read.
+/// The bytes of an error's body that are read.
 const ERROR_BYTES: usize = 64 << 10;
 
 /// Sends requests to one endpoint over connections that are used again.
@@ -29,9 +27,9 @@ pub(super) struct Transport {
     endpoint: Endpoint,
     timeout: Duration,
     max_bytes: usize,
-    /// Whether the server ever said anything.
+    /// The server has answered at least once.
     reached: AtomicBool,
-    /// Whether it ever gave a good answer.
+    /// The server has given a good answer at least once.
     good: AtomicBool,
 }
 
@@ -49,13 +47,13 @@ impl Transport {
         max_bytes: usize,
     ) -> Result<Self, ChatError> {
         let fatal = |what: &str| ChatError::Fatal(format!("cannot set up HTTP: {what}"));
-        // The error of a failed parse is left out: it might quote.
+        // Without the error of the parse, which might quote the key.
         let headers = endpoint.protocol().headers(endpoint.key());
         let mut headers = headers.map_err(|_| fatal("the key cannot be sent"))?;
         let json = HeaderValue::from_static("application/json");
         headers.insert(ACCEPT, json.clone());
         headers.insert(CONTENT_TYPE, json);
-        // Half of the time-out at most: a server that is not there is told from a slow one.
+        // Half of the time-out at most, to distinguish a missing server from a slow one.
         let connect = CONNECT_TIMEOUT.min(timeout / 2);
         // No time-out between bytes: `send` limits the whole try, and models think for long.
         let http = http_builder(AGENT, connect, None)
@@ -76,23 +74,23 @@ impl Transport {
         &self.endpoint
     }
 
-    /// Whether the server ever said anything.
+    /// Returns true if the server has answered at least once.
     pub(super) fn reached(&self) -> bool {
         self.reached.load(Ordering::Relaxed)
     }
 
     /// Sends `ask` once. `now` is the time since 1970.
-    pub(super) async fn send(&self, ask: &Ask, now: Duration) -> Result<Answer, Trouble> {
+    pub(super) async fn send(&self, ask: &Ask, now: Duration) -> Result<Answer, AttemptError> {
         // In a box: the future is large, and would be copied into each of those around it.
         let exchange = Box::pin(self.exchange(ask, now));
         let sent = tokio::time::timeout(self.timeout, exchange).await;
         sent.unwrap_or_else(|_| {
             let text = format!("no answer in {}", readable::duration(self.timeout));
-            Err(Trouble::once(rules::TIME_OUT, text, Cost::Unknown))
+            Err(AttemptError::once(rules::TIME_OUT, text, Cost::Unknown))
         })
     }
 
-    async fn exchange(&self, ask: &Ask, now: Duration) -> Result<Answer, Trouble> {
+    async fn exchange(&self, ask: &Ask, now: Duration) -> Result<Answer, AttemptError> {
         let request = self.http.post(self.endpoint.url().clone()).body(ask.shared_body());
         let response = request.send().await;
         // The path only: the query may hold a key.
@@ -112,13 +110,13 @@ impl Transport {
             let wait = limits::wait(header, now);
             let never = header("x-should-retry") == Some("false");
             let location = header(LOCATION.as_str()).map(str::to_string);
-            // What it says is a help only: no failure to read it counts.
+            // The body only helps the user, so a failure to read it is ignored.
             let body = match self.read(response, ERROR_BYTES).await {
                 Ok(Bytes::All(body)) => body,
                 Ok(Bytes::TooMany) | Err(_) => Vec::new(),
             };
             let body = &ErrorBody::read(&body);
-            let bad = Bad { status, body, wait, location: location.as_deref(), never };
+            let bad = BadResponse { status, body, wait, location: location.as_deref(), never };
             return Err(bad.judge(ask, &self.endpoint));
         }
         let page = self.check_type(&response)?;
@@ -130,19 +128,22 @@ impl Transport {
             }
             Bytes::TooMany => {
                 let text = format!("the answer is longer than {} bytes", self.max_bytes);
-                Err(Trouble::new(Kind::Refused(rules::TOO_LARGE), text, Cost::Unknown))
+                Err(AttemptError::new(Kind::Refused(rules::TOO_LARGE), text, Cost::Unknown))
             }
         }
     }
 
-    /// Whether the body is a web page; an error if it cannot be read at all.
-    fn check_type(&self, response: &Response) -> Result<bool, Trouble> {
+    /// Returns true if the body is a web page.
+    ///
+    /// # Errors
+    /// If the body is a stream, or compressed.
+    fn check_type(&self, response: &Response) -> Result<bool, AttemptError> {
         let header =
             |name| response.headers().get(name).and_then(|v: &HeaderValue| v.to_str().ok());
         let kind = header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
         let encoding = header(CONTENT_ENCODING).unwrap_or("identity");
         let endpoint = &self.endpoint;
-        let fatal = |text: String| Err(Trouble::new(Kind::Fatal, text, Cost::Unknown));
+        let fatal = |text: String| Err(AttemptError::new(Kind::Fatal, text, Cost::Unknown));
         if kind.starts_with("text/event-stream") {
             return fatal(format!(
                 "{endpoint} streams its answer (text/event-stream) although every request says \
@@ -157,12 +158,12 @@ impl Transport {
     }
 
     /// Reads the body; stops as soon as it has more than `most` bytes.
-    async fn read(&self, mut response: Response, most: usize) -> Result<Bytes, Trouble> {
+    async fn read(&self, mut response: Response, most: usize) -> Result<Bytes, AttemptError> {
         let length = response.content_length().unwrap_or(0);
         let Some(length) = usize::try_from(length).ok().filter(|length| *length <= most) else {
             return Ok(Bytes::TooMany);
         };
-        // A length is a promise; memory is taken for what arrives.
+        // The length may be a lie, so memory is taken as bytes arrive.
         let mut body = Vec::with_capacity(length.min(64 << 10));
         while let Some(piece) = response.chunk().await.map_err(|error| self.failed(error))? {
             if body.len() + piece.len() > most {
@@ -173,9 +174,16 @@ impl Transport {
         Ok(Bytes::All(body))
     }
 
-    fn parse(&self, ask: &Ask, status: u16, page: bool, body: &[u8]) -> Result<Answer, Trouble> {
+    fn parse(
+        &self,
+        ask: &Ask,
+        status: u16,
+        page: bool,
+        body: &[u8],
+    ) -> Result<Answer, AttemptError> {
         let endpoint = &self.endpoint;
-        let malformed = |text: String| Trouble::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
+        let malformed =
+            |text: String| AttemptError::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
         let ParsedBody { usage, read } = match endpoint.protocol().parse(body) {
             Ok(parsed) => parsed,
             Err(_) if body.is_empty() => {
@@ -184,7 +192,7 @@ impl Transport {
             Err(_) if page && !self.good.load(Ordering::Relaxed) => {
                 let hint = endpoint.protocol().hint();
                 let text = format!("{endpoint} answers with a web page; {hint}");
-                return Err(Trouble::new(Kind::Fatal, text, Cost::Nothing));
+                return Err(AttemptError::new(Kind::Fatal, text, Cost::Nothing));
             }
             Err(error) => {
                 let error = readable::line(&endpoint.scrub(&error.to_string()));
@@ -203,14 +211,14 @@ impl Transport {
         if !says_why || error == ErrorBody::default() {
             let rule = rules::NO_CHOICES;
             let rule = if broken.contains("choice") { rule } else { rules::SERVER_ERROR };
-            return Err(Trouble::once(rule, broken, cost));
+            return Err(AttemptError::once(rule, broken, cost));
         }
         let status = error.status.unwrap_or(500);
-        let bad = Bad { status, body: &error, wait: None, location: None, never: false };
-        Err(Trouble { cost, ..bad.judge(ask, endpoint) })
+        let bad = BadResponse { status, body: &error, wait: None, location: None, never: false };
+        Err(AttemptError { cost, ..bad.judge(ask, endpoint) })
     }
 
-    /// The answer without the key, should the server have put it there.
+    /// Removes the key from an answer, should the server have put it there.
     fn scrubbed(&self, answer: Answer) -> Answer {
         let Some(key) = self.endpoint.key() else { return answer };
         let scrub = |text: Option<String>| text.map(|text| key.scrub_answer(text));
@@ -221,7 +229,7 @@ impl Transport {
             model: scrub(answer.model),
             system_fingerprint: scrub(answer.system_fingerprint),
             logprobs: answer.logprobs.filter(|tokens| {
-                // In pieces it would not be found.
+                // In pieces the key would not be found.
                 let whole: String =
                     tokens.iter().map(|token: &TokenLogprob| token.token.as_str()).collect();
                 key.scrub_answer(whole.clone()) == whole
@@ -230,8 +238,8 @@ impl Transport {
         }
     }
 
-    /// The trouble of a request that got no answer, or not all of it.
-    fn failed(&self, error: reqwest::Error) -> Trouble {
+    /// The error of a request without a complete answer.
+    fn failed(&self, error: reqwest::Error) -> AttemptError {
         let (connect, builder) = (error.is_connect(), error.is_builder());
         // The address is shown elsewhere; its query may hold a key.
         let cause = readable::line(&self.endpoint.scrub(&causes(&error.without_url())));
@@ -240,25 +248,25 @@ impl Transport {
         let origin = self.endpoint.origin();
         if builder {
             let text = format!("a request cannot be sent: {cause}");
-            return Trouble::new(Kind::Fatal, text, Cost::Nothing);
+            return AttemptError::new(Kind::Fatal, text, Cost::Nothing);
         }
         if connect {
             // A certificate that is wrong stays wrong; a handshake cut off does not.
             let tls = has(&["certificate", "tls", "corrupt message", "handshake"]);
             if tls && !has(&["eof", "reset", "timed out", "refused"]) {
                 let text = format!("no safe connection to {origin}: {cause}");
-                return Trouble::new(Kind::Fatal, text, Cost::Nothing);
+                return AttemptError::new(Kind::Fatal, text, Cost::Nothing);
             }
             let text = format!("{origin} cannot be reached: {cause}");
-            return Trouble::new(Kind::Down { loading: false }, text, Cost::Nothing);
+            return AttemptError::new(Kind::Down { loading: false }, text, Cost::Nothing);
         }
         if has(&["invalid http", "invalid header", "invalid chunk", "message head is too large"]) {
             let text = format!("the answer is no HTTP: {cause}");
-            return Trouble::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
+            return AttemptError::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
         }
         let text = format!("the connection ended before the answer did: {cause}");
         let rule = rules::CUT_CONNECTION;
         let kind = Kind::Again { rule, often: true, after: Duration::ZERO };
-        Trouble::new(kind, text, Cost::Unknown)
+        AttemptError::new(kind, text, Cost::Unknown)
     }
 }

@@ -1,6 +1,5 @@
-//! What an answer that is not good means: what is tried again, and what ends it all.
-//!
-//! The table of `lib.rs`, as far as servers answer at all.
+//! The meaning of a bad response: it is tried again, ends its request, or ends all. This is the table of
+//! `lib.rs`, without failed connections.
 
 use std::time::Duration;
 
@@ -11,16 +10,16 @@ use super::error::rules;
 use super::error_body::ErrorBody;
 use super::readable;
 
-/// Why one try gave no answer.
+/// The error of one try.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct AttemptError {
     pub(super) kind: Kind,
     /// One sentence, fit to be shown.
     pub(super) reason: String,
     pub(super) cost: Cost,
 }
 
-/// What a trouble means.
+/// The consequence of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// No request will succeed.
@@ -29,13 +28,13 @@ pub(super) enum Kind {
     Refused(&'static str),
     /// Another try may succeed, this time at the earliest.
     Again { rule: &'static str, often: bool, after: Duration },
-    /// All have to wait, for this time if the server says how long.
+    /// All requests have to wait, for this time if the server gives one.
     Limited(Option<Duration>),
     /// The server does not answer, or has not loaded the model yet.
     Down { loading: bool },
 }
 
-/// What a try may have cost.
+/// The cost of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cost {
     Nothing,
@@ -43,37 +42,37 @@ pub(super) enum Cost {
     Unknown,
 }
 
-impl Trouble {
+impl AttemptError {
     pub(super) fn new(kind: Kind, reason: impl Into<String>, cost: Cost) -> Self {
         Self { kind, reason: reason.into(), cost }
     }
 
-    /// One that may have been billed; it is tried again once.
+    /// An error of a try that may have been billed; it is tried again once.
     pub(super) fn once(rule: &'static str, reason: impl Into<String>, cost: Cost) -> Self {
         Self::new(Kind::Again { rule, often: false, after: Duration::ZERO }, reason, cost)
     }
 }
 
-/// An answer with a status that is not good, or with an error in its body.
-pub(super) struct Bad<'a> {
+/// A response with a bad status, or with an error in its body.
+pub(super) struct BadResponse<'a> {
     pub(super) status: u16,
     pub(super) body: &'a ErrorBody,
-    /// How long it asks us to wait.
+    /// The wait that the server asks for.
     pub(super) wait: Option<Duration>,
-    /// Where it redirects to.
+    /// The target of a redirect.
     pub(super) location: Option<&'a str>,
-    /// Whether the server says that another try is useless.
+    /// The server advises against another try.
     pub(super) never: bool,
 }
 
-impl Bad<'_> {
-    /// The verdict, for a user who sent `ask` to `endpoint`.
-    pub(super) fn judge(&self, ask: &Ask, endpoint: &Endpoint) -> Trouble {
+impl BadResponse<'_> {
+    /// Judges the response to `ask` from `endpoint`.
+    pub(super) fn judge(&self, ask: &Ask, endpoint: &Endpoint) -> AttemptError {
         let status = self.status;
         let quote = readable::line(&endpoint.scrub(&self.body.message));
         let quoted = if quote.is_empty() { String::new() } else { format!(": {quote}") };
         let key = endpoint.key().map(|key| format!("${}", key.variable()));
-        let fatal = |text: String| Trouble::new(Kind::Fatal, text, Cost::Nothing);
+        let fatal = |text: String| AttemptError::new(Kind::Fatal, text, Cost::Nothing);
         match status {
             300..=399 => fatal(self.redirect(endpoint)),
             401 => fatal(match key {
@@ -81,14 +80,14 @@ impl Bad<'_> {
                 None => format!("{endpoint} wants a key{quoted}"),
             }),
             402 => fatal(format!("the account has no money left at {}{quoted}", endpoint.origin())),
-            403 if self.body.says(&["moderation", "flagged"]) => {
+            403 if self.body.mentions(&["moderation", "flagged"]) => {
                 self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", &quoted)
             }
             403 => fatal(match key {
                 Some(key) => format!("{endpoint} refuses (HTTP 403) the key in {key}{quoted}"),
                 None => format!("{endpoint} refuses (HTTP 403){quoted}"),
             }),
-            404 | 410 if self.body.says(&["model"]) || self.body.is(&["model_not_found"]) => {
+            404 | 410 if self.body.mentions(&["model"]) || self.body.is(&["model_not_found"]) => {
                 fatal(no_model(ask, endpoint, &quoted))
             }
             404 | 405 | 410 | 501 => {
@@ -101,29 +100,29 @@ impl Bad<'_> {
             429 if self.body.is(QUOTA) => {
                 fatal(format!("the quota of {} is used up{quoted}", endpoint.origin()))
             }
-            429 if self.body.says(&["request too large"]) => {
+            429 if self.body.mentions(&["request too large"]) => {
                 self.refused(rules::REFUSED, "the request is longer than its limit allows", &quoted)
             }
-            429 => Trouble::new(
+            429 => AttemptError::new(
                 Kind::Limited(self.wait),
                 format!("the server limits requests (HTTP 429){quoted}"),
                 Cost::Nothing,
             ),
-            503 if self.body.says(&[
+            503 if self.body.mentions(&[
                 "loading model",
                 "model is loading",
                 "is currently loading",
             ]) =>
             {
                 let reason = format!("the server loads its model (HTTP 503){quoted}");
-                Trouble::new(Kind::Down { loading: true }, reason, Cost::Nothing)
+                AttemptError::new(Kind::Down { loading: true }, reason, Cost::Nothing)
             }
             500..=599 if self.fits_not() => {
                 self.refused(rules::REFUSED, "the prompt does not fit into the context", &quoted)
             }
             503 | 529 if self.wait.is_some() => {
                 let reason = format!("the server is busy (HTTP {status}){quoted}");
-                Trouble::new(Kind::Limited(self.wait), reason, Cost::Nothing)
+                AttemptError::new(Kind::Limited(self.wait), reason, Cost::Nothing)
             }
             408 | 409 | 425 | 500..=599 => self.failed(&quoted),
             _ => self.refused(
@@ -148,20 +147,20 @@ impl Bad<'_> {
         )
     }
 
-    fn bad_request(&self, ask: &Ask, endpoint: &Endpoint, quoted: &str) -> Trouble {
-        let fatal = |text: String| Trouble::new(Kind::Fatal, text, Cost::Nothing);
-        if self.body.says(&["credit balance is too low"]) {
+    fn bad_request(&self, ask: &Ask, endpoint: &Endpoint, quoted: &str) -> AttemptError {
+        let fatal = |text: String| AttemptError::new(Kind::Fatal, text, Cost::Nothing);
+        if self.body.mentions(&["credit balance is too low"]) {
             let origin = endpoint.origin();
             return fatal(format!("the account has no money left at {origin}{quoted}"));
         }
-        if self.body.says(&["maximum allowed number of output tokens"]) {
+        if self.body.mentions(&["maximum allowed number of output tokens"]) {
             return fatal(format!("`max_tokens` is more than the model allows{quoted}"));
         }
-        let filtered = self.body.is(FILTERED) || self.body.says(&["content management policy"]);
+        let filtered = self.body.is(FILTERED) || self.body.mentions(&["content management policy"]);
         if filtered {
             return self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", quoted);
         }
-        if self.body.says(&["https server", "https port"]) {
+        if self.body.mentions(&["https server", "https port"]) {
             return fatal(format!("{} speaks https:// only{quoted}", endpoint.origin()));
         }
         if self.fits_not() {
@@ -172,17 +171,18 @@ impl Bad<'_> {
             );
         }
         let gone = ["does not exist", "not found", "not a valid model", "unknown model"];
-        let model = self.body.says(&["model"]) && self.body.says(&gone);
+        let model = self.body.mentions(&["model"]) && self.body.mentions(&gone);
         if self.body.is(&["model_not_found", "invalid_model"]) || model {
             return fatal(no_model(ask, endpoint, quoted));
         }
-        let unknown = self.body.is(UNSUPPORTED) || self.body.says(UNSUPPORTED_WORDS);
+        let unknown = self.body.is(UNSUPPORTED) || self.body.mentions(UNSUPPORTED_WORDS);
         if !unknown {
             return self.refused(rules::REFUSED, "the server refuses the request", quoted);
         }
         let [old, new] =
             [LimitName::MaxTokens, LimitName::MaxCompletionTokens].map(LimitName::field);
-        let named = |name: &str| self.body.param == name || self.body.says(&[&format!("'{name}'")]);
+        let named =
+            |name: &str| self.body.param == name || self.body.mentions(&[&format!("'{name}'")]);
         fatal(if named(old) && ask.completion_limit().is_some() && self.body.param != new {
             format!("the server does not know `{old}`; limit answers by `{new}` instead{quoted}")
         } else if named(new) && ask.completion_limit().is_some() {
@@ -192,10 +192,10 @@ impl Bad<'_> {
         })
     }
 
-    /// Whether the prompt, with the answer asked for, is longer than the context.
+    /// Returns true if the prompt and its answer are longer than the context.
     fn fits_not(&self) -> bool {
         self.body.is(&["context_length_exceeded", "exceed_context_size_error"])
-            || self.body.says(&[
+            || self.body.mentions(&[
                 "context length",
                 "context size",
                 "context window",
@@ -206,11 +206,11 @@ impl Bad<'_> {
             ])
     }
 
-    fn refused(&self, rule: &'static str, text: &str, quoted: &str) -> Trouble {
-        Trouble::new(Kind::Refused(rule), format!("{text}{quoted}"), Cost::Nothing)
+    fn refused(&self, rule: &'static str, text: &str, quoted: &str) -> AttemptError {
+        AttemptError::new(Kind::Refused(rule), format!("{text}{quoted}"), Cost::Nothing)
     }
 
-    fn failed(&self, quoted: &str) -> Trouble {
+    fn failed(&self, quoted: &str) -> AttemptError {
         let reason = format!("the server failed (HTTP {}){quoted}", self.status);
         // The backend behind a gateway may have answered, but too late.
         let cost =
@@ -221,7 +221,7 @@ impl Bad<'_> {
         } else {
             Kind::Again { rule, often: true, after: self.wait.unwrap_or_default() }
         };
-        Trouble::new(kind, reason, cost)
+        AttemptError::new(kind, reason, cost)
     }
 }
 
@@ -267,14 +267,19 @@ mod tests {
     use crate::protocol::Protocol;
     use galeras_net::Secret;
 
-    fn judged(status: u16, body: &str) -> Trouble {
+    fn judged(status: u16, body: &str) -> AttemptError {
         judged_with(status, body, None)
     }
 
-    fn judged_with(status: u16, body: &str, wait: Option<Duration>) -> Trouble {
+    fn judged_with(status: u16, body: &str, wait: Option<Duration>) -> AttemptError {
         let body = ErrorBody::read(body.as_bytes());
-        let bad =
-            Bad { status, body: &body, wait, location: Some("https://evil/x?k=1"), never: false };
+        let bad = BadResponse {
+            status,
+            body: &body,
+            wait,
+            location: Some("https://evil/x?k=1"),
+            never: false,
+        };
         let request = json!({"model": "m", "messages": [{}], "max_tokens": 5});
         let ask = Ask::new(request.as_object().unwrap().clone()).unwrap();
         let key = Secret::new("KEY", "sk-0123456789abcdef").unwrap();

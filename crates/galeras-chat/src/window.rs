@@ -1,11 +1,9 @@
-//! One limit per minute, of requests or of tokens.
-//!
-//! What was used in the last minute, and when the next use may be.
+//! One limit per minute, of requests or of tokens: the uses of the last minute, and the time of the next.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The time that limits are given for.
+/// The time of a limit.
 const MINUTE: Duration = Duration::from_secs(60);
 /// How far uses may run ahead of an even pace, so that a timer that wakes up late costs nothing.
 const SLACK: Duration = Duration::from_millis(250);
@@ -13,7 +11,7 @@ const SLACK: Duration = Duration::from_millis(250);
 /// The uses of a limit: evenly spread, and never more than the limit in any 60 seconds.
 ///
 /// A use counts with the limit at most, which fills the window as well: amounts come from a server
-/// that may say anything, and one absurd amount delays what follows by one window and no more.
+/// that may send any number, and one absurd amount delays what follows by one window and no more.
 #[derive(Debug)]
 pub(super) struct Window {
     limit: u64,
@@ -90,7 +88,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Uses `amounts` as early as allowed, and tells when; `late` is how late a timer wakes up.
+    /// Uses `amounts` as early as allowed, and returns the times; `late` is the delay of a timer.
     fn run(limit: u64, amounts: impl Iterator<Item = u64>, late: Duration) -> Vec<(Duration, u64)> {
         let (mut window, mut now) = (Window::new(limit), Duration::from_secs(1_000));
         let used = amounts.map(|amount| {

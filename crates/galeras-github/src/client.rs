@@ -1,46 +1,43 @@
-//! Requests to GitHub's REST API that succeed in the end or say why not.
-//!
-//! One GET with its headers, redirects within the host, waiting for limits and trying again.
+//! GET requests to GitHub's REST API, with redirects within the host, waits for limits, and retries.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError};
 use octocrab::Octocrab;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::error::{GithubError, GithubErrorKind};
 use super::limits::{Head, Verdict};
-use super::notice::{SearchNotice, SearchNotify};
+use super::search::{SearchNotice, SearchNotify};
 use super::{time, transport};
 use galeras_net::{Clock, Secret, SystemClock, causes, has_slashes};
 
 /// The address of github.com's API.
 pub const GITHUB: &str = "https://api.github.com";
 
-/// How often a request is sent before a failing network or server is given up.
+/// The most tries of a request while the network or the server fails.
 const TRIES: u32 = 8;
-/// How many answers in a row may say that a limit is exceeded.
+/// The most answers in a row with an exceeded limit.
 const LIMITED_TRIES: u32 = 7;
-/// GitHub asks for a minute at least after a secondary limit that it says nothing more about.
+/// The least wait, in seconds, that GitHub documents for a secondary limit without a header.
 const SECONDARY_WAIT: u64 = 60;
 /// The longest wait, in seconds: GitHub's longest window is an hour.
-const LONGEST_WAIT: u64 = 3_600 + 300;
+const MAX_WAIT: u64 = 3_600 + 300;
 /// GitHub itself gives up after 10 seconds; the rest is for slow networks.
 const TIMEOUT: Duration = Duration::from_secs(60);
-const REDIRECTS: usize = 5;
-/// The longest answer, in bytes. A page of 100 repositories has some 600 kB.
-const LONGEST_ANSWER: usize = 64 << 20;
-/// The longest answer that is looked into for what went wrong. Parsed, an answer may take many
-/// times its bytes, and GitHub says it in a few hundred.
-const LONGEST_MESSAGE: usize = 1 << 20;
-/// The longest quote of a server's words, in characters.
-const LONGEST_QUOTE: usize = 300;
+const MAX_REDIRECTS: usize = 5;
+/// The longest answer, in bytes. A page of 100 repositories has about 600 kB, and octocrab parses an
+/// error, which may then take many times its bytes.
+const MAX_ANSWER: usize = 8 << 20;
+/// The longest quote of a server's text, in characters.
+const MAX_QUOTE: usize = 300;
 
 /// A client of one GitHub server.
 ///
@@ -53,23 +50,33 @@ pub struct GithubClient {
     clock: Arc<dyn Clock>,
     timeout: Duration,
     /// The longest answer that is read, in bytes.
-    pub(super) longest_answer: usize,
-    /// Made with the first request, because it needs the runtime.
+    pub(super) max_answer: usize,
+    /// Created by the first request, because it needs the runtime.
     octocrab: OnceCell<Octocrab>,
-    /// When the window of a used-up limit ends, in seconds since 1970; 0 if none is.
+    /// The end of the window of a used-up limit, in seconds since 1970; 0 without one.
     used_up_until: AtomicU64,
 }
 
-/// A good answer.
+/// An answer with status 200.
 pub(super) struct Answer<T> {
     pub(super) value: T,
-    /// Whether GitHub says that there is a next page.
+    /// There is a next page.
     pub(super) more: bool,
     /// The address of the next page, if it is on the same server.
     pub(super) next: Option<Url>,
 }
 
-/// Why one try gave nothing.
+/// An answer with status 200, as it was received.
+///
+/// octocrab's typed calls drop the headers, which have the limits. Its models also require fields that
+/// GitHub Enterprise leaves out, and its `Page` prints links that it does not know.
+struct Received<T> {
+    value: T,
+    head: Head,
+    next: Option<String>,
+}
+
+/// The failure of one try.
 enum Failure {
     Again { why: String, at_least: u64 },
     Limited { seconds: Option<u64>, primary: bool },
@@ -83,7 +90,7 @@ impl From<GithubError> for Failure {
 }
 
 impl GithubClient {
-    /// A client of the API at `base_url`: [`GITHUB`], or `https://HOST/api/v3` of a GitHub
+    /// Creates a client of the API at `base_url`: [`GITHUB`], or `https://HOST/api/v3` of a GitHub
     /// Enterprise server. The token is sent to this scheme, host and port only.
     ///
     /// # Errors
@@ -110,20 +117,20 @@ impl GithubClient {
             token,
             clock: Arc::new(SystemClock::new()),
             timeout: TIMEOUT,
-            longest_answer: LONGEST_ANSWER,
+            max_answer: MAX_ANSWER,
             octocrab: OnceCell::new(),
             used_up_until: AtomicU64::new(0),
         })
     }
 
-    /// The same client with another clock to wait by.
+    /// Replaces the clock that the client waits by.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The same client, which waits for one answer for at most `timeout` (by default 60 seconds).
+    /// Sets the longest wait for one answer (by default 60 seconds).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -148,11 +155,11 @@ impl GithubClient {
         url
     }
 
-    /// GETs `url`, waiting and trying again as often as GitHub's rules and reason allow.
+    /// Sends a GET request, with waits and retries by GitHub's rules.
     ///
     /// # Errors
-    /// Every kind of [`GithubErrorKind`], as each says.
-    pub(super) async fn get<T: for<'de> Deserialize<'de>>(
+    /// Every [`GithubErrorKind`].
+    pub(super) async fn get<T: DeserializeOwned>(
         &self,
         url: &Url,
         notify: SearchNotify<'_>,
@@ -201,7 +208,7 @@ impl GithubClient {
         }
     }
 
-    /// Waits if the last answer was the last one that the limit allowed.
+    /// Waits if the last answer used up the limit.
     async fn wait_for_window(
         &self,
         notify: SearchNotify<'_>,
@@ -216,7 +223,10 @@ impl GithubClient {
         Ok(())
     }
 
-    /// Waits; an error if it would take too long or the caller cancels.
+    /// Waits.
+    ///
+    /// # Errors
+    /// If the wait is too long, or the caller cancels.
     pub(super) async fn wait(
         &self,
         seconds: u64,
@@ -224,7 +234,7 @@ impl GithubClient {
         notify: SearchNotify<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), GithubError> {
-        if seconds > LONGEST_WAIT {
+        if seconds > MAX_WAIT {
             let at = self.now().saturating_add(seconds);
             let until = time::format(i64::try_from(at).unwrap_or(i64::MAX));
             let message = format!("{reason} until {until}; start again then");
@@ -241,61 +251,55 @@ impl GithubClient {
         }
     }
 
-    /// Sends the request once, with its redirects.
-    async fn try_get<T: for<'de> Deserialize<'de>>(
+    /// Sends the request once, and follows redirects.
+    async fn try_get<T: DeserializeOwned>(
         &self,
         url: &Url,
         attempt: u32,
     ) -> Result<Answer<T>, Failure> {
         let mut url = url.clone();
-        for _ in 0..=REDIRECTS {
-            let sent = tokio::time::timeout(self.timeout, self.send(&url)).await;
-            let status = sent.as_ref().ok().and_then(|sent| Some(sent.as_ref().ok()?.0.status));
-            // The path only: the query is the user's.
-            let (host, path) = (url.host_str(), url.path());
-            tracing::debug!(method = "GET", host, path, status, attempt, "github request");
-            let (head, next, location, body) = sent.map_err(|_| Failure::Again {
-                why: format!("GitHub did not answer in {} seconds", self.timeout.as_secs()),
-                at_least: 0,
-            })??;
-            let message = if head.status == 200 { String::new() } else { self.message(&body) };
-            let quoted = if message.is_empty() { String::new() } else { format!(": {message}") };
-            let fail = |kind, text: String| Err(Failure::Final(GithubError::new(kind, text)));
-            match head.judge(&message, self.now()) {
-                Verdict::Success => {
+        for _ in 0..=MAX_REDIRECTS {
+            let error = match self.send::<T>(&url, attempt).await? {
+                Ok(Received { value, head, next }) => {
                     if let Some(seconds) = head.used_up(self.now()) {
                         let until = self.now().saturating_add(seconds);
                         self.used_up_until.store(until, Ordering::Relaxed);
                     }
-                    let value = serde_json::from_slice(&body).map_err(|e| Failure::Again {
-                        why: format!("GitHub's answer is damaged: {}", self.quote(&e.to_string())),
-                        at_least: 0,
-                    })?;
                     let more = next.is_some();
                     let next = next.and_then(|link| url.join(&link).ok());
-                    let next = next.filter(|next| self.is_home(next));
-                    return Ok(Answer { value, more, next });
+                    return Ok(Answer {
+                        value,
+                        more,
+                        next: next.filter(|next| self.is_home(next)),
+                    });
                 }
-                Verdict::Redirect => {
-                    let to = location.and_then(|to| url.join(&to).ok());
-                    let Some(to) = to else {
-                        return fail(
-                            GithubErrorKind::Other,
-                            format!("GitHub redirects to nowhere (HTTP {})", head.status),
-                        );
-                    };
-                    if !self.is_home(&to) {
+                Err(error) => error,
+            };
+            let (status, headers) = (error.status_code.as_u16(), error.headers.unwrap_or_default());
+            let location = headers.get("location").and_then(|to| to.to_str().ok());
+            let message = self.message(&error.message, error.errors.as_deref().unwrap_or_default());
+            let quoted = if message.is_empty() { String::new() } else { format!(": {message}") };
+            let (kind, text) = match Head::new(status, &headers).judge(&message, self.now()) {
+                Verdict::Redirect => match location.and_then(|to| url.join(to).ok()) {
+                    Some(to) if self.is_home(&to) => {
+                        url = to;
+                        continue;
+                    }
+                    Some(to) => {
                         let host = self.quote(&to.origin().ascii_serialization());
                         let text = format!("GitHub redirects to {host}, which is not followed");
-                        return fail(GithubErrorKind::Other, text);
+                        (GithubErrorKind::Other, text)
                     }
-                    url = to;
-                }
+                    None => {
+                        let text = format!("GitHub redirects to nowhere (HTTP {status})");
+                        (GithubErrorKind::Other, text)
+                    }
+                },
                 Verdict::Limited { seconds, primary } => {
                     return Err(Failure::Limited { seconds, primary });
                 }
                 Verdict::Failed { at_least } => {
-                    let why = format!("GitHub failed (HTTP {}){quoted}", head.status);
+                    let why = format!("GitHub failed (HTTP {status}){quoted}");
                     return Err(Failure::Again { why, at_least });
                 }
                 Verdict::Unauthorized => {
@@ -305,66 +309,74 @@ impl GithubClient {
                         }
                         None => format!("GitHub asks for a token{quoted}"),
                     };
-                    return fail(GithubErrorKind::Denied, text);
+                    (GithubErrorKind::Denied, text)
                 }
-                Verdict::Forbidden => {
-                    return fail(GithubErrorKind::Denied, format!("GitHub refuses{quoted}"));
-                }
+                Verdict::Forbidden => (GithubErrorKind::Denied, format!("GitHub refuses{quoted}")),
                 Verdict::InvalidQuery => {
-                    let text = format!("GitHub rejects the query{quoted}");
-                    return fail(GithubErrorKind::InvalidQuery, text);
+                    (GithubErrorKind::InvalidQuery, format!("GitHub rejects the query{quoted}"))
                 }
                 Verdict::Unexpected => {
-                    let (status, base) = (head.status, self.base_url());
-                    let text = format!("{base} answered with HTTP {status}{quoted}");
-                    return fail(GithubErrorKind::Other, text);
+                    let text = format!("{} answered with HTTP {status}{quoted}", self.base_url());
+                    (GithubErrorKind::Other, text)
                 }
-            }
+            };
+            return Err(GithubError::new(kind, text).into());
         }
         Err(GithubError::other("GitHub redirects in a circle").into())
     }
 
-    /// One request: status and limits, the next page, where it redirects to, the body.
-    async fn send(
+    /// Sends one request; GitHub's own errors are the inner ones.
+    async fn send<T: DeserializeOwned>(
         &self,
         url: &Url,
-    ) -> Result<(Head, Option<String>, Option<String>, Vec<u8>), Failure> {
-        let octocrab = self
-            .octocrab
-            .get_or_try_init(|| async { transport::octocrab(&self.base, self.token.as_ref()) });
+        attempt: u32,
+    ) -> Result<Result<Received<T>, Box<octocrab::GitHubError>>, Failure> {
+        let octocrab = self.octocrab.get_or_try_init(|| async {
+            transport::octocrab(&self.base, self.token.as_ref(), self.max_answer)
+        });
         let octocrab = octocrab.await?;
-        let again = |error: &octocrab::Error| Failure::Again {
-            why: format!("GitHub cannot be reached: {}", self.quote(&causes(error))),
-            at_least: 0,
+        let sent = tokio::time::timeout(self.timeout, async {
+            let answer = octocrab::map_github_error(octocrab._get(url.as_str()).await?).await?;
+            let head = Head::new(answer.status().as_u16(), answer.headers());
+            let link = answer.headers().get("link").and_then(|link| link.to_str().ok());
+            let next = link.and_then(next_page);
+            let body = answer.into_body().collect().await?.to_bytes();
+            Ok::<_, octocrab::Error>((serde_json::from_slice::<T>(&body), head, next))
+        });
+        let sent = sent.await;
+        let status = match &sent {
+            Ok(Ok(_)) => Some(200),
+            Ok(Err(octocrab::Error::GitHub { source, .. })) => Some(source.status_code.as_u16()),
+            _ => None,
         };
-        let response = octocrab._get(url.as_str()).await.map_err(|e| again(&e))?;
-        let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let head = Head::new(response.status().as_u16(), text);
-        let next = text("link").and_then(next_page);
-        let location = text("location").map(str::to_string);
-        let (mut pieces, mut body) = (response.into_body(), Vec::new());
-        while let Some(frame) = pieces.frame().await {
-            let frame = frame.map_err(|e| again(&e))?;
-            let Some(piece) = frame.data_ref() else { continue };
-            if piece.len() > self.longest_answer - body.len() {
-                // The query is left out: it is the user's.
-                let (base, path, most) = (self.base_url(), url.path(), self.longest_answer);
-                let path =
-                    path.strip_prefix(self.base.path().trim_end_matches('/')).unwrap_or(path);
-                let text = format!("{base}{path} answers with more than {most} bytes");
+        // Without the query, which is the user's.
+        let (host, path) = (url.host_str(), url.path());
+        tracing::debug!(method = "GET", host, path, status, attempt, "github request");
+        let why = match sent {
+            Ok(Ok((Ok(value), head, next))) => return Ok(Ok(Received { value, head, next })),
+            Ok(Ok((Err(error), ..))) => {
+                format!("GitHub's answer is damaged: {}", self.quote(&error.to_string()))
+            }
+            Ok(Err(octocrab::Error::GitHub { source, .. })) => return Ok(Err(source)),
+            Ok(Err(error)) if is_too_long(&error) => {
+                let (base, max) = (self.base_url(), self.max_answer);
+                let path = path.strip_prefix(self.base.path().trim_end_matches('/'));
+                let path = path.unwrap_or_else(|| url.path());
+                let text = format!("{base}{path} answers with more than {max} bytes");
                 return Err(GithubError::other(text).into());
             }
-            body.extend_from_slice(piece);
-        }
-        Ok((head, next, location, body))
+            Ok(Err(error)) => format!("GitHub cannot be reached: {}", self.quote(&causes(&error))),
+            Err(_) => format!("GitHub did not answer in {} seconds", self.timeout.as_secs()),
+        };
+        Err(Failure::Again { why, at_least: 0 })
     }
 
-    /// Whether `url` belongs to the server that the token is for.
+    /// Returns true if `url` is on the server that the token is for.
     fn is_home(&self, url: &Url) -> bool {
         url.origin() == self.base.origin() && url.username().is_empty() && url.password().is_none()
     }
 
-    /// A server's words, fit to be shown: without the token, without control characters, short.
+    /// A server's text, short, without the token and control characters.
     fn quote(&self, text: &str) -> String {
         let text = match &self.token {
             Some(token) => token.scrub(text),
@@ -373,26 +385,19 @@ impl GithubClient {
         let words: Vec<&str> =
             text.split(|c: char| c.is_control() || c == ' ').filter(|w| !w.is_empty()).collect();
         let line = words.join(" ");
-        match line.char_indices().nth(LONGEST_QUOTE) {
+        match line.char_indices().nth(MAX_QUOTE) {
             Some((at, _)) => format!("{}…", &line[..at]),
             None => line,
         }
     }
 
-    /// What an error's body says; empty if it is not GitHub's JSON.
-    fn message(&self, body: &[u8]) -> String {
-        #[derive(Deserialize)]
-        struct Body {
-            message: String,
-            #[serde(default)]
-            errors: Vec<serde_json::Value>,
-        }
-        if body.len() > LONGEST_MESSAGE {
+    /// GitHub's description of an error; empty for a page of HTML.
+    fn message(&self, message: &str, errors: &[serde_json::Value]) -> String {
+        if message.starts_with('<') {
             return String::new();
         }
-        let Ok(body) = serde_json::from_slice::<Body>(body) else { return String::new() };
-        let mut text = body.message;
-        for error in &body.errors {
+        let mut text = message.to_string();
+        for error in errors {
             let field = |name: &str| error.get(name).and_then(serde_json::Value::as_str);
             let part = match (error.as_str().or(field("message")), field("field"), field("code")) {
                 (Some(message), ..) => message.to_string(),
@@ -403,6 +408,12 @@ impl GithubClient {
         }
         self.quote(&text)
     }
+}
+
+/// Returns true if a body is longer than the limit.
+fn is_too_long(error: &octocrab::Error) -> bool {
+    let mut errors = std::iter::successors(Some(error as &dyn Error), |error| (**error).source());
+    errors.any(|error| error.is::<LengthLimitError>())
 }
 
 impl fmt::Debug for GithubClient {

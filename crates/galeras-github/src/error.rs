@@ -1,21 +1,19 @@
-//! The error of everything that asks GitHub.
-//!
-//! What failed, as one plain sentence, and its kind, by which callers decide what to do.
+//! The error of this crate: one sentence for the user, and a kind for the caller.
 
 use std::io;
 
-/// What sort of failure a [`GithubError`] is.
+/// The kind of a [`GithubError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GithubErrorKind {
-    /// The caller cancelled; what was finished is in the journal.
+    /// The caller cancelled. The journal has the finished part.
     Interrupted,
-    /// The network or GitHub failed for longer than we try; a later try may succeed.
+    /// The network or GitHub failed at every try. A later search may succeed.
     Transient,
     /// GitHub refuses the token, or the lack of one.
     Denied,
-    /// The search string, or what is asked about it, is wrong.
+    /// The search string or its ranking is wrong.
     InvalidQuery,
-    /// GitHub's limits ask for a longer pause than we wait.
+    /// GitHub's limits ask for a longer wait than we accept.
     RateLimited,
     /// Any other failure.
     Other,
@@ -28,7 +26,7 @@ pub struct GithubError {
     kind: GithubErrorKind,
     message: String,
     retry_at: Option<u64>,
-    /// What the operating system said, where a file is to blame.
+    /// The operating system's error, if a file is the cause.
     source: Option<io::Error>,
 }
 
@@ -41,7 +39,7 @@ impl GithubError {
         Self::new(GithubErrorKind::Other, message)
     }
 
-    /// A file of ours cannot be written or read.
+    /// The error of a file of the journal.
     pub(super) fn io(message: impl Into<String>, error: io::Error) -> Self {
         Self { source: Some(error), ..Self::other(message) }
     }
@@ -58,12 +56,12 @@ impl GithubError {
         Self { retry_at, ..Self::new(GithubErrorKind::RateLimited, message) }
     }
 
-    /// What sort of failure it is.
+    /// The kind of the error.
     pub fn kind(&self) -> GithubErrorKind {
         self.kind
     }
 
-    /// When GitHub takes requests again, in seconds since 1970, if it said so.
+    /// The end of GitHub's wait, in seconds since 1970, if it is known.
     pub fn retry_at(&self) -> Option<u64> {
         self.retry_at
     }

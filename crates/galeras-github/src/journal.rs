@@ -1,7 +1,7 @@
-//! What a search has finished, on disk, so that it goes on after an interruption.
+//! The finished part of a search, on disk, so that an interrupted search can continue.
 //!
-//! One file per search: a line for every finished or divided slice, each with a checksum and made
-//! durable before the search goes on. A line cut off by a kill is dropped, with whatever follows
+//! There is one file per search: a line for every finished or divided slice, each with a checksum and
+//! made durable before the next request. A line that a kill truncated is dropped, with all lines after
 //! it.
 
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use super::error::GithubError;
 use super::repository::GithubRepository;
 use super::slice::Slice;
 
-/// Changed when old journals cannot be used any more.
+/// Increased when old journals become unusable.
 const VERSION: u32 = 1;
 
-/// What identifies a search: a journal belongs to one of them.
+/// The identity of a search. A journal belongs to one search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) base_url: String,
@@ -33,7 +33,7 @@ struct Header {
     search: Identity,
 }
 
-/// What became of a slice. `total` is the number of its repositories, as GitHub says.
+/// The result of a slice. `total` is GitHub's count of its repositories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {
@@ -63,7 +63,7 @@ pub(super) fn path(folder: &Path, search: &Identity) -> PathBuf {
 }
 
 impl Journal {
-    /// Opens the journal of a search, or begins it.
+    /// Opens the journal of a search, or creates it.
     ///
     /// # Errors
     /// If the file cannot be read or written, or another process searches the same.
@@ -72,7 +72,7 @@ impl Journal {
         let failed = |e: io::Error| failed(&path, e);
         std::fs::create_dir_all(folder).map_err(failed)?;
         if path.is_dir() {
-            // Damage: nobody else makes folders here, and the journal can be begun anew.
+            // A folder here is damage, and the journal can start again.
             std::fs::remove_dir_all(&path).map_err(failed)?;
         }
         let mut file = OpenOptions::new()
@@ -82,8 +82,8 @@ impl Journal {
             .truncate(false)
             .open(&path)
             .map_err(failed)?;
-        // Not every disk has locks; without them, two searches could only spoil the file,
-        // which is found out by its checksums.
+        // Some disks have no locks. Without them, two searches could damage the file, which the
+        // checksums would find.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let message = format!("another process searches the same with {}", path.display());
             return Err(GithubError::other(message));
@@ -95,7 +95,7 @@ impl Journal {
         let mut journal = Self { file, path, known };
         if good == 0 {
             journal.append(&Header { version: VERSION, search: search.clone() })?;
-            // The name of the file has to be durable too.
+            // The name of the file must be durable as well.
             if let Ok(folder) = File::open(folder) {
                 let _ = folder.sync_all();
             }
@@ -103,12 +103,12 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What became of a slice earlier.
+    /// The earlier result of a slice.
     pub(super) fn get(&self, slice: &Slice) -> Option<&Outcome> {
         self.known.get(slice)
     }
 
-    /// Keeps what became of a slice; it is on disk when this returns.
+    /// Stores the result of a slice. It is on disk when this returns.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -116,7 +116,7 @@ impl Journal {
         self.append(&Line { slice, outcome })
     }
 
-    /// Drops everything: the next search begins anew.
+    /// Removes everything, so that the next search starts again.
     ///
     /// # Errors
     /// If the file cannot be written.

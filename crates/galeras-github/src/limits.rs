@@ -1,11 +1,10 @@
-//! What an answer's status and headers say about going on: GitHub's rules for rate limits
-//! (“Rate limits for the REST API” in GitHub's documentation).
-//!
-//! Reading the headers, and the verdict on an answer.
+//! GitHub's rules for rate limits (“Rate limits for the REST API” in its documentation), applied to the
+//! status and the headers of an answer. octocrab's retry layer waits by its own clock, in silence.
 
 use galeras_net::http_date;
+use http::HeaderMap;
 
-/// The part of an answer that limits stand in.
+/// The status of an answer, and its headers with limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -15,17 +14,16 @@ pub(super) struct Head {
     date: Option<u64>,
 }
 
-/// How an answer is to be taken.
+/// The meaning of an answer that is not 2xx.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Success,
     Redirect,
-    /// The request may be sent again, after so many seconds if GitHub said how many.
+    /// The request may be sent again after some seconds, if GitHub gives their number.
     Limited {
         seconds: Option<u64>,
         primary: bool,
     },
-    /// GitHub failed; seconds that it asked to wait at least.
+    /// GitHub failed, and asks to wait for some seconds at least.
     Failed {
         at_least: u64,
     },
@@ -36,11 +34,12 @@ pub(super) enum Verdict {
 }
 
 impl Head {
-    /// Reads the headers through `header`, which takes names in lower case.
-    pub(super) fn new<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>) -> Self {
+    /// Reads the headers.
+    pub(super) fn new(status: u16, headers: &HeaderMap) -> Self {
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let number = |name| header(name).and_then(|text| text.trim().parse().ok());
         let date = header("date").and_then(http_date);
-        // HTTP allows a date there too, although GitHub sends seconds.
+        // HTTP also allows a date; GitHub sends seconds.
         let retry_after = number("retry-after").or_else(|| {
             let until = header("retry-after").and_then(http_date)?;
             Some(until.saturating_sub(date?))
@@ -56,20 +55,19 @@ impl Head {
 
     /// Seconds until the window of the primary limit ends, if it is used up.
     ///
-    /// GitHub's own clock counts, if it sends its time: with ours ahead of it, we would ask again
+    /// They are counted by GitHub's clock if it sends its time: with ours ahead of it, a request would come
     /// too early, which GitHub punishes.
     pub(super) fn used_up(&self, now: u64) -> Option<u64> {
         let reset = self.reset.filter(|_| self.remaining == Some(0))?;
-        // The reset is given in whole seconds; one more is on the safe side.
+        // The reset is in whole seconds, so one more is safe.
         Some(reset.saturating_sub(self.date.unwrap_or(now)).saturating_add(1))
     }
 
-    /// The verdict on the answer; `message` is what GitHub's error says.
+    /// The verdict on the answer; `message` is that of GitHub's error.
     pub(super) fn judge(&self, message: &str, now: u64) -> Verdict {
         match self.status {
-            200 => Verdict::Success,
             301 | 302 | 303 | 307 | 308 => Verdict::Redirect,
-            // Not asked for: no request of ours is conditional.
+            // 304 is a failure, as no request is conditional.
             304 | 408 | 500.. => Verdict::Failed { at_least: self.retry_after.unwrap_or(0) },
             401 => Verdict::Unauthorized,
             403 | 429 => self.limited(message, now).unwrap_or(Verdict::Forbidden),
@@ -78,8 +76,8 @@ impl Head {
         }
     }
 
-    /// In the order that GitHub documents: `retry-after`, the end of the window, and without
-    /// either an unknown time.
+    /// Reads the wait in the order that GitHub documents: `retry-after`, the end of the window, and
+    /// without either an unknown time.
     fn limited(&self, message: &str, now: u64) -> Option<Verdict> {
         if let Some(seconds) = self.retry_after {
             return Some(Verdict::Limited { seconds: Some(seconds.max(1)), primary: false });
@@ -88,8 +86,7 @@ impl Head {
             return Some(Verdict::Limited { seconds: Some(seconds), primary: true });
         }
         let message = message.to_lowercase();
-        // “abuse detection mechanism” was the name of secondary limits; GitHub Enterprise
-        // servers still call them so.
+        // GitHub Enterprise servers still call secondary limits an “abuse detection mechanism”.
         let limited = message.contains("rate limit") || message.contains("abuse detection");
         (limited || self.status == 429)
             .then_some(Verdict::Limited { seconds: None, primary: false })
@@ -98,10 +95,15 @@ impl Head {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderName, HeaderValue};
+
     use super::*;
 
-    fn head(status: u16, headers: &[(&str, &'static str)]) -> Head {
-        Head::new(status, |name| headers.iter().find(|(n, _)| *n == name).map(|(_, v)| *v))
+    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> Head {
+        let header = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        Head::new(status, &headers.iter().map(header).collect())
     }
 
     fn limited(seconds: impl Into<Option<u64>>, primary: bool) -> Verdict {

@@ -1,22 +1,21 @@
-//! GitHub's search string, read as far as slicing needs it.
-//!
-//! Words, quotes and qualifiers, and the ranges of `stars:` and `created:`.
+//! GitHub's search string, parsed as far as slicing needs it: words, quotes and qualifiers, and the ranges
+//! of `stars:` and `created:`.
 
 use serde::{Deserialize, Serialize};
 
 use super::error::GithubError;
 use super::time;
 
-/// A search string whose `stars:` and `created:` are taken out and made into ranges.
+/// A search string with `stars:` and `created:` parsed as ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Everything else, as it was written.
+    /// All other words, as they were written.
     rest: Vec<String>,
     pub(super) stars: Bounds,
     pub(super) created: Bounds,
 }
 
-/// The ends of a range, which belong to it: stars, or seconds since 1970.
+/// The inclusive ends of a range of stars, or of seconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Bounds {
     pub(super) low: Option<i64>,
@@ -41,14 +40,14 @@ impl Bounds {
         matches!((self.low, self.high), (Some(low), Some(high)) if low > high)
     }
 
-    /// As a qualifier, with values written by `show`; none if the range has no end.
+    /// The qualifier with values written by `show`; none for a range without ends.
     fn qualifier(self, name: &str, show: impl Fn(i64) -> String) -> Option<String> {
         Some(match (self.low, self.high) {
             (None, None) => return None,
             (Some(low), None) => format!("{name}:>={}", show(low)),
             (None, Some(high)) => format!("{name}:<={}", show(high)),
-            // A single second is written as a range too, because a lone time might be taken
-            // for its whole day.
+            // A single second is also written as a range, because GitHub might read a time as its whole
+            // day.
             (Some(low), Some(high)) if low == high && name == "stars" => {
                 format!("{name}:{}", show(low))
             }
@@ -64,16 +63,15 @@ struct Word<'a> {
 }
 
 impl Query {
-    /// Reads a search string: `language:Python fork:false stars:>1000`.
+    /// Parses a search string: `language:Python fork:false stars:>1000`.
     ///
     /// Days of `created:` are days in UTC, and count as a whole: `>2021-12-31` begins with
     /// 2022. Qualifiers with `-` before them stay in the string as they are.
     ///
     /// # Errors
     /// [`GithubErrorKind::InvalidQuery`](super::GithubErrorKind::InvalidQuery) with the place
-    /// of what is malformed: an empty string, a quote without its end, a `stars:` or
-    /// `created:` that is not a range or stands after `NOT` or `OR`, ranges that exclude each
-    /// other.
+    /// of the problem: an empty string, a quote without its end, a `stars:` or `created:` that is not a
+    /// range or follows `NOT` or `OR`, ranges that exclude each other.
     pub fn parse(text: &str) -> Result<Self, GithubError> {
         let words = words(text)?;
         if words.is_empty() {
@@ -118,7 +116,7 @@ impl Query {
             })?;
             *range = range.and(bounds);
             if range.is_empty() {
-                return Err(wrong("leaves nothing to be found: the range is empty"));
+                return Err(wrong("matches nothing: the range is empty"));
             }
         }
         Ok(query)
@@ -163,10 +161,10 @@ fn words(text: &str) -> Result<Vec<Word<'_>>, GithubError> {
     Ok(words)
 }
 
-/// What a value stands for: one number or second, or all seconds of a day.
+/// The range of one value: a number, a second, or all seconds of a day.
 type Span = (i64, i64);
 
-/// The largest number that is taken for a number of stars, far above what any repository has.
+/// The largest accepted number of stars, far above that of any repository.
 const MOST_STARS: i64 = 1_000_000_000_000;
 
 fn stars_range(text: &str) -> Option<Bounds> {
@@ -203,6 +201,6 @@ fn range(text: &str, value: &dyn Fn(&str) -> Option<Span>) -> Option<Bounds> {
     };
     let low = if low == "*" { None } else { Some(value(low)?.0) };
     let high = if high == "*" { None } else { Some(value(high)?.1) };
-    // `*..*` says nothing and is not documented.
+    // `*..*` is not documented, and has no effect.
     (low.is_some() || high.is_some()).then_some(Bounds::new(low, high))
 }

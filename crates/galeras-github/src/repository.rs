@@ -1,40 +1,37 @@
-//! A repository as a search finds it, and a page of them as GitHub sends it.
-//!
-//! What is kept of GitHub's answer.
+//! A repository, and a page of them as GitHub sends it.
 
 use serde::{Deserialize, Serialize};
 
 /// A repository on GitHub, as it was when it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GithubRepository {
-    /// GitHub's number for it, which stays when it is renamed.
+    /// GitHub's number, which a rename does not change.
     pub id: u64,
     /// `owner/name`.
     pub full_name: String,
-    /// Where to clone it from, over HTTPS.
+    /// The address for clones over HTTPS.
     pub clone_url: String,
     /// The branch that `HEAD` names.
     pub default_branch: String,
-    /// How many users have starred it.
+    /// The number of stars.
     pub stars: u64,
-    /// How many forks it has.
+    /// The number of forks.
     pub forks: u64,
-    /// Its size on GitHub's disks, in units of 1,000 bytes or thereabouts.
+    /// The size on GitHub's disks, in units of about 1,000 bytes.
     pub size_kb: u64,
-    /// When it was created, RFC 3339 in UTC.
+    /// The time of its creation, RFC 3339 in UTC.
     pub created_at: String,
     /// The last change of the repository itself (RFC 3339, UTC).
     pub updated_at: Option<String>,
     /// The last push to any branch (RFC 3339, UTC); none if it is empty.
     pub pushed_at: Option<String>,
-    /// Whether it is a fork.
+    /// It is a fork.
     pub fork: bool,
-    /// Whether its owner has made it read-only.
+    /// Its owner has made it read-only.
     pub archived: bool,
-    /// The language that most of it is written in.
+    /// The main language.
     pub language: Option<String>,
-    /// The SPDX id of its licence as GitHub recognised it; `NOASSERTION` if it has one that
-    /// GitHub does not know.
+    /// The SPDX id of the licence that GitHub recognised; `NOASSERTION` for an unknown one.
     pub license: Option<String>,
 }
 

@@ -1,7 +1,4 @@
-//! The search: every repository that a query finds, slice by slice.
-//!
-//! Listing a slice, deciding that it is complete, cutting it if not, and putting the parts
-//! together.
+//! The search: it lists every slice of a query, cuts an incomplete slice in two, and joins the results.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -13,26 +10,55 @@ use url::Url;
 use super::client::{Answer, GithubClient};
 use super::error::{GithubError, GithubErrorKind};
 use super::journal::{Identity, Journal, Outcome};
-use super::notice::{SearchNotice, SearchNotify};
 use super::query::Query;
 use super::repository::{GithubRepository, Page};
 use super::slice::Slice;
 
-/// GitHub lists no more results of a query.
+/// The most results of a query that GitHub lists.
 const LISTED: u64 = 1_000;
 /// GitHub's largest page.
 const PAGE: u64 = 100;
-/// How often an incomplete answer, or an incomplete list, is asked for again.
+/// The most requests for an incomplete answer, or an incomplete list.
 const ROUNDS: u32 = 3;
-/// How often a slice that is small enough is cut because it cannot be had completely.
+/// The most cuts of a slice that is small enough but stays incomplete.
 const STUBBORN_CUTS: u32 = 2;
-/// How often a slice is cut at all: far more than stars and seconds need.
+/// The most cuts on the way to a slice: far more than stars and seconds need.
 const DEEPEST: u32 = 200;
-/// The most slices of a search, whatever GitHub counts. At 30 requests a minute, they would take
-/// weeks.
+/// The most slices of a search. At 30 requests a minute, they would take days.
 const MOST_SLICES: u64 = 200_000;
 
-/// By what GitHub ranks repositories, the highest or newest first.
+/// A message for the user during a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SearchNotice {
+    /// The search pauses.
+    Waiting {
+        /// The wait in seconds.
+        seconds: u64,
+        /// The reason: “GitHub's rate limit is used up”.
+        reason: String,
+    },
+    /// A slice is finished, or was found finished in the journal.
+    Progress {
+        /// Distinct repositories found so far.
+        found: u64,
+        /// Repositories that match the query, by GitHub's first count.
+        total: u64,
+    },
+    /// GitHub counts more (or fewer) repositories than it lists, after several tries.
+    Incomplete {
+        /// The query of the slice.
+        query: String,
+        /// GitHub's count.
+        expected: u64,
+        /// The repositories that it lists.
+        found: u64,
+    },
+}
+
+/// Takes the notices of a search.
+pub type SearchNotify<'a> = &'a (dyn Fn(SearchNotice) + Send + Sync);
+
+/// GitHub's ranking of repositories, the highest or newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
@@ -40,8 +66,8 @@ pub enum Sort {
     Stars,
     /// Forks.
     Forks,
-    /// Open issues with the label “help wanted” or “good first issue”. GitHub does not say
-    /// how many, so that a limit of more than 1,000 is not possible.
+    /// Open issues with the label “help wanted” or “good first issue”. GitHub does not report their
+    /// number, so a limit of more than 1,000 is not possible.
     HelpWantedIssues,
     /// The last change.
     Updated,
@@ -59,25 +85,25 @@ impl Sort {
     }
 }
 
-/// What to search.
+/// A search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// The search string in GitHub's syntax.
     pub query: String,
-    /// The ranking that `limit` goes by; without it GitHub's best match for up to 1,000
-    /// repositories, and stars for more. Without effect if there is no limit.
+    /// The ranking for `limit`. By default GitHub's best match for up to 1,000 repositories, and stars for
+    /// more. Without a limit it has no effect.
     pub sort: Option<Sort>,
     /// The number of repositories wanted; all without it.
     pub limit: Option<u64>,
 }
 
 impl Search {
-    /// Whether GitHub's own ranking says which repositories are wanted.
+    /// Returns true if GitHub's own ranking selects the repositories.
     fn is_ranked(&self) -> bool {
         self.limit.is_some_and(|limit| limit <= LISTED)
     }
 
-    /// Checks what can be checked without asking GitHub.
+    /// Checks the search without a request.
     ///
     /// # Errors
     /// [`GithubErrorKind::InvalidQuery`] if the search ranks more than 1,000 repositories by
@@ -86,7 +112,7 @@ impl Search {
         let by_hand = self.limit.is_some() && !self.is_ranked();
         if by_hand && self.sort == Some(Sort::HelpWantedIssues) {
             return Err(GithubError::invalid(format!(
-                "help-wanted-issues ranks at most {LISTED} repositories: GitHub does not say how \
+                "help-wanted-issues ranks at most {LISTED} repositories: GitHub does not report how \
                  many such issues a repository has"
             )));
         }
@@ -107,17 +133,15 @@ impl Search {
 /// rank if the search has a limit (ties by id if it is more than 1,000).
 ///
 /// A slice counts as complete when GitHub listed as many distinct repositories as it counts.
-/// If it does not after three rounds, the slice is cut in two, twice over; what is still not
-/// complete then is taken as it is, with a [`SearchNotice::Incomplete`]: GitHub's counts are known
-/// to be off by a few at times, and an error would make such searches impossible. Answers
-/// that GitHub itself marks as incomplete are never taken. If the slices together fall short
-/// of GitHub's first count (repositories are deleted, or lose stars meanwhile), that is a
-/// [`SearchNotice::Incomplete`] for the whole query.
+/// If it does not after three rounds, the slice is cut in two, at most twice. A part that is still
+/// incomplete is used as it is, with a [`SearchNotice::Incomplete`]: GitHub's counts are sometimes off by
+/// a few, and an error would make such searches impossible. Answers that GitHub itself marks as
+/// incomplete are never used. If the slices together fall short of GitHub's first count (repositories
+/// are deleted, or lose stars meanwhile), there is a [`SearchNotice::Incomplete`] for the whole query.
 ///
-/// Slices go from few stars to many, so that a repository that gains stars meanwhile is found
-/// twice rather than not at all. Finished slices are kept in the folder `journal`, which is
-/// created if need be, and the same search goes on from there until the caller removes that
-/// folder.
+/// Slices are ordered by stars, so that a repository that gains stars meanwhile is found twice rather
+/// than missed. Finished slices are kept in the folder `journal`, which is created if needed, and the
+/// same search continues from there until the caller removes that folder.
 ///
 /// Source: GitHub's documentation of its REST API, “Search repositories” and “Rate limits for the
 /// REST API” (version 2022-11-28).
@@ -127,7 +151,7 @@ impl Search {
 /// `Interrupted` if `cancel` is cancelled, `Denied` if the token is not accepted, `RateLimited`
 /// if GitHub asks for more than an hour, `Transient` if it failed at every attempt, `Other` if
 /// the journal cannot be written, a slice cannot be made small enough, or there are far more slices
-/// than GitHub's counts account for. Whatever was finished stays in the journal, but for the last.
+/// than GitHub's counts explain. Finished slices stay in the journal, except in the last case.
 pub async fn search(
     client: &GithubClient,
     search: &Search,
@@ -163,11 +187,11 @@ pub async fn search(
     Ok(repositories)
 }
 
-/// How many slices a search has at most if none of them holds more than `largest` repositories.
+/// The most slices of a search if none of them has more than `largest` repositories.
 ///
-/// Slices that were cut equally often have no repository in common, and those that are cut hold
-/// more than [`LISTED`]: that bounds how many of them are cut, and each makes two. A search that
-/// ends by itself needs a small part of it; only counts that contradict each other need more.
+/// Slices with equally many cuts share no repository, and a slice that is cut has more than [`LISTED`]:
+/// that bounds the number of cuts, and each makes two slices. An ordinary search needs a small part of
+/// it; only counts that contradict each other need more.
 pub(super) fn most_slices(largest: u64) -> u64 {
     let cut_side_by_side = largest / LISTED + 1;
     cut_side_by_side.saturating_mul(2 * u64::from(DEEPEST)).min(MOST_SLICES)
@@ -181,30 +205,30 @@ struct Run<'a> {
     journal: Journal,
 }
 
-/// A slice on the way, and how often it was cut to get there.
+/// A slice to list, and the number of cuts that led to it.
 struct Task {
     slice: Slice,
     cuts: u32,
     stubborn: u32,
 }
 
-/// What asking for all pages of a slice gave.
+/// The pages of a slice.
 enum Listing {
     /// All pages; distinct repositories in GitHub's order.
     Whole { total: u64, repositories: Vec<GithubRepository> },
-    /// More than GitHub lists, of which these are the first.
+    /// The first of more repositories than GitHub lists.
     TooMany { total: u64, sample: Vec<GithubRepository> },
     /// GitHub keeps marking its answer as incomplete.
     Unfinished { total: u64, sample: Vec<GithubRepository> },
 }
 
 impl Run<'_> {
-    /// Everything, by id.
+    /// All repositories, by id.
     async fn all(&mut self) -> Result<BTreeMap<u64, GithubRepository>, GithubError> {
         let mut by_id = BTreeMap::new();
         let (mut whole, mut missing) = (None, 0);
         let mut tasks = vec![Task { slice: Slice::whole(&self.query), cuts: 0, stubborn: 0 }];
-        // The largest count of any slice, not the first one: that may be of an incomplete answer.
+        // The largest count of any slice, as the first one may be of an incomplete answer.
         let (mut slices, mut largest) = (1, 0);
         while let Some(task) = tasks.pop() {
             let outcome = match self.journal.get(&task.slice) {
@@ -227,7 +251,7 @@ impl Run<'_> {
                             found: listed,
                         });
                     }
-                    // What is found twice was found later with its newer state.
+                    // Of two results for one repository, the later one is newer.
                     by_id.extend(repositories.into_iter().map(|r| (r.id, r)));
                     let total = *whole.get_or_insert(total);
                     (self.notify)(SearchNotice::Progress { found: by_id.len() as u64, total });
@@ -236,7 +260,7 @@ impl Run<'_> {
                     whole.get_or_insert(total);
                     (slices, largest) = (slices + 2, total.max(largest));
                     if slices > most_slices(largest) {
-                        // What contradicts itself is not gone on from.
+                        // A search must not continue from contradictory counts.
                         self.journal.clear()?;
                         return Err(endless(&self.query, slices, largest));
                     }
@@ -247,7 +271,7 @@ impl Run<'_> {
                 }
             }
         }
-        // Whatever the parts said: if they do not add up to the whole, the user has to know.
+        // The user must know if the parts do not add up to the whole.
         let (expected, got) = (whole.unwrap_or(0), by_id.len() as u64);
         if got + missing < expected {
             let query = self.query.with(self.query.stars, self.query.created);
@@ -337,7 +361,7 @@ impl Run<'_> {
         Ok(best)
     }
 
-    /// Asks for the pages of a query: all of them, or as many as hold `limit` repositories.
+    /// Requests all pages of a query, or as many as have `limit` repositories.
     async fn list(
         &self,
         text: &str,
@@ -363,7 +387,7 @@ impl Run<'_> {
                 return Ok(Listing::TooMany { total, sample: repositories });
             }
             if more {
-                // Behind a proxy, a server may give another address than its own.
+                // Behind a proxy, a server may link to another address than its own.
                 let counted = || self.address(text, sort, size, number + 1);
                 next = Some(answer.next.unwrap_or_else(counted));
             }
@@ -372,7 +396,7 @@ impl Run<'_> {
         Ok(Listing::Whole { total, repositories })
     }
 
-    /// One page, asked for again if GitHub marks it as incomplete; the last of these answers.
+    /// Requests one page, and again while GitHub marks it as incomplete; returns the last answer.
     async fn page(&self, url: &Url) -> Result<Answer<Page>, GithubError> {
         let mut round = 1;
         loop {

@@ -1,7 +1,5 @@
-//! Parts of a search that are small enough to be listed, and how a part is cut in two.
-//!
-//! Choosing the point to cut at from what is known of a part, so that few requests are lost on
-//! parts that turn out too large.
+//! Parts of a search that are small enough to be listed, and the cut of a part in two. The cut is chosen
+//! so that few requests are lost on parts that turn out too large.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +9,13 @@ use super::time;
 
 /// October 2007, before GitHub's first repository.
 const FIRST: i64 = 1_191_196_800;
-/// More stars than any repository has, for lack of a better guess.
+/// More stars than any repository has.
 const MOST_STARS: i64 = 1_000_000;
 
-/// Where the median of a power law's middle part is, between its ends on a logarithmic scale.
+/// The median of a power law's middle part, between its ends on a logarithmic scale.
 const BELOW_MEDIAN: f64 = 0.4;
 
-/// The repositories of a search with so many stars, created in such a time.
+/// The repositories of a search within ranges of stars and of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Slice {
     pub(super) stars: Bounds,
@@ -25,7 +23,7 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// All that the query finds.
+    /// The slice of the whole query.
     pub(super) fn whole(query: &Query) -> Self {
         Self { stars: query.stars, created: query.created }
     }
@@ -53,7 +51,7 @@ impl Slice {
         Some([low, high])
     }
 
-    /// Where the upper part begins, with about half of the repositories in it.
+    /// The lowest number of stars in the upper part, which has about half of the repositories.
     ///
     /// Numbers of stars follow a power law: on logarithmic scales, the number of repositories
     /// with at least so many stars falls on a line. Two points of it are known: all of them
@@ -70,8 +68,8 @@ impl Slice {
         // One is added because zero has no logarithm.
         let log = |stars: i64| (stars as f64 + 1.0).ln();
         let last = stars().min().unwrap_or(low).max(low);
-        // A hundred repositories at the upper end of everything reach over many orders; where
-        // they are close together, the line is cut off at the slice's end and says little.
+        // The hundred repositories with the most stars span many orders of magnitude. If a sample is
+        // narrow, the slice's end cuts the line off, and its slope is unreliable.
         let cut_off = self.stars.high.is_some() && log(top) - log(last) < 1.0;
         let half = if sample.is_empty() || cut_off {
             log(low) + BELOW_MEDIAN * (log(top) - log(low))
@@ -84,8 +82,8 @@ impl Slice {
         Some(((half.exp() - 1.0).round() as i64).clamp(low + 1, top))
     }
 
-    /// Where the newer part begins: the middle of the sample, but not too near the ends, for
-    /// the sample may be the oldest ones.
+    /// The start of the newer part: the middle of the sample, but not too near the ends, as the sample
+    /// may be the oldest repositories.
     fn created_cut(&self, sample: &[GithubRepository], now: i64) -> Option<i64> {
         let tomorrow = now.saturating_add(86_400);
         let low = self.created.low.unwrap_or_else(|| {

@@ -17,8 +17,8 @@ pub(super) fn format(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Whether `text` looks like `shape`, of which each `0` stands for a digit. Jiff reads more forms
-/// than GitHub does.
+/// Returns true if `text` has the form `shape`, in which `0` is any digit. Jiff reads more forms than
+/// GitHub does.
 fn is_like(text: &str, shape: &str) -> bool {
     let fits = |(byte, shape): (u8, u8)| match shape {
         b'0' => byte.is_ascii_digit(),
@@ -36,7 +36,7 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
     date(text).map(|date| seconds(date.to_datetime(Time::midnight())))
 }
 
-/// A time of the day. Jiff would take a leap second, which GitHub does not.
+/// A time of the day. Jiff accepts a leap second, GitHub does not.
 fn clock(text: &str) -> Option<Time> {
     let fits = is_like(text, "00:00:00") && !text.ends_with("60");
     fits.then(|| text.parse().ok())?

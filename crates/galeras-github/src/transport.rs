@@ -1,10 +1,11 @@
 //! Octocrab over HTTP/1 and TLS, with the headers of every request.
 //!
-//! Made from octocrab's parts rather than by its own builder, which sends `User-Agent: octocrab`
-//! beside any other.
+//! Built from octocrab's parts, because its builder sends `User-Agent: octocrab` in addition to ours.
 
 use std::sync::Arc;
 
+use http::header::{ACCEPT, HeaderValue, USER_AGENT};
+use http_body_util::Limited;
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -13,28 +14,30 @@ use octocrab::service::middleware::auth_header::AuthHeaderLayer;
 use octocrab::service::middleware::extra_headers::ExtraHeadersLayer;
 use octocrab::{AuthState, Octocrab, OctocrabBuilder};
 use rustls::crypto::CryptoProvider;
+use tower::util::MapResponseLayer;
 use url::Url;
 
 use super::error::GithubError;
 use galeras_net::{AGENT, CONNECT_TIMEOUT, Secret, causes};
 
-/// Sent with every request, besides `X-GitHub-Api-Version`, which octocrab adds.
-const HEADERS: &[(&str, &str)] =
-    &[("accept", "application/vnd.github+json"), ("user-agent", AGENT)];
-
-/// A client that sends `token` to the host and port of `base` only. Needs a tokio runtime.
+/// Returns a client that sends `token` to the host and port of `base` only, and reads at most
+/// `max_answer` bytes of an answer. Needs a tokio runtime.
 ///
 /// # Errors
 /// If the system has no certificates to trust.
-pub(super) fn octocrab(base: &Url, token: Option<&Secret>) -> Result<Octocrab, GithubError> {
+pub(super) fn octocrab(
+    base: &Url,
+    token: Option<&Secret>,
+    max_answer: usize,
+) -> Result<Octocrab, GithubError> {
     let failed = |why: &str| GithubError::other(format!("cannot set up HTTPS: {why}"));
-    // Named, because rustls panics if it has to choose among several.
+    // rustls panics if it has to choose among several.
     let provider = CryptoProvider::get_default()
         .cloned()
         .unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
     let mut tcp = HttpConnector::new();
     tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    // The connector around it decides about schemes.
+    // The connector around it checks the scheme.
     tcp.enforce_http(false);
     let connector = HttpsConnectorBuilder::new()
         .with_provider_and_native_roots(provider)
@@ -43,13 +46,13 @@ pub(super) fn octocrab(base: &Url, token: Option<&Secret>) -> Result<Octocrab, G
         .enable_http1()
         .wrap_connector(tcp);
     let client = Client::builder(TokioExecutor::new()).build(connector);
-    let mut headers = Vec::new();
-    for (name, value) in HEADERS {
-        let name = name.parse().map_err(|_| failed("a header's name is invalid"))?;
-        headers.push((name, value.parse().map_err(|_| failed("a header is invalid"))?));
-    }
+    // Octocrab adds `X-GitHub-Api-Version`.
+    let headers = vec![
+        (ACCEPT, HeaderValue::from_static("application/vnd.github+json")),
+        (USER_AGENT, HeaderValue::from_static(AGENT)),
+    ];
     let authorization = match token {
-        // The error of a failed parse is left out: it might quote.
+        // Without the error of the parse, which might quote the token.
         Some(token) => Some(
             format!("Bearer {}", token.expose())
                 .parse()
@@ -63,8 +66,11 @@ pub(super) fn octocrab(base: &Url, token: Option<&Secret>) -> Result<Octocrab, G
     };
     let built = OctocrabBuilder::new_empty()
         .with_service(client)
+        .with_layer(&MapResponseLayer::new(move |answer: http::Response<_>| {
+            answer.map(|body| Limited::new(body, max_answer))
+        }))
         .with_layer(&ExtraHeadersLayer::new(Arc::new(headers)))
-        // The second address is that of uploads.
+        // The second address is for uploads.
         .with_layer(&AuthHeaderLayer::new(authorization, home()?, home()?))
         .with_auth(AuthState::None)
         .build();

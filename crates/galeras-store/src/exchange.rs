@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
-use galeras_signatures::SignatureFile;
 use tokio::io::AsyncReadExt as _;
 
 use super::backend::{Backend, blocking};
@@ -24,6 +23,7 @@ use super::object::MAX_SMALL;
 use super::sealed::unseal;
 use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
+use super::ssh_keygen::SignatureFile;
 use super::tables::open;
 use super::verify::{compare, read_table};
 use crate::table_file::check_foreign_table;

@@ -37,6 +37,7 @@ mod signed;
 mod soundness;
 mod spending;
 pub mod table_file;
+mod ssh_keygen;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -61,8 +62,12 @@ pub use manifest::{
 };
 pub use output_record::{OutputOrigin, OutputRecord};
 pub use record::{RunRecord, RunSettings};
-pub use signed::{SIGNATURE_NAMESPACE, SignatureState, StoredManifest};
+pub use signed::{SignatureState, StoredManifest};
 pub use soundness::{BlobState, Scrutiny};
 pub use spending::SpendingLedger;
+pub use ssh_keygen::{
+    AllowedSigners, AllowedSignersError, SIGNATURE_NAMESPACE, Signature, SignatureError,
+    SignatureFile, SignatureRefusal, SignerKey, SigningKey, SigningKeyError, SshKeygenError,
+};
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

@@ -1,26 +1,29 @@
 //! Manifests as they are stored, byte by byte, and the signatures of them.
 //!
-//! What is signed are the bytes of a manifest: the key, the pre-image, and every digest in it. So a
-//! signature cannot be put beside another result, and `ssh-keygen -Y verify` checks one with nothing but
-//! the two files. Signatures of a result are in one file beside the manifests,
-//! `signatures/<aa>/<key>.sig`.
+//! The bytes of a manifest are signed: the key, the pre-image, and every digest in it. So a signature
+//! cannot be moved to another result, and `ssh-keygen -Y verify` checks one with only the two files.
+//! Signatures of a result are in one file next to the manifests, `signatures/<aa>/<key>.sig`.
 
 use std::collections::HashSet;
 use std::future::Future;
 
-use galeras_signatures::{SignatureFile, SignerKey};
+use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::backend::blocking;
 use super::content_store::{Store, manifest_name, signature_name};
-use super::error::StoreError;
+use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{Manifest, Unreadable};
 use super::object::ObjectEntry;
 use super::sealed::seal;
+use super::ssh_keygen::{
+    AllowedSigners, SignatureError, SignatureFile, SignatureRefusal, SignerKey, SshKeygenError,
+};
 use galeras_base::digest::Digest;
 
-/// What signatures of manifests are made for.
-pub const SIGNATURE_NAMESPACE: &str = "galeras-manifest";
-
 const FOLDER: &str = "signatures";
+
+/// How many results are checked at a time.
+const PARALLEL: usize = 8;
 
 /// A manifest with the bytes that it is stored as.
 #[derive(Clone, Debug)]
@@ -44,23 +47,35 @@ impl StoredManifest {
         Manifest::parse(&bytes).map(|manifest| Self { manifest, bytes })
     }
 
-    /// What it says.
+    /// The content.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The same without its bytes.
+    /// Drops the bytes.
     pub fn into_manifest(self) -> Manifest {
         self.manifest
     }
 
-    /// What is signed.
+    /// The bytes that are signed.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether another manifest says the same of the same result: only names for people and the times
-    /// of the computation may be others, and neither says anything that this program does not know.
+    /// Keeps the good signatures of this manifest, the first of each key.
+    ///
+    /// # Errors
+    /// If there are signatures and `ssh-keygen` cannot be run.
+    pub async fn own(&self, signatures: SignatureFile) -> Result<SignatureFile, StoreError> {
+        if signatures.signatures().is_empty() {
+            return Ok(SignatureFile::default());
+        }
+        let bytes = self.bytes.clone();
+        blocking(move || signatures.only_of(&bytes).map_err(|error| unchecked(&error))).await
+    }
+
+    /// Returns true if another manifest describes the same result: only names for people and the times of
+    /// the computation may differ, and neither has a field that this program does not know.
     pub fn is_same_result(&self, other: &Self) -> bool {
         let known = |own: &Self| seal(&own.manifest).is_ok_and(|bytes| bytes == own.bytes);
         let alike = Manifest {
@@ -75,19 +90,19 @@ impl StoredManifest {
     }
 }
 
-/// Who signed a stored result.
+/// The signers of a stored result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignatureState {
-    /// Nobody.
+    /// There is no signature.
     Unsigned,
-    /// The holders of these keys, sorted.
-    Signed(Vec<SignerKey>),
+    /// All signatures are good: the keys, sorted, with the principals of those that may sign.
+    Signed(Vec<(SignerKey, Option<String>)>),
     /// There is a signature that is not of this manifest, or cannot be read.
     Wrong,
 }
 
 impl Store {
-    /// The signatures that are stored beside a manifest. Nothing is known of them yet.
+    /// Reads the signatures next to a manifest. None of them is checked.
     ///
     /// # Errors
     /// If the store cannot be reached.
@@ -96,30 +111,48 @@ impl Store {
         Ok(SignatureFile::parse(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// Who signed the result that is stored under a key.
+    /// Checks the signatures of the result that is stored under a key, and looks the keys up in a list
+    /// of allowed signers.
     ///
     /// # Errors
-    /// If the store cannot be reached.
-    pub async fn signature_state(&self, key: &Digest) -> Result<SignatureState, StoreError> {
+    /// If the store cannot be reached, or there are signatures and `ssh-keygen` cannot be run.
+    pub async fn signature_state(
+        &self,
+        key: &Digest,
+        allowed: Option<&AllowedSigners>,
+    ) -> Result<SignatureState, StoreError> {
         let file = self.signatures(key).await?;
         let manifest = self.inner.backend.read(&manifest_name(key)).await?;
         let (Some(manifest), false) = (manifest, file.is_empty()) else {
             return Ok(SignatureState::Unsigned);
         };
-        let of = |signature: &galeras_signatures::Signature| {
-            signature.is_of(SIGNATURE_NAMESPACE, &manifest)
-        };
-        Ok(match !file.is_damaged() && file.signatures().iter().all(of) {
-            true => SignatureState::Signed(file.signers(SIGNATURE_NAMESPACE, &manifest)),
-            false => SignatureState::Wrong,
+        let allowed = allowed.cloned();
+        blocking(move || match signature_state(&file, &manifest, allowed.as_ref()) {
+            Ok(signers) => Ok(SignatureState::Signed(signers)),
+            Err(SignatureError::Refused(_)) => Ok(SignatureState::Wrong),
+            Err(SignatureError::Unchecked(error)) => Err(unchecked(&error)),
         })
+        .await
     }
 
-    /// Stores a manifest as it is, with those of the signatures that are of its bytes. Its blobs must
-    /// have been committed before. What is there already is not written again.
+    /// Checks the signatures of many results, several at a time. The states are in the order of `keys`.
     ///
     /// # Errors
-    /// If the store cannot be reached.
+    /// As [`Store::signature_state`].
+    pub async fn signature_states(
+        &self,
+        keys: impl IntoIterator<Item = Digest>,
+        allowed: Option<&AllowedSigners>,
+    ) -> Result<Vec<(Digest, SignatureState)>, StoreError> {
+        let state = |key| async move { Ok((key, self.signature_state(&key, allowed).await?)) };
+        futures::stream::iter(keys).map(state).buffered(PARALLEL).try_collect().await
+    }
+
+    /// Stores a manifest as it is, with the good signatures of it. Its blobs must have been committed
+    /// before. A file with the same content is not written again.
+    ///
+    /// # Errors
+    /// If the store cannot be reached, or there are signatures and `ssh-keygen` cannot be run.
     pub async fn put_signed(
         &self,
         manifest: &StoredManifest,
@@ -127,11 +160,11 @@ impl Store {
     ) -> Result<(), StoreError> {
         let backend = &self.inner.backend;
         let key = &manifest.manifest.key;
-        let signatures = signatures.only_of(SIGNATURE_NAMESPACE, &manifest.bytes);
+        let signatures = manifest.own(signatures).await?;
         let text = signatures.render().into_bytes();
         let name = signature_name(key);
         let there = backend.read(&name).await?;
-        // First: who finds the manifest finds it signed.
+        // Before the manifest, so that a reader of the manifest finds its signatures.
         match there {
             Some(_) if signatures.is_empty() => {
                 backend.remove(&name).await?;
@@ -143,26 +176,22 @@ impl Store {
         self.write_changed(&manifest_name(key), &manifest.bytes).await
     }
 
-    /// The signatures beside these manifests that are not of them, each with the step of the result.
+    /// The signature files that are not of their manifests, each with the step of the result.
     pub(super) async fn wrong_signatures(
         &self,
         manifests: &[Manifest],
     ) -> Result<Vec<(String, String)>, StoreError> {
         let there = self.inner.backend.list(FOLDER).await?;
         let there: HashSet<String> = there.into_iter().map(|entry| entry.name).collect();
-        let mut wrong = Vec::new();
-        for manifest in manifests {
-            let name = signature_name(&manifest.key);
-            if there.contains(&name)
-                && self.signature_state(&manifest.key).await? == SignatureState::Wrong
-            {
-                wrong.push((name, manifest.labels.step.clone()));
-            }
-        }
-        Ok(wrong)
+        let signed: Vec<&Manifest> =
+            manifests.iter().filter(|m| there.contains(&signature_name(&m.key))).collect();
+        let states = self.signature_states(signed.iter().map(|m| m.key), None).await?;
+        let wrong = signed.iter().zip(states).filter(|(_, (_, s))| *s == SignatureState::Wrong);
+        let named = |m: &Manifest| (signature_name(&m.key), m.labels.step.clone());
+        Ok(wrong.map(|(manifest, _)| named(manifest)).collect())
     }
 
-    /// The signatures beside none of the manifests `kept`.
+    /// The signature files without a manifest in `kept`.
     pub(super) async fn loose_signatures<'a>(
         &self,
         kept: impl Iterator<Item = &'a Digest>,
@@ -173,7 +202,7 @@ impl Store {
         Ok(loose)
     }
 
-    /// Writes an object that does not have this content yet.
+    /// Writes an object unless it has this content.
     pub(super) fn write_changed(
         &self,
         name: &str,
@@ -187,4 +216,32 @@ impl Store {
             backend.write(name, bytes.to_vec()).await
         }
     }
+}
+
+/// The keys of all signatures, which must be good.
+fn signature_state(
+    file: &SignatureFile,
+    manifest: &[u8],
+    allowed: Option<&AllowedSigners>,
+) -> Result<Vec<(SignerKey, Option<String>)>, SignatureError> {
+    if file.is_damaged() {
+        return Err(SignatureRefusal::Unreadable.into());
+    }
+    let mut signers = Vec::new();
+    for signature in file.signatures() {
+        let key = signature.check(manifest)?;
+        let name = match allowed.map(|list| list.principals(&key, signature, manifest)) {
+            Some(Ok(name)) => Some(name),
+            Some(Err(error @ SignatureError::Unchecked(_))) => return Err(error),
+            Some(Err(SignatureError::Refused(_))) | None => None,
+        };
+        signers.push((key, name));
+    }
+    signers.sort();
+    signers.dedup();
+    Ok(signers)
+}
+
+fn unchecked(error: &SshKeygenError) -> StoreError {
+    StoreError::new(StoreErrorKind::Io, "check", "signatures", error.to_string())
 }

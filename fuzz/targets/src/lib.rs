@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `python`, `scores`, `naive` | Python, patterns in it, and scores; what they must equal |
 //! | `graph`, `ngram`, `similarity` | the other algorithms, against brute force |
-//! | `signatures` | signatures of results, who may sign, private keys |
 //! | `chat`, `github` | the answers of a model server, and of GitHub |
 //! | `git`, `git_script`, `pkt_lines` | Git objects, packs and the lines of a server |
 //! | `git_server`, `loopback` | the servers on this machine that give the answers |
@@ -37,7 +36,6 @@ mod ngram;
 mod pkt_lines;
 mod python;
 mod scores;
-mod signatures;
 mod similarity;
 
 pub use corpus::{CorpusFile, corpus, dictionary};
@@ -62,8 +60,6 @@ pub fn targets() -> Vec<Target> {
         target("python_pattern", python::pattern),
         target("text_scores", scores::texts),
         target("codebleu", scores::codebleu),
-        target("signatures", signatures::accepted),
-        target("private_key", signatures::private_key),
         target("similarity", similarity::join),
         target("ngram", ngram::leaving_out),
         target("causal_graph", graph::questions),

@@ -42,8 +42,6 @@ each!(
     python_pattern,
     text_scores,
     codebleu,
-    signatures,
-    private_key,
     similarity,
     ngram,
     causal_graph,

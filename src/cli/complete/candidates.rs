@@ -1,95 +1,132 @@
-//! What can stand at the cursor: names of verbs and flags, values that clap knows, and what the
-//! workflow at hand has: steps, ports, columns, params.
+//! The values that the program offers at the cursor: files, operators, and the steps, ports, columns and
+//! params of the workflow on the line.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use clap::{Arg, Command, ValueHint};
+use clap::{Arg, ArgMatches, Command, CommandFactory as _, ValueHint};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use super::cursor::{CommandLine, Cursor};
-use crate::cli::contracts;
-use crate::registry::REGISTRY;
-use galeras_base::small_file::{self, MAX_TEXT_BYTES};
-use galeras_engine::plan::{Plan, PlanSettings, plan};
-use galeras_operator::{MAIN, NoConsent};
+use crate::cli::{Cli, contracts};
 use galeras_workflow::code::Code;
+use galeras_operator::{MAIN, NoConsent};
+use crate::registry::REGISTRY;
+use galeras_engine::plan::{Plan, PlanSettings, plan};
+use galeras_base::small_file::{self, MAX_TEXT_BYTES};
+use galeras_base::visible::is_hidden;
 use galeras_workflow::{Param, ParamType, Source, Workflow, parse_source};
 
-/// What can stand at the cursor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    /// The whole word.
-    pub(super) value: String,
-    /// What it is, in a few words.
-    pub(super) help: String,
+/// A value, and its description in a few words.
+struct Candidate {
+    value: String,
+    help: String,
 }
 
 impl Candidate {
-    pub(super) fn new(value: impl Into<String>, help: impl Into<String>) -> Self {
+    fn new(value: impl Into<String>, help: impl Into<String>) -> Self {
         Self { value: value.into(), help: help.into() }
     }
-
-    /// Whether more is typed after it: a folder, or `name=`.
-    pub(super) fn goes_on(&self) -> bool {
-        self.value.ends_with(['/', '='])
-    }
 }
 
-/// What can stand at the cursor of the line. Those that do not begin with what is typed may be
-/// among it.
-pub(super) async fn candidates(line: &CommandLine<'_>) -> Vec<Candidate> {
-    match &line.cursor {
-        Cursor::Nowhere => Vec::new(),
-        Cursor::Verb(command) => verbs(command),
-        Cursor::Flag(command) => flags(command),
-        Cursor::Value { arg, before, typed } => {
-            let mut found = values(line, arg, typed).await;
-            for candidate in &mut found {
-                candidate.value.insert_str(0, before);
-            }
-            found
+/// The command line of the program with candidates for its values. `words` are those before the cursor,
+/// `current` the one that it is in.
+pub(super) fn command(words: &[String], current: &str) -> Command {
+    let line = Arc::new(Line::read(words));
+    let command = Cli::command();
+    let verb = command.get_name().to_string();
+    with_candidates(command, &verb, &line, current.is_empty())
+}
+
+/// With `bare`, flags are hidden: the engine would offer all of them for an empty word, in addition to
+/// the only file.
+fn with_candidates(command: Command, verb: &str, line: &Arc<Line>, bare: bool) -> Command {
+    let command = command.disable_help_flag(bare).disable_version_flag(bare);
+    let command = command.mut_args(|arg| {
+        let hidden = arg.is_hide_set() || (bare && !arg.is_positional());
+        arg.hide(hidden)
+    });
+    let verbs: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().into()).collect();
+    let command = command.mut_args(|arg| match candidates_of(verb, &arg) {
+        Some(candidates) => {
+            let line = Arc::clone(line);
+            arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
+                offered(typed, |typed| candidates(&line, typed))
+            }))
         }
+        None => arg,
+    });
+    verbs.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |sub| with_candidates(sub, name, line, bare))
+    })
+}
+
+/// Those of the candidates that begin with what is typed, without characters that a terminal obeys.
+fn offered(
+    typed: &OsStr,
+    candidates: impl FnOnce(&str) -> Vec<Candidate>,
+) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let fits = |c: &Candidate| c.value.starts_with(typed) && !c.value.contains(is_hidden);
+    let candidate = |c: Candidate| {
+        let help: String = c.help.chars().filter(|c| !is_hidden(*c)).collect();
+        let help = Some(help.trim().to_string()).filter(|help| !help.is_empty());
+        CompletionCandidate::new(c.value).help(help.map(Into::into))
+    };
+    candidates(typed).into_iter().filter(fits).map(candidate).collect()
+}
+
+type Candidates = fn(&Line, &str) -> Vec<Candidate>;
+
+/// The candidates for an argument, unless clap knows its values.
+fn candidates_of(verb: &str, arg: &Arg) -> Option<Candidates> {
+    if !arg.get_possible_values().is_empty() {
+        return None;
     }
-}
-
-fn verbs(command: &Command) -> Vec<Candidate> {
-    let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    let about = |verb: &Command| verb.get_about().map(ToString::to_string).unwrap_or_default();
-    shown.map(|verb| Candidate::new(verb.get_name(), about(verb))).collect()
-}
-
-fn flags(command: &Command) -> Vec<Candidate> {
-    let named = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    let help = |arg: &Arg| arg.get_help().map(ToString::to_string).unwrap_or_default();
-    named
-        .filter_map(|arg| Some(Candidate::new(format!("--{}", arg.get_long()?), help(arg))))
-        .collect()
-}
-
-async fn values(line: &CommandLine<'_>, arg: &Arg, typed: &str) -> Vec<Candidate> {
-    let possible = arg.get_possible_values();
-    if !possible.is_empty() {
-        let help = |help: Option<&clap::builder::StyledStr>| {
-            help.map(ToString::to_string).unwrap_or_default()
-        };
-        return possible.iter().map(|v| Candidate::new(v.get_name(), help(v.get_help()))).collect();
-    }
-    match (arg.get_id().as_str(), line.verb.as_str()) {
-        ("file" | "files", _) => files(typed, is_workflow),
-        ("set", _) => settings(line, typed),
-        ("step" | "tables" | "without", _) => steps(line, true).await,
-        ("select" | "force", _) => steps(line, false).await,
-        ("columns", _) => columns(line).await,
-        ("name", "ops") => operators(),
-        ("name", "schema") => {
+    Some(match (arg.get_id().as_str(), verb) {
+        ("file" | "files", _) => |_, typed| files(typed, is_workflow),
+        ("set", _) => settings,
+        ("step" | "tables" | "without", _) => |line, _| steps(line, true),
+        ("select" | "force", _) => |line, _| steps(line, false),
+        ("columns", _) => |line, _| columns(line),
+        ("name", "ops") => |_, _| operators(),
+        ("name", "schema") => |_, _| {
             let tables = contracts::names().map(|name| Candidate::new(name, "a published table"));
             operators().into_iter().chain(tables).collect()
-        }
+        },
         ("explain", "check") => {
-            Code::all().map(|code| Candidate::new(code.name(), code.title())).collect()
+            |_, _| Code::all().map(|code| Candidate::new(code.name(), code.title())).collect()
         }
-        ("cache" | "out" | "dir", _) => files(typed, |_| false),
-        _ if matches!(arg.get_value_hint(), ValueHint::AnyPath) => files(typed, |_| true),
-        _ => Vec::new(),
+        ("cache" | "out" | "dir", _) => |_, typed| files(typed, |_| false),
+        _ if matches!(arg.get_value_hint(), ValueHint::AnyPath) => {
+            |_, typed| files(typed, |_| true)
+        }
+        _ => return None,
+    })
+}
+
+/// The arguments before the cursor.
+struct Line(Option<ArgMatches>);
+
+impl Line {
+    fn read(words: &[String]) -> Self {
+        let parsed = Cli::command().ignore_errors(true).try_get_matches_from(words).ok();
+        Self(parsed.map(|mut parsed| {
+            while let Some((_, verb)) = parsed.remove_subcommand() {
+                parsed = verb;
+            }
+            parsed
+        }))
+    }
+
+    fn values(&self, name: &str) -> Vec<String> {
+        let raw = self.0.as_ref().and_then(|line| line.try_get_raw(name).ok().flatten());
+        raw.into_iter().flatten().map(|value| value.to_string_lossy().into_owned()).collect()
+    }
+
+    /// The last value of an argument.
+    fn value(&self, name: &str) -> Option<String> {
+        self.values(name).pop()
     }
 }
 
@@ -98,34 +135,36 @@ fn operators() -> Vec<Candidate> {
     operators.map(|operator| Candidate::new(operator.name, operator.summary())).collect()
 }
 
-/// The workflow at hand, as it is written.
-fn workflow(line: &CommandLine<'_>) -> Option<Workflow> {
+/// The workflow on the line, as it is written.
+fn workflow(line: &Line) -> Option<Workflow> {
     let file = line.value("file").or_else(|| line.value("files"))?;
-    // Not a pipe, which can be read only once.
-    let bytes = small_file::read(&expanded(file), MAX_TEXT_BYTES).ok()?;
-    let (workflow, _) = parse_source(&Source::new(file, String::from_utf8(bytes).ok()?));
+    // A pipe could be read only once.
+    let bytes = small_file::read(&expanded(&file), MAX_TEXT_BYTES).ok()?;
+    let (workflow, _) = parse_source(&Source::new(&file, String::from_utf8(bytes).ok()?));
     workflow
 }
 
-/// The plan of the workflow at hand, if it has no mistake.
-async fn planned(line: &CommandLine<'_>) -> Option<Plan> {
+/// The plan of the workflow on the line, if it has no mistake.
+fn planned(line: &Line) -> Option<Plan> {
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    let store = line.value("cache").unwrap_or(crate::cli::DEFAULT_CACHE);
+    let store = line.value("cache").unwrap_or_else(|| crate::cli::DEFAULT_CACHE.into());
     let settings = PlanSettings {
-        set: line.values.get("set").cloned().unwrap_or_default(),
+        set: line.values("set"),
         set_folder: here.clone(),
         working_dir: here,
-        downloads: expanded(store).join("downloads"),
-        consent: std::sync::Arc::new(NoConsent),
+        downloads: expanded(&store).join("downloads"),
+        consent: Arc::new(NoConsent),
         ..PlanSettings::default()
     };
-    plan(&expanded(line.value("file")?), REGISTRY, &settings).await.0
+    let file = expanded(&line.value("file")?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(plan(&file, REGISTRY, &settings)).0
 }
 
-/// The steps of the workflow; with `ports`, their other tables, too. One that has a mistake shows
-/// the steps that are written in it.
-async fn steps(line: &CommandLine<'_>, ports: bool) -> Vec<Candidate> {
-    let Some(plan) = planned(line).await else {
+/// The steps of the workflow, and with `ports` their other tables. A workflow with a mistake has the steps
+/// that are written in it.
+fn steps(line: &Line, ports: bool) -> Vec<Candidate> {
+    let Some(plan) = planned(line) else {
         let steps = workflow(line).map(|workflow| workflow.steps).unwrap_or_default();
         return steps.into_iter().map(|step| Candidate::new(step.name.value, "")).collect();
     };
@@ -152,7 +191,7 @@ async fn steps(line: &CommandLine<'_>, ports: bool) -> Vec<Candidate> {
         for (at, _) in step.name.match_indices(['/', '[']) {
             let all = &step.name[..at];
             if !all.contains('[') {
-                add(all.to_string(), "all of it");
+                add(all.to_string(), "all of these steps");
             }
         }
         add(step.name.clone(), operator);
@@ -160,9 +199,9 @@ async fn steps(line: &CommandLine<'_>, ports: bool) -> Vec<Candidate> {
     found
 }
 
-/// The columns of the table that is named.
-async fn columns(line: &CommandLine<'_>) -> Vec<Candidate> {
-    let (Some(plan), Some(name)) = (planned(line).await, line.value("step")) else {
+/// The columns of the table on the line.
+fn columns(line: &Line) -> Vec<Candidate> {
+    let (Some(plan), Some(name)) = (planned(line), line.value("step")) else {
         return Vec::new();
     };
     let named = plan.steps.iter().find_map(|step| {
@@ -176,8 +215,8 @@ async fn columns(line: &CommandLine<'_>) -> Vec<Candidate> {
     fields.iter().map(|field| Candidate::new(field.name(), "")).collect()
 }
 
-/// `name=` for every param; after the `=`, its choices or files.
-fn settings(line: &CommandLine<'_>, typed: &str) -> Vec<Candidate> {
+/// `name=` for every param, and after the `=` its choices or files.
+fn settings(line: &Line, typed: &str) -> Vec<Candidate> {
     let params = workflow(line).map(|workflow| workflow.params).unwrap_or_default();
     let Some((name, value)) = typed.split_once('=') else {
         let about = |param: &Param| match (&param.help, param.ty) {
@@ -216,7 +255,7 @@ fn is_workflow(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix == "yaml" || suffix == "yml")
 }
 
-/// The path that a shell makes of one that begins with `~/`.
+/// Replaces `~/` as a shell does.
 fn expanded(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
@@ -224,10 +263,10 @@ fn expanded(path: &str) -> PathBuf {
     }
 }
 
-/// More entries of a folder help nobody.
-const MOST_FILES: usize = 1000;
+/// The most entries of a folder that are offered.
+const MAX_FILES: usize = 1000;
 
-/// Folders, and the files that are wanted, whose paths begin with what is typed.
+/// Folders, and the wanted files, whose paths begin with what is typed.
 fn files(typed: &str, wanted: impl Fn(&Path) -> bool) -> Vec<Candidate> {
     let (folder, begun) = typed.split_at(typed.rfind('/').map_or(0, |at| at + 1));
     let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };
@@ -243,7 +282,7 @@ fn files(typed: &str, wanted: impl Fn(&Path) -> bool) -> Vec<Candidate> {
                 path => wanted(&path).then(|| Candidate::new(format!("{folder}{name}"), "")),
             }
         })
-        .take(MOST_FILES)
+        .take(MAX_FILES)
         .collect();
     found.sort_by(|a, b| a.value.cmp(&b.value));
     found

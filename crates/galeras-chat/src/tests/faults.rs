@@ -5,7 +5,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::*;
 
-/// What a request gets whose tries are answered by `replies` and then well, and how many tries
+/// The result of a request whose tries are answered by `replies` and then well, and the number of tries
 /// there were.
 async fn after(
     replies: Vec<Reply>,

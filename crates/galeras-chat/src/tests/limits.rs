@@ -1,4 +1,4 @@
-//! Tests of limits: those that a server tells, those that a user sets, and the budget.
+//! Tests of limits: those of a server, those of a user, and the budget.
 
 use futures::future::join_all;
 

@@ -1,4 +1,4 @@
-//! Tests of what differs between protocols, and that the rest does not.
+//! Tests of the differences between protocols.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn anthropic(code: u16, headers: &[(&'static str, &str)], kind: &str, message: &
     status(code, headers, &error.to_string())
 }
 
-/// What a request to the messages API gets whose tries are answered by `replies` and then well,
+/// The result of a request to the messages API whose tries are answered by `replies` and then well,
 /// and how many tries there were.
 async fn after(replies: Vec<Reply>) -> (Result<Answer, ChatError>, usize, Ran) {
     let server = Server::start(move |n, _| {

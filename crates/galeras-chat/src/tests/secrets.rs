@@ -81,7 +81,7 @@ async fn the_words_of_a_server_are_one_short_line() {
 }
 
 thread_local! {
-    /// The events of this thread, which are those of one test: each has a runtime of its own.
+    /// The events of this thread, which are those of one test: each has a separate runtime.
     static EVENTS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -126,7 +126,7 @@ async fn events_tell_requests_and_retries_and_no_secret() {
         Endpoint::new(Protocol::Chat, &format!("{}?key=hunter2", server.url()), Some(key)).unwrap();
     let client =
         ChatClient::with_clock(endpoint, ChatSettings::default(), FakeClock::new()).unwrap();
-    // Another test may have come upon the same events just before there was somebody to record them.
+    // Another test may have emitted the same events just before the recorder was there.
     tracing::callsite::rebuild_interest_cache();
     EVENTS.take();
     let answer = client.ask(&ask("a prompt"), &|_| (), &CancellationToken::new()).await;

@@ -1,4 +1,4 @@
-//! A server for tests: answers each request as a script says, and keeps what it was asked.
+//! A server for tests: it answers each request by a script, and keeps the requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,20 +8,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-/// What the server does with a request.
+/// The reply to a request.
 #[derive(Clone)]
 pub(in super::super) enum Reply {
     /// Answers properly.
     Full(u16, Vec<(&'static str, String)>, String),
     /// Sends these bytes and closes the connection.
     Cut(Vec<u8>),
-    /// Answers properly, and closes the connection a little later without having said so.
+    /// Answers properly, and closes the connection a little later without notice.
     Close(String),
-    /// Says nothing.
+    /// Does not answer.
     Hang,
     /// Sends these bytes, and from then on one more now and then.
     Drip(Vec<u8>),
-    /// Sends a head and so many bytes of text, chunked if told.
+    /// Sends a head and so many bytes of text, in chunks on request.
     Huge { bytes: u64, chunked: bool },
     /// Answers after a while.
     Late(Duration, Box<Reply>),

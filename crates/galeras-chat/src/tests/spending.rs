@@ -88,7 +88,7 @@ async fn requests_are_limited_too() {
     assert!(over.ends_with(text), "{over}");
 }
 
-/// Two steps with limits of their own, and one for both.
+/// Two steps with one limit each, and one for both.
 #[tokio::test]
 async fn all_limits_of_a_request_hold_at_once() {
     let limits = vec![
@@ -105,7 +105,7 @@ async fn all_limits_of_a_request_hold_at_once() {
     assert_eq!([0, 1, 2].map(|at| accounts.spent(at).usd.to_string()), ["$0.90", "$0.00", "$0.90"]);
 }
 
-/// A log in memory, as a file would be: what each process wrote last.
+/// A log in memory: the last record of each process.
 #[derive(Debug, Default)]
 struct SharedLog {
     lines: Mutex<BTreeMap<usize, BTreeMap<String, Expense>>>,
@@ -137,7 +137,7 @@ impl SpendingLog for ProcessLog {
 }
 
 /// A process with 64 requests under way, which is killed after so many: nothing is written at its
-/// end. What it was billed, in millionths of a dollar.
+/// end. Returns the bill, in millionths of a dollar.
 async fn killed(process: usize, log: &Arc<SharedLog>, after: u64) -> u64 {
     let log: Arc<dyn SpendingLog> = Arc::new(ProcessLog(process, Arc::clone(log)));
     let accounts = Accounts::new(vec![limit("a", Some("0.1"), Some(3_000))], Some(log));
@@ -159,7 +159,7 @@ async fn killed(process: usize, log: &Arc<SharedLog>, after: u64) -> u64 {
                 held.sent();
                 let actual = worst - (n * 31 + task) % 40;
                 {
-                    // The server bills what was sent, whoever waits for it.
+                    // The server bills every request, even without a waiting client.
                     let mut billed = billed.lock().unwrap();
                     if dead.is_cancelled() {
                         return;

@@ -8,9 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
-use galeras_signatures::{AllowedSigners, SignatureFile};
 use tracing::debug;
 
 use super::check::open_checks;
@@ -20,7 +18,7 @@ use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{
-    CopyError, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
+    AllowedSigners, CopyError, Manifest, Offer, PortArtifact, SignatureFile, Store, StoredManifest,
 };
 
 /// Whose results are taken from a remote.
@@ -238,13 +236,20 @@ impl Remote {
         let signatures = self.store.offered_signatures(key).await;
         let signatures =
             signatures.map_err(|error| format!("has a signature that cannot be had: {error}"))?;
-        let now = SystemTime::now();
-        match signers.accept(&signatures, SIGNATURE_NAMESPACE, stored.bytes(), now) {
-            Ok(signer) => {
+        let (signers, bytes) = (signers.clone(), stored.bytes().to_vec());
+        let judged = tokio::task::spawn_blocking(move || {
+            let accepted = signers.accept(&signatures, &bytes);
+            (accepted, signatures)
+        });
+        match judged
+            .await
+            .map_err(|error| format!("has a signature that was not checked: {error}"))?
+        {
+            (Ok(signer), signatures) => {
                 debug!(%key, signer, "signed");
                 Ok(signatures)
             }
-            Err(refusal) => Err(format!("{refusal} (allowed signers: {file})")),
+            (Err(refusal), _) => Err(format!("{refusal} (allowed signers: {file})")),
         }
     }
 

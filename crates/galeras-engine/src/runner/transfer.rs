@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use galeras_signatures::{SignatureFile, SigningKey};
 use tokio::sync::OnceCell;
 
 use super::check::outcome_keys;
@@ -14,7 +13,8 @@ use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_operator::StepError;
 use galeras_store::{
-    CopyError, LayerFile, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
+    CopyError, LayerFile, Manifest, Offer, PortArtifact, SignatureFile, SigningKey, Store,
+    StoredManifest,
 };
 
 /// How many results are on their way at once.
@@ -28,7 +28,7 @@ pub struct Transfer<'a> {
     /// Tables that stay where they are.
     left_out: HashSet<Digest>,
     /// What signs each result in the store that it goes to.
-    key: Option<&'a SigningKey>,
+    key: Option<&'a Arc<SigningKey>>,
     /// Whether outcomes of data tests are sent, too.
     outcomes: bool,
 }
@@ -70,7 +70,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// The same, each manifest signed with this key.
-    pub fn signed(self, key: &'a SigningKey) -> Self {
+    pub fn signed(self, key: &'a Arc<SigningKey>) -> Self {
         Self { key: Some(key), ..self }
     }
 
@@ -198,18 +198,15 @@ impl<'a> Transfer<'a> {
                 StoredManifest::of(manifest.clone())?
             }
         };
-        let of = |signatures: SignatureFile, stored: &StoredManifest| {
-            signatures.only_of(SIGNATURE_NAMESPACE, stored.bytes())
-        };
-        let signatures = of(from.offered_signatures(&manifest.key).await?, &own);
+        let signatures = own.own(from.offered_signatures(&manifest.key).await?).await?;
         let there = to.offered_signatures(&manifest.key).await?;
         let (stored, signatures) = match to.offer(&manifest.key).await? {
             Offer::Manifest(other) if other.bytes() == own.bytes() => {
-                let both = of(signatures.and(there), &own);
+                let both = own.own(signatures.and(there)).await?;
                 (own, both)
             }
             Offer::Manifest(other) if other.is_same_result(&own) => {
-                let theirs = of(there, &other);
+                let theirs = other.own(there).await?;
                 match theirs.is_empty() && !signatures.is_empty() {
                     true => (own, signatures),
                     false => (*other, theirs),
@@ -218,9 +215,12 @@ impl<'a> Transfer<'a> {
             Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => (own, signatures),
         };
         let Some(key) = self.key else { return Ok((stored, signatures)) };
-        let signature = key.sign(SIGNATURE_NAMESPACE, stored.bytes());
-        let signature = signature.map_err(|error| StepError::new(error.to_string()))?;
-        let signatures = of(signatures.and([signature]), &stored);
+        let (key, bytes) = (Arc::clone(key), stored.bytes().to_vec());
+        let signed = tokio::task::spawn_blocking(move || key.sign(&bytes));
+        let failed = |cause: String| StepError::new(format!("cannot sign: {cause}"));
+        let signed = signed.await.map_err(|error| failed(error.to_string()))?;
+        let signature = signed.map_err(|error| failed(error.to_string()))?;
+        let signatures = stored.own(signatures.and(signature)).await?;
         Ok((stored, signatures))
     }
 }

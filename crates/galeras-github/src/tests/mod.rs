@@ -49,7 +49,7 @@ impl Clock for TestClock {
     }
 }
 
-/// A result, and what was noticed on the way.
+/// A result, and the notices of its search.
 struct Ran {
     result: Result<Vec<GithubRepository>, GithubError>,
     notices: Vec<SearchNotice>,

@@ -118,7 +118,7 @@ fn the_most_slices_have_a_most_themselves() {
     assert_eq!(most_slices(u64::MAX), 200_000);
 }
 
-/// Whether a query leaves nothing to cut by: one second (cut after the stars).
+/// Returns true for a query of one second, which cannot be cut (time is cut after stars).
 fn is_one_second(query: &str) -> bool {
     let created = query.split("created:").nth(1).and_then(|range| range.split_once(".."));
     created.is_some_and(|(low, high)| low == high)
@@ -142,7 +142,7 @@ async fn counts_that_contradict_each_other_end_the_search() {
     assert!(text.contains("801 parts") && text.contains("1001 repositories"), "{text}");
     let asked = api.requests().len();
     assert!(asked <= 800, "{asked}");
-    // What it said is not believed later.
+    // Its counts are not believed later.
     api.script(|_, _| None);
     let ran = run_with(&client, &what, journal.path()).await;
     assert_eq!((ran.ids().len(), ran.incomplete()), (70, Vec::new()));
