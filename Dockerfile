@@ -13,9 +13,10 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     cargo build --locked --profile dist --package galeras && cp target/dist/galeras /galeras
 
 FROM debian:bookworm-slim
-# Certificates for model servers, GitHub and remotes; their version is Debian's business.
+# Git fetches repositories from servers, through ssh too. Certificates are for model servers, GitHub and
+# remotes. Their versions are Debian's business.
 # hadolint ignore=DL3008
-RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates \
+RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates git openssh-client \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 galeras && mkdir /work && chown galeras /work
 COPY --from=build /galeras /usr/local/bin/galeras
