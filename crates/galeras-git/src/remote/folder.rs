@@ -44,11 +44,9 @@ impl Folder {
     /// a link is where a folder should be; else those of the file system.
     pub(super) fn open(path: &Path, remote: &Remote) -> Result<Self, GitError> {
         let objects = path.join("objects");
-        for folder in [&objects.join("pack"), &path.join("refs/heads")] {
+        for folder in [path, &objects, &objects.join("pack"), &path.join("refs/heads")] {
             fs::create_dir_all(folder).map_err(|error| GitError::io("make", folder, error))?;
-        }
-        // Behind a link, other files of the user would be removed.
-        for folder in [path, &objects, &objects.join("pack")] {
+            // Behind a link, other files of the user would be removed.
             let about = fs::symlink_metadata(folder);
             if !about.map_err(|error| GitError::io("read", folder, error))?.is_dir() {
                 let message = format!("`{}` is a link, not a folder", folder.display());

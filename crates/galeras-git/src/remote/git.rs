@@ -9,7 +9,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, kill_process_group, prlimit,
+};
 use url::Url;
 
 use super::messages::{Messages, without_secrets};
@@ -42,9 +44,12 @@ const LONGEST: Duration = Duration::from_secs(6 * 3600);
 /// How long a person may take to enter a passphrase, before the server's first word.
 const ASKING: Duration = Duration::from_secs(600);
 
-/// How long the rest of the output is waited for after the end of git. A program that git left
-/// running, such as a shared ssh connection, may keep it open.
+/// How long the rest of the messages is waited for after the end of git. A program that git left
+/// running, such as a shared ssh connection, may keep the pipe open.
 const REST: Duration = Duration::from_millis(300);
+
+/// How long the rest of the output is waited for, which no such program writes to.
+const REST_OF_OUTPUT: Duration = Duration::from_secs(60);
 
 /// The least time between two reports, and between two looks at the folder.
 const REPORT: Duration = Duration::from_millis(100);
@@ -115,6 +120,8 @@ pub(super) struct Remote {
     target: String,
     /// True if ssh must not ask anything.
     batch: bool,
+    /// The last warning, which every command may repeat.
+    warned: Option<String>,
     what: &'static str,
     detail: Option<String>,
     bytes: u64,
@@ -139,6 +146,7 @@ impl Remote {
             url,
             target,
             batch: false,
+            warned: None,
             what,
             detail,
             bytes,
@@ -280,8 +288,10 @@ impl Remote {
         for _ in 0..=REDIRECTS {
             let (status, output, messages) = self.watched(task)?;
             if status.success() {
-                if let Some(warning) = messages.warning() {
-                    self.tell("warning", Some(warning));
+                let warning = messages.warning();
+                if warning.is_some() && warning != self.warned {
+                    self.tell("warning", warning.clone());
+                    self.warned = warning;
                 }
                 return Ok(output);
             }
@@ -417,7 +427,7 @@ fn silent(time: Duration) -> GitError {
     GitError::transient(format!("the server was silent for {} seconds", time.as_secs_f32()))
 }
 
-/// A part of the output.
+/// A part of the output; an empty one is the end.
 enum Piece {
     Output(Vec<u8>),
     Error(Vec<u8>),
@@ -429,6 +439,10 @@ struct Running {
     /// The command and its programs are a process group.
     grouped: bool,
     pieces: Receiver<Piece>,
+    /// The standard output has ended.
+    output_ended: bool,
+    /// The standard output and the messages have ended.
+    closed: bool,
     status: Option<ExitStatus>,
 }
 
@@ -443,7 +457,9 @@ impl Running {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn()?;
         let (sender, pieces) = sync_channel(16);
-        let mut running = Self { child, grouped, pieces, status: None };
+        let (output_ended, closed, status) = (false, false, None);
+        let mut running = Self { child, grouped, pieces, output_ended, closed, status };
+        let memory = getrlimit(Resource::Data).maximum.map_or(memory, |most| most.min(memory));
         let limit = Rlimit { current: Some(memory), maximum: Some(memory) };
         prlimit(Some(running.pid()?), Resource::Data, limit)?;
         if let Some(mut stdin) = running.child.stdin.take() {
@@ -466,12 +482,16 @@ impl Running {
     }
 
     /// The next piece of the output, if there is one within `time`.
-    fn next(&self, time: Duration) -> Option<Piece> {
+    fn next(&mut self, time: Duration) -> Option<Piece> {
         match self.pieces.recv_timeout(time) {
-            Ok(piece) => Some(piece),
+            Ok(piece) => {
+                self.output_ended |= matches!(&piece, Piece::Output(bytes) if bytes.is_empty());
+                Some(piece)
+            }
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 // Nothing more will come, and the process is about to end.
+                self.closed = true;
                 thread::sleep(Duration::from_millis(1));
                 None
             }
@@ -479,12 +499,18 @@ impl Running {
     }
 
     /// The pieces that are still to come after the end of the process.
-    fn rest(&self) -> impl Iterator<Item = Piece> {
-        let end = Instant::now() + REST;
-        std::iter::from_fn(move || {
-            let left = end.saturating_duration_since(Instant::now());
-            self.pieces.recv_timeout(left).ok()
-        })
+    fn rest(&mut self) -> Vec<Piece> {
+        let end = Instant::now();
+        let mut rest = Vec::new();
+        loop {
+            let limit = if self.output_ended { REST } else { REST_OF_OUTPUT };
+            let left = limit.saturating_sub(end.elapsed());
+            match self.next(left) {
+                Some(piece) => rest.push(piece),
+                None if left.is_zero() || self.closed => return rest,
+                None => {}
+            }
+        }
     }
 
     fn ended(&mut self) -> Result<Option<ExitStatus>, GitError> {
@@ -526,4 +552,5 @@ fn receive(mut from: impl Read, piece: fn(Vec<u8>) -> Piece, to: &SyncSender<Pie
             return;
         }
     }
+    to.send(piece(Vec::new())).ok();
 }

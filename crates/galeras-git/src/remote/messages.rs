@@ -16,8 +16,13 @@ const KEPT: usize = 4096;
 /// The longest line that is read, in bytes.
 const LINE: usize = 8192;
 
-/// The warning of git about a server without filters, which is harmless.
-const NO_FILTERS: &str = "filtering not recognized by server";
+/// Lines of git that explain nothing: a server without filters is harmless, and advice follows each
+/// failure of ssh.
+const USELESS: [&str; 3] = [
+    "filtering not recognized by server",
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+];
 
 /// The warning of git about a commit whose parents the server does not have.
 const SHALLOW: &str = "shallow roots are not allowed to be updated";
@@ -76,7 +81,7 @@ impl Messages {
         } else if line.contains(SHALLOW) {
             let message = "it is a shallow clone itself, so a part of its history is missing";
             self.stop = Some(GitError::other(message));
-        } else if !line.contains(NO_FILTERS) {
+        } else if !USELESS.iter().any(|useless| line.contains(useless)) {
             let line: String = shown(&without_secrets(line)).chars().take(KEPT).collect();
             if self.bytes + line.len() <= KEPT {
                 self.bytes += line.len();
