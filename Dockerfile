@@ -13,10 +13,10 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     cargo build --locked --profile dist --package galeras && cp target/dist/galeras /galeras
 
 FROM debian:bookworm-slim
-# Certificates for model servers, GitHub and remotes, and ssh-keygen for signatures; Debian chooses the
-# versions.
+# Git fetches repositories from servers, also through ssh; ssh-keygen checks signatures. Certificates
+# are for model servers, GitHub and remotes. Debian chooses the versions.
 # hadolint ignore=DL3008
-RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates openssh-client \
+RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates git openssh-client \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 galeras && mkdir /work && chown galeras /work
 COPY --from=build /galeras /usr/local/bin/galeras

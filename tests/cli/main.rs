@@ -85,6 +85,7 @@ mod mine_files;
 mod mine_history;
 mod mine_hostile;
 mod mine_methods;
+mod mine_private;
 mod mine_refused;
 mod mine_remote;
 mod mine_reuse;

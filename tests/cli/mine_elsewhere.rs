@@ -158,10 +158,9 @@ fn a_folder_with_a_file_without_an_end_is_a_reject_that_names_it() {
     assert!(reason("s").contains("s/shallow` is a named pipe"), "{rejects:?}");
 }
 
-/// What an ssh server says reaches the terminal through the program alone: as part of an error, or
-/// as a warning.
+/// Messages of an ssh server reach the terminal only as part of an error, or as a warning.
 #[test]
-fn what_ssh_says_does_not_steer_the_terminal() {
+fn messages_of_ssh_do_not_steer_the_terminal() {
     use std::os::unix::fs::PermissionsExt as _;
     let project = Project::new(&workflow("'ssh://example.test/r'", ""));
     let repo = Repository::bare(project.path("../served"));
@@ -176,7 +175,7 @@ fn what_ssh_says_does_not_steer_the_terminal() {
         let outcome = Running::start(command).finish().exits(0);
         let said = format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(!said.contains(['\x1b', '\x07']), "{said:?}");
-        assert!(said.contains("ssh says: \\u{1b}]0;owned\\u{7}welcome"), "{said:?}");
+        assert!(said.contains("git reports: \\u{1b}]0;owned\\u{7}welcome"), "{said:?}");
     };
     ssh("exit 1");
     assert!(mined(&project).rows.is_empty());

@@ -80,7 +80,7 @@ fn peak() -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// The bytes of what `git log -p` prints.
+/// The number of bytes that `git log -p` prints.
 fn git_log(repository: &Path, since: &str, until: &str) -> u64 {
     let mut git = Command::new("git")
         .args(["-c", "safe.directory=*", "-C"])
@@ -106,7 +106,7 @@ fn seconds(day: &str) -> i64 {
     (days - 719_468) * 86_400
 }
 
-/// What was found.
+/// The rows that were found.
 #[derive(Default)]
 struct Found {
     commits: usize,

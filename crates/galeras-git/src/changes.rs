@@ -1,7 +1,6 @@
 //! The files that a commit changed, against its first parent.
 //!
-//! Files are told apart by their path alone here; which of them were renamed is found in
-//! `renames`.
+//! A file is identified by its path alone here; `renames` finds those that were renamed.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -26,7 +25,7 @@ pub(super) struct File {
     pub(super) blob: ObjectId,
 }
 
-/// What a commit did to the files of interest, each list in the order of the paths.
+/// Changes of a commit to the files of interest, each list in the order of the paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TreeChanges {
     /// Paths that exist after it only.
@@ -70,7 +69,7 @@ impl TreeChanges {
 ///
 /// # Errors
 /// `Damaged` if a tree is missing or damaged, `Malformed` if one is not what git writes, `Limit`
-/// if there is more than `limits` allow. What is read is in memory up to these limits only.
+/// if there is more than `limits` allow. No more than these limits is in memory.
 pub(super) fn tree_changes(
     objects: &mut Objects,
     before: Option<ObjectId>,
@@ -221,7 +220,7 @@ impl Walk<'_> {
 }
 
 impl FolderPair {
-    /// Whether the next entry is in the older folder, in both, or in the newer one.
+    /// Compares the next entries: the older folder, both, or the newer one has the next name.
     fn earlier(&self) -> Ordering {
         let head =
             |folder: &'_ Option<FolderReader>| folder.as_ref().is_some_and(|f| f.head.is_some());

@@ -6,25 +6,27 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What went wrong, as far as it decides what to do about it.
+/// The kind of an error, which decides how to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitErrorKind {
     /// The interrupt flag was set.
     Interrupted,
     /// The network or the server failed in a way that may pass.
     Transient,
-    /// There is no such repository, branch or commit.
+    /// The repository, branch or commit does not exist.
     NotFound,
     /// The server wants a login, or refuses this one.
     Denied,
     /// A pack or an object is corrupt or missing.
     Damaged,
-    /// An object is sound and says what git does not write.
+    /// An object is intact, but git would not write it.
     Malformed,
     /// More would have to be read than is read of any repository.
     Limit,
     /// The user has not agreed to ask the server that a redirect leads to.
     NotAgreed,
+    /// The server sends no parts of a repository.
+    NotServed,
     /// Anything else.
     Other,
 }
@@ -32,13 +34,13 @@ pub enum GitErrorKind {
 /// An error with a message for people: one sentence, without credentials.
 #[derive(Clone, Debug)]
 pub struct GitError {
-    /// What kind of error it is.
+    /// The kind of error.
     pub kind: GitErrorKind,
-    /// What happened, in one sentence.
+    /// One sentence for people.
     pub message: String,
     /// How long the server asked us to wait.
     pub(crate) retry_after: Option<Duration>,
-    /// What the operating system said, where a file is to blame.
+    /// The error of the operating system, if a file caused this one.
     source: Option<Arc<io::Error>>,
 }
 
@@ -56,7 +58,7 @@ impl Error for GitError {
 }
 
 impl GitError {
-    /// An error of `kind` that says `message`.
+    /// An error of `kind` with a message.
     pub fn new(kind: GitErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None, source: None }
     }
@@ -78,7 +80,7 @@ impl GitError {
         Self::new(GitErrorKind::Damaged, message)
     }
 
-    /// An object that is what it should be, and is not what git writes.
+    /// An object with the right id that git would not write.
     pub(crate) fn malformed(message: impl Into<String>) -> Self {
         Self::new(GitErrorKind::Malformed, message)
     }
@@ -96,7 +98,7 @@ impl GitError {
     /// An error of the local file system.
     pub(crate) fn io(doing: &str, path: &std::path::Path, error: io::Error) -> Self {
         let message = format!("cannot {doing} `{}`: {error}", path.display());
-        // What is there is not what was put there: a file for a folder, or bytes for a text.
+        // Somebody replaced a file by a folder, or a text by other bytes.
         let kind = match error.kind() {
             io::ErrorKind::NotADirectory
             | io::ErrorKind::IsADirectory

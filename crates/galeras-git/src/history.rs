@@ -30,7 +30,7 @@ impl Window {
     }
 }
 
-/// A commit of the window with what it is compared to.
+/// A commit of the window, and the parent that it is compared to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Commit {
     /// Its id.
@@ -43,7 +43,7 @@ pub(super) struct Commit {
     pub committed: i64,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct History {
     /// The commits of the window by date, then by id.

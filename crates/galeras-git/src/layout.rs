@@ -1,9 +1,8 @@
 //! The places on this machine that a repository in a folder leads to, found before it is opened.
 //!
-//! A `.git` file, `commondir`, `objects/info/alternates` and links lead out of a folder, to
-//! wherever whoever made it wants. So each such place is found here, behind all links, and judged
-//! before anything in it is read. gix reads what it is given to the end and waits for what a named
-//! pipe will say; so what it reads as a whole is looked at here, too.
+//! A `.git` file, `commondir`, `objects/info/alternates` and links may lead anywhere. So each such
+//! place is found here, behind all links, and judged before anything in it is read. gix reads files
+//! to their end and waits for named pipes, so the files that it reads as a whole are checked first.
 
 use std::collections::HashSet;
 use std::fs::{self, FileType, Metadata};
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::error::GitError;
 use super::limits::{ALTERNATES, CONFIG_BYTES, ENTRIES, LISTED_BYTES, PLACES, POINTER_BYTES};
 
-/// Says whether a place that a repository leads to may be read.
+/// Decides if a place that a repository leads to may be read.
 pub type Judge<'a> = &'a mut dyn FnMut(&Path) -> Result<(), GitError>;
 
 /// Where the parts of a repository are, behind all links.
@@ -21,7 +20,7 @@ pub type Judge<'a> = &'a mut dyn FnMut(&Path) -> Result<(), GitError>;
 pub(super) struct Layout {
     /// The folder with `HEAD`.
     pub(super) git_dir: PathBuf,
-    /// The folder with `config` and what all work trees share.
+    /// The folder with `config` and other files that all work trees share.
     pub(super) common_dir: PathBuf,
     /// The folders of objects, the repository's own first.
     objects: Vec<PathBuf>,
@@ -32,7 +31,7 @@ pub(super) struct Layout {
 ///
 /// # Errors
 /// Those of `judge`; `Damaged` if something is not a file that should be one, `Limit` if a file is
-/// too large or if there is too much. Whether there is a repository at all is not checked.
+/// too large or if there is too much. It is no error if there is no repository.
 pub fn places(dir: &Path, judge: Judge<'_>) -> Result<(), GitError> {
     Layout::of(dir, judge).map(drop)
 }
@@ -133,9 +132,9 @@ impl Survey<'_> {
         Ok(Some(Layout { git_dir, common_dir, objects }))
     }
 
-    /// The place behind all links that may be read, and what is there; `None` if nothing is.
+    /// The place behind all links, if it may be read, and its metadata; `None` if it does not exist.
     fn place(&mut self, path: &Path) -> Result<Option<(PathBuf, Metadata)>, GitError> {
-        // Whoever cannot follow a path can read nothing at its end.
+        // A path that cannot be followed cannot be read either.
         let Ok(place) = path.canonicalize() else { return Ok(None) };
         let known = |folder: &PathBuf| place.starts_with(folder);
         if !known(&self.root) && !self.outside.iter().any(known) {
@@ -202,7 +201,7 @@ impl Survey<'_> {
                 let text = text.map_err(|error| GitError::io("read", &list, error))?;
                 let others = gix::odb::alternate::parse(&text);
                 let others = others.map_err(|error| GitError::damaged(&error.to_string()))?;
-                // As gix has it: from the first folder, whoever names the other.
+                // Relative to the first folder, as in gix.
                 waiting.extend(others.into_iter().map(|other| path.join(other)));
             }
             found.push(place);
@@ -229,9 +228,8 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// What is in a folder, nothing if it was looked at before. Plain files are left out; they have
-    /// at most so many bytes. In the order of names, so that the same places are asked about every
-    /// time.
+    /// The entries of a folder except plain files, which must have at most `most` bytes; none if
+    /// the folder was listed before. They are sorted, so that `judge` always sees the same order.
     fn entries(&mut self, folder: &Path, most: u64) -> Result<Vec<(PathBuf, FileType)>, GitError> {
         let Some((place, about)) = self.place(folder)? else { return Ok(Vec::new()) };
         if !about.is_dir() || !self.seen.insert(place.clone()) {
@@ -264,7 +262,7 @@ impl Survey<'_> {
 /// Checks that gix can read a file as a whole.
 ///
 /// # Errors
-/// `Damaged` if it is no file, `Limit` if it has more bytes than `most`.
+/// `Damaged` if it is not a file, `Limit` if it has more bytes than `most`.
 fn check_file(path: &Path, about: &Metadata, most: u64) -> Result<(), GitError> {
     let kind = about.file_type();
     if !kind.is_file() {

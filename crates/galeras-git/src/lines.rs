@@ -6,8 +6,8 @@
 //! Most versions begin and end alike, so that only the lines between, with some around them, are
 //! compared (`narrow`); the result is that of a comparison of all lines (`whole`):
 //!
-//! - The algorithm leaves out what both begin and end with before it searches. It then asks how
-//!   often a line occurs in all of both texts, and for no other line than those it searches among.
+//! - The algorithm leaves out the common beginning and end before it searches. It then asks how
+//!   often a line occurs in the two whole texts, and for no other line than those it searches among.
 //!   If none of these is on both sides there is nothing to find, and it does not matter.
 //! - A hunk is moved line by line while the line that it leaves is equal to the one that it takes in.
 //!   It does not move across a line that is not found again among those on its way. And what it looks
@@ -29,7 +29,7 @@ pub(super) struct Hunk {
 
 /// Lines around a place that decide on how good it is for the end of a hunk, at most.
 const AROUND: usize = 22;
-/// Lines of what both texts begin and end with that are looked at.
+/// Lines of the common beginning and end that are read.
 const HEAD_LINES: usize = 24;
 const TAIL_LINES: usize = 24 + AROUND;
 
@@ -50,7 +50,7 @@ fn whole(before: &[u8], after: &[u8]) -> Vec<Hunk> {
     shown(&diff, 0)
 }
 
-/// The hunks by what differs and the lines around it; `None` if these do not decide.
+/// The hunks by the lines that differ and those around them; `None` if these do not decide.
 fn narrow(ends: &Ends<'_>) -> Option<Vec<Hunk>> {
     let [before, after] = ends.texts().map(str::as_bytes);
     let between = |text: &[u8]| ends.head()..text.len() - ends.tail();
@@ -132,7 +132,7 @@ impl<'a> Lines<'a> {
         byte_lines(text).map(|line| self.tokens.get(line).copied().unwrap_or(unknown)).collect()
     }
 
-    /// Whether one of the lines is not blank and was added once.
+    /// Returns true if one of the lines is not blank and was added once.
     fn any_once(&self, tokens: &[Token]) -> bool {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0c);
         tokens.iter().map(|token| token.0 as usize).any(|at| {

@@ -1,7 +1,7 @@
 //! Where a repository is: in a folder or behind a URL.
 //!
-//! Tells the two apart, refusing what could be taken for an option or a command, says which server
-//! an address leads to, and shows URLs without credentials.
+//! Addresses that a program could take for an option or a command are refused. URLs are shown without
+//! credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -32,9 +32,8 @@ pub struct GitServer {
 }
 
 impl GitServer {
-    /// The server that is connected to for the repository at `address`, a URL or `user@host:path`;
-    /// `None` if none is. The parsers are those of the code that connects: another one could end the
-    /// host elsewhere.
+    /// The server of the repository at `address`, a URL or `user@host:path`; `None` if it names none.
+    /// [`RepositoryLocation::parse`] refuses addresses in which other parsers could see another host.
     pub fn of(address: &str) -> Option<Self> {
         let parsed = gix::url::parse(address).ok()?;
         let (scheme, usual) = match parsed.scheme {
@@ -45,7 +44,7 @@ impl GitServer {
             _ => return None,
         };
         let (host, port) = match scheme {
-            // What gix makes of such a URL is read once more by the HTTP client.
+            // The HTTP client of git parses such a URL again.
             "http" | "https" => {
                 let url = Url::parse(&parsed.to_bstring().to_string()).ok()?;
                 (url.host_str()?.to_string(), url.port())
@@ -67,7 +66,7 @@ impl RepositoryLocation {
     ///
     /// A text that starts with `-` is refused, as a program could take it for an option, and so
     /// is one with a control character. Of the others, one that names an existing repository in
-    /// a folder is that folder, whatever it looks like; otherwise the rules of `git help urls`
+    /// a folder is that folder, even if it looks like a URL; otherwise the rules of `git help urls`
     /// apply. URLs that a program could take for an option or a command are refused.
     ///
     /// # Errors
@@ -83,7 +82,7 @@ impl RepositoryLocation {
         if text.chars().any(char::is_control) {
             return Err(refused(text, "it has a control character in it"));
         }
-        // What is there as a folder is one, whatever its name looks like.
+        // An existing folder counts first, even if its name looks like a URL.
         let folder = base.join(text);
         if is_repository(&folder) {
             return Ok(Self::Folder(folder));
@@ -147,7 +146,7 @@ fn is_repository(folder: &Path) -> bool {
     bare(folder) || bare(&folder.join(".git")) || folder.join(".git").is_file()
 }
 
-/// The scheme and what follows `://`.
+/// The scheme, and the text after `://`.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -187,7 +186,7 @@ fn remote(text: &str, scheme: &str, rest: &str) -> Result<RepositoryLocation, Gi
     located(text, format!("{scheme}://{rest}"), user, host)
 }
 
-/// The repository at `address`, if whoever connects to it takes the same part of it for its host.
+/// The repository at `address`, if all programs take the same part of it for its host.
 fn located(
     text: &str,
     address: String,
@@ -197,7 +196,7 @@ fn located(
     if user.starts_with('-') {
         return Err(refused(text, "its user starts with `-`"));
     }
-    // To some programs the host ends here, and what follows is no part of it.
+    // To some programs the host ends here.
     if user.contains(['#', '?', '\\', '/']) {
         return Err(refused(
             text,

@@ -19,14 +19,14 @@ use super::error::{GitError, GitErrorKind};
 use super::history::Commit;
 use super::limits::PairLimits;
 use super::lines::{Hunk, hunks, overlap};
-use super::planned::{CommitChanges, MineOptions, MinePlan};
+use super::plan::{CommitChanges, MineOptions, MinePlan};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
 use super::sources::{Source, Sources};
 use super::threads::guarded;
 use galeras_python::{Ends, Outline, OutlineMethod};
 
-/// What is said of a commit in every row.
+/// The columns of a commit, which all of its rows share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitFacts {
     /// The id in hexadecimal digits.
@@ -86,18 +86,18 @@ pub struct Mining {
     plan: MinePlan,
     options: Arc<MineOptions>,
     sources: Sources,
-    /// What threads read objects with that have ended, for the next ones: with full caches.
+    /// The object readers of threads that have ended, with full caches, for the next threads.
     idle: Mutex<Vec<Objects>>,
 }
 
 impl Mining {
-    /// Prepares to mine what `plan` says, with the options that it was made with.
+    /// Prepares to mine `plan`, with the options that it was made with.
     pub fn new(repository: Repository, plan: MinePlan, options: Arc<MineOptions>) -> Self {
         let sources = Sources::new(options.max_file_bytes, options.nested);
         Self { repository, plan, options, sources, idle: Mutex::default() }
     }
 
-    /// What is mined.
+    /// The commits to mine.
     pub fn plan(&self) -> &MinePlan {
         &self.plan
     }
@@ -105,8 +105,8 @@ impl Mining {
     /// Mines a piece of the plan on this thread. `done` takes the number of commits that were
     /// finished since its last call. The refusals of the plan itself come with the first piece.
     ///
-    /// One commit is under way at a time, and a sink that blocks holds the thread back: what is in
-    /// memory does not grow with the history.
+    /// One commit is in memory at a time, and a sink that blocks stops the thread, so that memory does
+    /// not grow with the history.
     ///
     /// # Errors
     /// `Interrupted` if `interrupt` is set, and what the sink returns. Damaged objects are
@@ -210,7 +210,7 @@ impl Miner<'_> {
         let origins = match origins {
             Ok(origins) => origins,
             Err(error) => {
-                let reason = format!("renamed files cannot be told: {error}");
+                let reason = format!("renamed files cannot be found: {error}");
                 return sink.refused(&id.to_string(), None, rule(&error), &reason);
             }
         };
@@ -306,8 +306,7 @@ impl Miner<'_> {
     }
 }
 
-/// The methods into which lines came, or out of which lines went, with what they were before and
-/// the number of these lines.
+/// The methods that gained or lost lines, with their earlier versions and the number of these lines.
 fn changed<'a>(
     new: &'a Outline,
     old: &'a Outline,

@@ -9,8 +9,8 @@ use gix::ObjectId;
 
 use super::changes::File;
 use super::error::GitError;
-use super::likeness::{Alike, SCALE, alike};
 use super::limits::PairLimits;
+use super::similarity::{SCALE, SimilarFiles, similar_files};
 
 /// For each added file the position of the deleted one that it was; `None` if it is new.
 ///
@@ -41,10 +41,10 @@ pub(super) fn renames(
     );
     let backward = after.len() < before.len();
     let (kept, others) = if backward { (after, before) } else { (before, after) };
-    let Some(found) = alike(&kept, &others, limits, |blob| content(*blob))? else {
+    let Some(found) = similar_files(&kept, &others, limits, |blob| content(*blob))? else {
         return Ok(pairs.of_added);
     };
-    let score = |Alike { score, kept, other }: Alike| {
+    let score = |SimilarFiles { score, kept, other }: SimilarFiles| {
         let (from, to) = if backward { (gone[other], new[kept]) } else { (gone[kept], new[other]) };
         (score, name(&deleted[from]) == name(&added[to]), from, to)
     };

@@ -1,7 +1,7 @@
 //! A local repository: opening it, its head, and the objects in it.
 //!
-//! An object is what its id says, or it is not used: gix does not compare them, and a byte that
-//! changed in a pack may give another object as well as none.
+//! An object is used only if its id matches its bytes. gix does not compare them, and a byte that
+//! changed in a pack may give another object.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use gix::odb::pack::cache::object::MemoryCappedHashmap as ObjectCache;
 use super::error::{GitError, GitErrorKind};
 use super::layout::{Judge, Layout};
 use super::limits::OBJECT_BYTES;
-use super::net::Head;
+use super::remote::Head;
 
 /// Memory for bases of deltas, per thread and in bytes.
 const DELTA_CACHE: usize = 48 << 20;
@@ -50,15 +50,15 @@ pub struct Repository(gix::ThreadSafeRepository);
 pub struct Objects {
     handle: gix::OdbHandle,
     buffer: Vec<u8>,
-    /// Objects that others take the place of (`git help replace`).
+    /// Objects that are replaced by others (`git help replace`).
     replaced: HashMap<ObjectId, ObjectId>,
     /// Objects that were compared with their ids.
     checked: HashSet<ObjectId>,
 }
 
 impl Repository {
-    /// Opens the repository in `dir`, bare or with a work tree, wherever that leads. No
-    /// configuration but its own is read, and no program is run.
+    /// Opens the repository in `dir`, bare or with a work tree, also if it leads elsewhere. Only the
+    /// repository's configuration is read, and no program is run.
     ///
     /// # Errors
     /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be
@@ -75,9 +75,9 @@ impl Repository {
     pub fn open_judged(dir: &Path, judge: Judge<'_>) -> Result<Self, GitError> {
         let layout = Layout::of(dir, judge)?;
         let settings = [
-            // What an object says of its size is believed up to here.
+            // Objects may claim sizes up to here.
             format!("gitoxide.objects.allocLimit={OBJECT_BYTES}"),
-            // It may name packs in any folder. Each pack has an index of its own beside it.
+            // It may name packs in any folder. Each pack also has its own index.
             "core.multiPackIndex=false".to_string(),
             // And these, files in any folder.
             "gitoxide.objects.replaceRefBase=refs/replace/".to_string(),
@@ -132,7 +132,7 @@ impl Repository {
         match objects.kind(id)? {
             Some(Kind::Commit) => Ok(id),
             _ => {
-                let text = format!("HEAD is {id}, which is no commit of the repository");
+                let text = format!("HEAD is {id}, which is not a commit of the repository");
                 Err(GitError::new(GitErrorKind::NotFound, text))
             }
         }
@@ -149,7 +149,7 @@ impl Repository {
         Ok(commits.map(|list| list.iter().copied().collect()).unwrap_or_default())
     }
 
-    /// Access for one thread, with caches of its own (72 MB when full).
+    /// Access for one thread, with separate caches (72 MB when full).
     pub fn objects(&self) -> Objects {
         let mut handle = self.0.to_thread_local().objects;
         handle.set_pack_cache(|| Box::new(DeltaCache::new(DELTA_CACHE)));
@@ -160,7 +160,7 @@ impl Repository {
     }
 }
 
-/// What a reference names in the end; `None` if that is a branch without commits.
+/// The object at the end of a reference; `None` for a branch without commits.
 ///
 /// Step by step, as git has it: a reference names another one below `refs` or nothing. gix would go
 /// on to any file of the folder.

@@ -12,7 +12,7 @@ use galeras_python::{Ends, Outline, ParseError, Pieces, PythonParser, decode_sou
 
 /// Bytes of sources that are kept, in each of two generations.
 const KEPT: usize = 48 << 20;
-/// Bytes of what is known of statements.
+/// Bytes of known statements.
 const PIECES: usize = 96 << 20;
 
 /// Why a file is not mined: a rule and the reason.
@@ -58,7 +58,7 @@ pub(super) struct Sources {
     generations: Mutex<Generations>,
 }
 
-/// What was used since the last turn, and what only before it.
+/// Versions that were used since the last turn, and those that were used only before it.
 #[derive(Default)]
 struct Generations {
     young: HashMap<ObjectId, Version>,

@@ -1,4 +1,4 @@
-//! Threads on which repositories are read, and what becomes of a panic there.
+//! Threads that read repositories, and panics in them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,6 +17,6 @@ pub(super) fn pool(threads: usize) -> Result<rayon::ThreadPool, GitError> {
 /// Those of `work`; `Damaged` if it panics.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T, GitError>) -> Result<T, GitError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(GitError::damaged("the repository cannot be read: whatever reads it panicked"))
+        Err(GitError::damaged("the repository cannot be read: its reader panicked"))
     })
 }

@@ -12,7 +12,7 @@ use gix::bstr::{BStr, ByteSlice};
 
 use super::error::GitError;
 
-/// What an entry names.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Tree,
@@ -144,7 +144,7 @@ pub(super) fn order(a: &TreeReader, one: &Entry, b: &TreeReader, other: &Entry) 
         .then_with(|| end(name, one.kind).cmp(&end(other_name, other.kind)))
 }
 
-/// What a mode says. Files of all permissions are files: old programs wrote them as they were.
+/// The kind that a mode stands for. Files have any permissions: old programs wrote them unchanged.
 fn kind(mode: &[u8]) -> Option<EntryKind> {
     if mode.is_empty() || mode.len() > 7 {
         return None;
@@ -160,9 +160,9 @@ fn kind(mode: &[u8]) -> Option<EntryKind> {
     }
 }
 
-/// A path as text. Bytes that are not UTF-8 are written `\xNN`, and backslashes beside them
-/// twice. A path that looks as if it was written like this is, too, so that different paths
-/// stay different.
+/// A path as text. Bytes that are not UTF-8 are written `\xNN`, and backslashes next to
+/// them twice. A path that looks like such a text is also rewritten, so that different paths stay
+/// different.
 pub(super) fn path_text(path: &BStr) -> String {
     if let Ok(text) = path.to_str()
         && !text.contains(r"\\")

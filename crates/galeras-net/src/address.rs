@@ -1,5 +1,5 @@
-//! Addresses that hold a secret: they end up in files, logs and shells' histories, so they are
-//! refused where they are given.
+//! Addresses with a secret: they end up in files, logs and shell histories, so they are refused
+//! where they are given.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use reqwest::Url;
 /// A secret in a URL, without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlSecret {
-    /// A user, a password, or a token in their place.
+    /// A user, a password, or a token instead of them.
     User,
     /// The value of a query's parameter of this name.
     Query(String),
@@ -23,8 +23,8 @@ impl fmt::Display for UrlSecret {
     }
 }
 
-/// Parameters of a query whose value is a key, a password, or a signature that stands for them, in
-/// lower case and without `-` and `_`.
+/// Parameters of a query whose value is a key, a password, or a signature made with them, in lower
+/// case and without `-` and `_`.
 const SECRET_PARAMETERS: &[&str] = &[
     "accesskey",
     "accesstoken",
@@ -58,20 +58,20 @@ const SECRET_PARAMETERS: &[&str] = &[
 ];
 
 /// The secret that `url` holds: a user or password, or a token or signature in its query. `None`
-/// if there is none, or if `url` is no URL.
+/// if there is none, or if `url` is not a URL.
 ///
-/// The user of an ssh address is no secret. Neither is what a program may read into other
-/// parameters, or into a path: only names that say so are known.
+/// The user of an ssh address is not a secret. Only parameters with a known name are found, and
+/// paths are not searched.
 pub fn secret_in(url: &str) -> Option<UrlSecret> {
     let url = url.trim();
     let (scheme, rest) = match url.split_once("://") {
         Some(parts) => parts,
-        // What fetches it adds the slashes.
+        // HTTP clients add the slashes.
         None => url.split_once(':').filter(|(scheme, _)| is_web(scheme))?,
     };
     let ssh = scheme.eq_ignore_ascii_case("ssh");
     let Ok(parsed) = Url::parse(url) else {
-        // A program that is less strict could still send what stands there.
+        // A program that is less strict could still send it.
         let rest = rest.trim_start_matches(['/', '\\']);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
         let (user, _) = authority.rsplit_once('@')?;
@@ -88,8 +88,8 @@ pub fn secret_in(url: &str) -> Option<UrlSecret> {
     found.map(|(name, _)| UrlSecret::Query(name.into_owned()))
 }
 
-/// Whether `//` stands behind the scheme of a URL. Parsers of web addresses put it there if it is
-/// missing; who reads `https:host/x` may take it for something else.
+/// Returns true if `//` follows the scheme of a URL. Parsers of web addresses add it if it is missing,
+/// but a reader may take `https:host/x` for something else.
 pub fn has_slashes(url: &str) -> bool {
     url.trim().split_once(':').is_some_and(|(_, rest)| rest.starts_with("//"))
 }

@@ -1,8 +1,8 @@
-//! Errors and their causes in words.
+//! Errors with their causes as text.
 
 use std::error::Error;
 
-/// What `error` and its causes say, from the outside in, joined by `: `. A cause that an error
+/// The messages of `error` and its causes, from the outside in, joined by `: `. A cause that an error
 /// already quotes is left out.
 pub fn causes(error: &dyn Error) -> String {
     let mut texts: Vec<String> = Vec::new();
@@ -14,7 +14,7 @@ pub fn causes(error: &dyn Error) -> String {
     texts.join(": ")
 }
 
-/// What the innermost cause of `error` says, or `error` itself if it has no cause.
+/// The message of the innermost cause of `error`, or of `error` itself if it has no cause.
 pub fn root_cause(error: &dyn Error) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A wait of a [`Clock`].
 pub type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Tells the time and sleeps. Tests replace it by a clock that does not wait.
+/// Returns the time and sleeps. Tests replace it by a clock that does not wait.
 pub trait Clock: Send + Sync {
     /// The time since 1970-01-01T00:00:00Z. Never goes back: limits are counted by it.
     fn now(&self) -> Duration;
@@ -16,8 +16,8 @@ pub trait Clock: Send + Sync {
     fn sleep(&self, duration: Duration) -> Sleep<'_>;
 }
 
-/// The clock of the system: right when it is created, and steady from then on even if somebody
-/// sets the system's clock. Its [`sleep`](Clock::sleep) needs a tokio runtime with time enabled.
+/// The clock of the system: right when it is created, and steady from then on even if the
+/// system's clock is set. Its [`sleep`](Clock::sleep) needs a tokio runtime with time enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     created: Instant,

@@ -12,8 +12,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A builder of HTTP clients that names itself `agent`, waits at most `connect` for a connection
-/// and, if `read` is given, at most as long for each next piece of an answer. Without `read`,
-/// the caller has to end requests by itself.
+/// and, if `read` is given, at most as long for each next piece of an answer. Without `read`, the
+/// caller has to end requests.
 ///
 /// Proxies are those of the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`);
 /// certificates are checked against those of the system. The caller adds what its protocol
@@ -34,7 +34,7 @@ pub fn http_builder(
 const REDIRECTS: usize = 10;
 
 /// Follows redirects that `check` accepts, at most ten in a row. It is given the URL that redirects
-/// and the one that it redirects to; the request fails with what it says of any other.
+/// and the one that it redirects to; the request fails with the error that it returns.
 pub fn redirects_to(
     check: impl Fn(&str, &str) -> Result<(), String> + Send + Sync + 'static,
 ) -> reqwest::redirect::Policy {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::causes;
 
-    /// A server that answers its first request with half of a body, and then says nothing.
+    /// A server that answers its first request with half of a body, and is silent then.
     fn silent_server() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

@@ -1,11 +1,9 @@
-//! What clients of servers share.
+//! Shared code of clients of servers.
 //!
-//! [`Secret`] holds a key so that no text shows it. [`Clock`] tells the time, so that tests need
+//! [`Secret`] holds a key so that no text shows it. [`Clock`] returns the time, so that tests need
 //! not wait. [`http_builder`] sets up HTTP in one place: time-outs, user agent, proxies;
-//! [`redirects_to`] says which redirects are followed. [`secret_in`] finds passwords in addresses.
-//! [`causes`] puts an error into words, and [`http_date`] reads the dates of HTTP headers.
-//!
-//! Does not live here: requests, and what a server's answers mean.
+//! [`redirects_to`] limits redirects. [`secret_in`] finds passwords in addresses. [`causes`] formats an
+//! error with its causes, and [`http_date`] reads the dates of HTTP headers.
 
 mod address;
 mod causes;

@@ -1,25 +1,23 @@
 //! A key or token that cannot be shown by accident.
 //!
-//! The key, the name of the variable it came from, and taking it out of texts that a server
-//! wrote.
+//! It keeps the name of its variable, and removes the key from texts of a server.
 
 use std::fmt;
 
-/// What stands where the key stood.
+/// The replacement of a key.
 const MASK: &str = "***";
 
-/// A piece of the key with at least so many characters is taken out wherever it stands.
+/// A piece of the key with at least so many characters is always removed.
 const TELLING: usize = 8;
 
-/// A piece with at least so many characters is taken out beside a server's own mask.
+/// A piece with at least so many characters is removed next to a server's own mask.
 const TELLING_BESIDE_MASK: usize = 3;
 
 /// Keys shorter than this (`EMPTY`, `ollama`) are not secrets: many servers take any word. They
-/// are taken out of messages, but not out of answers, which may hold such words for other
-/// reasons.
+/// are removed from messages, but not from answers, which may hold such words for other reasons.
 const SERIOUS: usize = 16;
 
-/// Why a text is not a key. Names the variable, never its value.
+/// The reason why a text is not a key. Names the variable, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidSecret(String);
@@ -61,10 +59,10 @@ impl Secret {
         &self.key
     }
 
-    /// `text` without the key and without telling pieces of it, should they occur there: plain,
+    /// `text` without the key and without long pieces of it, if they occur there: plain,
     /// percent-encoded, as escapes of JSON, cut short, or with a mask in the middle.
     ///
-    /// Takes time in proportion to `text` times the key: meant for messages, not for answers.
+    /// Takes time in proportion to `text` times the key: use it for messages, not for answers.
     pub fn scrub(&self, text: &str) -> String {
         let units = units(text);
         let key = self.key.as_bytes();
@@ -109,7 +107,7 @@ struct Unit<'a> {
     written: &'a str,
 }
 
-/// The characters of `text`, with `%2D` and `\u002d` read as what they stand for.
+/// The characters of `text`, with `%2D` and `\u002d` decoded.
 fn units(text: &str) -> Vec<Unit<'_>> {
     let mut units = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -122,7 +120,7 @@ fn units(text: &str) -> Vec<Unit<'_>> {
     units
 }
 
-/// The ASCII character that an escape at the beginning of `text` stands for, and its length.
+/// The ASCII character of an escape at the beginning of `text`, and the length of the escape.
 /// A percent sign may itself be escaped, once for each time that the text was encoded.
 fn escaped(text: &str) -> Option<(char, usize)> {
     let hex = |from: usize, to: usize| {
@@ -141,7 +139,7 @@ fn escaped(text: &str) -> Option<(char, usize)> {
     Some((hex(from, from + 2)?, from + 2))
 }
 
-/// The most characters at the beginning of `units` that stand in the key, too.
+/// The most characters at the beginning of `units` that are also in the key.
 fn longest(units: &[Unit<'_>], key: &[u8]) -> usize {
     let common = |key: &[u8]| {
         units.iter().zip(key).take_while(|(unit, byte)| unit.meant == char::from(**byte)).count()
@@ -149,7 +147,7 @@ fn longest(units: &[Unit<'_>], key: &[u8]) -> usize {
     (0..key.len()).map(|from| common(&key[from..])).max().unwrap_or(0)
 }
 
-/// Whether the piece is what a mask beside it left of the key's beginning or end.
+/// Returns true if the piece is the beginning or the end of the key, next to a mask.
 fn beside_mask(units: &[Unit<'_>], at: usize, length: usize, key: &[u8]) -> bool {
     let piece: String = units[at..at + length].iter().map(|unit| unit.meant).collect();
     let masks = |unit: &Unit<'_>| matches!(unit.meant, '*' | '.' | '•' | '…' | 'x' | 'X' | '#');

@@ -5,8 +5,8 @@
 //! | `python`, `scores`, `naive` | Python, patterns in it, and scores; what they must equal |
 //! | `graph`, `ngram`, `similarity` | the other algorithms, against brute force |
 //! | `chat`, `github` | the answers of a model server, and of GitHub |
-//! | `git`, `git_script`, `pkt_lines` | Git objects, packs and the lines of a server |
-//! | `git_server`, `loopback` | the servers on this machine that give the answers |
+//! | `git`, `git_script` | Git objects and packs |
+//! | `loopback` | the server on this machine that gives the answers |
 //! | `engine` | workflow files, templates, SQL, stored files, tables, bundles, what else users give |
 //! | `corpus`, `mutate` | committed inputs, and changes of them without a fuzzer |
 //!
@@ -26,14 +26,12 @@ mod corpus;
 mod engine;
 mod git;
 mod git_script;
-mod git_server;
 mod github;
 mod graph;
 mod loopback;
 mod mutate;
 mod naive;
 mod ngram;
-mod pkt_lines;
 mod python;
 mod scores;
 mod similarity;
@@ -67,7 +65,6 @@ pub fn targets() -> Vec<Target> {
         target("github_answers", github::answers),
         target("git_objects", git::objects),
         target("git_pack", git::pack),
-        target("git_pkt_lines", pkt_lines::server),
     ];
     #[cfg(feature = "engine")]
     all.extend(engine::targets());

@@ -49,7 +49,6 @@ each!(
     github_answers,
     git_objects,
     git_pack,
-    git_pkt_lines,
     workflow,
     templates,
     row_expression,

@@ -12,7 +12,7 @@
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -61,11 +61,14 @@ struct State {
     faults: Vec<(String, usize, GitFault)>,
     seen: Vec<Seen>,
     old_protocol: bool,
+    /// The `Authorization` that requests must have.
+    login: Option<String>,
     stopped: bool,
 }
 
 /// The server. It ends when it is dropped.
 pub struct HttpGit {
+    scheme: &'static str,
     port: u16,
     state: Arc<Mutex<State>>,
 }
@@ -78,6 +81,15 @@ impl HttpGit {
 
     /// The same at a port.
     pub fn start_at(root: &Path, port: u16) -> Self {
+        Self::listen(root, port, "http")
+    }
+
+    /// The same through TLS, with the certificate [`CERTIFICATE`].
+    pub fn start_tls(root: &Path) -> Self {
+        Self::listen(root, 0, "https")
+    }
+
+    fn listen(root: &Path, port: u16, scheme: &'static str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = State { root: root.to_path_buf(), ..State::default() };
@@ -91,20 +103,23 @@ impl HttpGit {
                 let Ok(stream) = stream else { continue };
                 let shared = Arc::clone(&shared);
                 // A client that goes away is not an error of the server.
-                std::thread::spawn(move || serve(stream, &shared).ok());
+                std::thread::spawn(move || match scheme {
+                    "https" => serve(encrypted(stream), &shared).ok(),
+                    _ => serve(stream, &shared).ok(),
+                });
             }
         });
-        Self { port, state }
+        Self { scheme, port, state }
     }
 
     /// The URL of a repository by its path below the root.
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}/{path}", self.port)
+        format!("{}/{path}", self.base())
     }
 
     /// The address without a path and without a `/` at its end.
     pub fn base(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", self.scheme, self.port)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -127,6 +142,12 @@ impl HttpGit {
         self.state().old_protocol = true;
     }
 
+    /// Answers only requests with this user and password.
+    pub fn require_login(&self, user: &str, password: &str) {
+        let login = base64(format!("{user}:{password}").as_bytes());
+        self.state().login = Some(format!("Basic {login}"));
+    }
+
     /// All requests since the last call.
     pub fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.state().seen)
@@ -146,9 +167,31 @@ impl Drop for HttpGit {
     }
 }
 
-fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut out = stream;
+/// The certificate of 127.0.0.1 and localhost, in PEM.
+pub const CERTIFICATE: &str = include_str!("../tls/certificate.pem");
+
+/// The key of that certificate, which protects nothing.
+const KEY: &[u8] = include_bytes!("../tls/key.der");
+
+fn encrypted(stream: TcpStream) -> impl Read + Write {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let connection = rustls::ServerConnection::new(Arc::new(config)).unwrap();
+    rustls::StreamOwned::new(connection, stream)
+}
+
+/// Answers one request; the connection ends with the answer.
+fn serve(stream: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut words = line.split_whitespace();
@@ -158,7 +201,7 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     };
     if header("expect").is_some() {
-        out.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+        reader.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
     let mut body = Vec::new();
     if header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
@@ -166,7 +209,8 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     } else if let Some(length) = header("content-length").and_then(|length| length.parse().ok()) {
         reader.by_ref().take(length).read_to_end(&mut body)?;
     }
-    let (root, fault, old) = {
+    let mut out = reader.into_inner();
+    let (root, fault, old, login) = {
         let mut state = state.lock().unwrap();
         state.seen.push(Seen {
             method: method.to_string(),
@@ -180,8 +224,12 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             *times -= 1;
             fault.clone()
         });
-        (state.root.clone(), fault, state.old_protocol)
+        (state.root.clone(), fault, state.old_protocol, state.login.clone())
     };
+    if login.is_some() && header("authorization") != login {
+        let realm = ("WWW-Authenticate".to_string(), "Basic realm=\"test\"".to_string());
+        return refuse(out, 401, &[realm]);
+    }
     match &fault {
         Some(GitFault::Status(status)) => return refuse(out, *status, &[]),
         Some(GitFault::StatusWith(status, headers)) => return refuse(out, *status, headers),
@@ -190,11 +238,16 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         }
         Some(GitFault::Silent(time)) => {
             std::thread::sleep(*time);
-            return out.shutdown(Shutdown::Both);
+            return Ok(());
         }
         _ => {}
     }
 
+    // A proxy is given the whole address.
+    let path = match path.strip_prefix("http://").and_then(|rest| rest.find('/')) {
+        Some(at) => &path["http://".len() + at..],
+        None => path,
+    };
     let (file, query) = path.split_once('?').unwrap_or((path, ""));
     let mut command = Command::new("git");
     command
@@ -242,7 +295,7 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
 /// Sends the body in chunks, as far as the fault lets it.
 fn send(
     from: &mut impl Read,
-    out: &mut TcpStream,
+    out: &mut impl Write,
     fault: Option<&GitFault>,
 ) -> std::io::Result<()> {
     let limit = match fault {
@@ -271,18 +324,36 @@ fn send(
         }
     }
     if matches!(fault, Some(GitFault::Cut(_))) {
-        return out.shutdown(Shutdown::Both);
+        return Ok(());
     }
-    out.write_all(b"0\r\n\r\n")
+    out.write_all(b"0\r\n\r\n")?;
+    out.flush()
 }
 
-fn refuse(mut out: TcpStream, status: u16, headers: &[(String, String)]) -> std::io::Result<()> {
+/// Base64 with padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) & 63;
+            let shown = if digit <= group.len() { DIGITS[value as usize] } else { b'=' };
+            text.push(char::from(shown));
+        }
+    }
+    text
+}
+
+fn refuse(mut out: impl Write, status: u16, headers: &[(String, String)]) -> std::io::Result<()> {
     let mut head = format!("HTTP/1.1 {status} Test\r\nContent-Length: 0\r\nConnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str("\r\n");
-    out.write_all(head.as_bytes())
+    out.write_all(head.as_bytes())?;
+    out.flush()
 }
 
 /// Headers up to the empty line, with names in lower case.

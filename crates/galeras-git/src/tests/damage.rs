@@ -1,13 +1,13 @@
-//! Whatever becomes of the files of a repository, what is mined is true or it is refused.
+//! Damaged repositories give true rows or refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Found, Made, files_below, mined};
+use super::{Found, TestRepository, files_below, mined};
 
 /// A repository with renames, folders, and files that differ little from commit to commit.
-fn history() -> Made {
-    let mut made = Made::new();
+fn history() -> TestRepository {
+    let mut made = TestRepository::new();
     let body = |name: &str, number: usize| -> String {
         let lines: String =
             (0..12).map(|at| format!("    x{at} = {}\n", at * number % 31)).collect();
@@ -64,7 +64,7 @@ fn damage(file: &Path, random: &mut Random) -> String {
         }
         3 => {
             bytes.extend_from_within(at..);
-            format!("longer by what follows {at}")
+            format!("longer by the bytes after {at}")
         }
         _ => {
             let bit = random.below(8);
@@ -92,7 +92,7 @@ fn check(truth: &Found, found: &Found, what: &str) {
 }
 
 /// Damages the files that `wanted` chooses, one at a time, `rounds` times.
-fn survives(made: &Made, seed: u64, rounds: usize, wanted: impl Fn(&str) -> bool) {
+fn survives(made: &TestRepository, seed: u64, rounds: usize, wanted: impl Fn(&str) -> bool) {
     let truth = mined(made.dir()).unwrap();
     assert!(truth.rows.len() > 20, "{}", truth.rows.len());
     let git = made.dir().join(".git");
@@ -165,7 +165,7 @@ fn references_and_settings() {
 fn the_list_of_a_shallow_clone() {
     let made = history();
     let from = format!("file://{}", made.dir().display());
-    let clone = Made::new();
+    let clone = TestRepository::new();
     clone.git(&["fetch", "-q", "--depth=4", &from, "main:main", "--update-head-ok"], b"");
     survives(&clone, 7, 40, |file| file == "shallow");
 }
@@ -192,7 +192,7 @@ fn an_older_value_never_takes_the_place_of_a_damaged_reference() {
 
 #[test]
 fn an_object_that_is_another_one_is_refused() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     let text = |number| format!("def f(self):\n    return {number}\n");
     made.write("a.py", &text(1));
     made.write("b.py", &text(2));
@@ -205,7 +205,7 @@ fn an_object_that_is_another_one_is_refused() {
     fs::remove_file(&a).unwrap();
     fs::write(&a, &whole).unwrap();
     let found = mined(made.dir()).unwrap();
-    check(&truth, &found, "b.py in the place of a.py");
+    check(&truth, &found, "b.py replaces a.py");
     assert_eq!(found.rules(), ["object a.py"]);
     let (_, _, _, reason) = found.refused.first().unwrap();
     assert!(reason.contains("is damaged"), "{reason}");
@@ -229,7 +229,7 @@ fn objects_that_others_take_the_place_of_are_read_as_git_reads_them() {
 
 #[test]
 fn a_deleted_file_that_is_damaged_makes_no_method_new() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     let lines: String = (0..30).map(|at| format!("    x{at} = {at}\n")).collect();
     made.write("old.py", &format!("def f(self):\n{lines}"));
     made.commit();

@@ -1,6 +1,6 @@
-//! Repositories that are made to do harm: too much of everything, and what git does not write.
+//! Repositories that are made to do harm: too much of everything, and objects that git does not write.
 
-use super::{Made, entry, mined, python_files};
+use super::{TestRepository, entry, mined, python_files};
 use crate::GitErrorKind;
 use crate::changes::tree_changes;
 use crate::limits::TreeLimits;
@@ -13,7 +13,7 @@ fn id(text: &str) -> ObjectId {
 }
 
 /// A tree of `width` entries that are all the same tree, `depth` levels deep, over a file.
-fn bomb(made: &Made, width: usize, depth: usize) -> String {
+fn bomb(made: &TestRepository, width: usize, depth: usize) -> String {
     let blob = made.object("blob", METHOD.as_bytes());
     let mut tree = made.object("tree", &entry("100644", b"m.py", &blob));
     for _ in 0..depth {
@@ -26,10 +26,10 @@ fn bomb(made: &Made, width: usize, depth: usize) -> String {
 
 #[test]
 fn a_tree_of_ten_to_the_tenth_paths_is_one_refusal() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     let tree = bomb(&made, 10, 10);
     let root = made.commit_tree(&tree, None);
-    // What differs from the bomb is found without going through it.
+    // A difference from the bomb is found without reading all of it.
     let blob = made.object("blob", b"def g(self):\n    return 2\n");
     let other = made.object("tree", &entry("100644", b"n.py", &blob));
     let with = [entry("40000", b"0000", &tree), entry("40000", b"other", &other)].concat();
@@ -47,7 +47,7 @@ fn a_tree_of_ten_to_the_tenth_paths_is_one_refusal() {
 
 #[test]
 fn each_limit_of_a_commit_holds() {
-    let made = Made::new();
+    let made = TestRepository::new();
     let tree = bomb(&made, 10, 3);
     let repository = Repository::open(made.dir()).unwrap();
     let changes = |tree: &str, limits: TreeLimits| {
@@ -94,7 +94,7 @@ fn each_limit_of_a_commit_holds() {
 
 #[test]
 fn too_many_commits_beyond_the_limits_are_the_end_of_their_repository() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     // One name that is too long for a path, once in each of many commits.
     let blob = made.object("blob", METHOD.as_bytes());
     let name = vec![b'n'; 5000];
@@ -112,7 +112,7 @@ fn too_many_commits_beyond_the_limits_are_the_end_of_their_repository() {
 
 #[test]
 fn a_tree_that_git_does_not_write_refuses_its_commit() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     let blob = made.object("blob", METHOD.as_bytes());
     let file = |name: &str| entry("100644", name.as_bytes(), &blob);
     let pkg = made.object("tree", &file("m.py"));
@@ -157,7 +157,7 @@ fn a_tree_that_git_does_not_write_refuses_its_commit() {
 
 #[test]
 fn links_and_submodules_that_become_files_are_new_and_files_that_go_are_not() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     let blob = made.object("blob", METHOD.as_bytes());
     let tree = |mode: &str| made_tree(&made, mode, &blob);
     let modes = ["120000", "100644", "100755", "160000", "100644", "40000"];
@@ -183,13 +183,13 @@ fn links_and_submodules_that_become_files_are_new_and_files_that_go_are_not() {
     assert_eq!(paths, expected);
 }
 
-fn made_tree(made: &Made, mode: &str, blob: &str) -> String {
+fn made_tree(made: &TestRepository, mode: &str, blob: &str) -> String {
     made.object("tree", &entry(mode, b"m.py", blob))
 }
 
 #[test]
 fn commits_of_odd_programs_are_read_or_refused() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     let blob = made.object("blob", METHOD.as_bytes());
     let sound = made.object("tree", &entry("100644", b"m.py", &blob));
     let good = "T <t> 1641081600 +0000";
@@ -228,7 +228,7 @@ fn commits_of_odd_programs_are_read_or_refused() {
 
 #[test]
 fn an_object_that_says_it_is_huge_is_refused_before_memory_is_taken() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     made.write("m.py", METHOD);
     made.commit();
     let blob = made.git(&["rev-parse", "HEAD:m.py"], b"");

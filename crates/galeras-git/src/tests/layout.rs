@@ -1,17 +1,17 @@
-//! Where the parts of a repository lie: what leads out of its folder is asked about before it is
-//! read, and what gix would read without an end is refused.
+//! The parts of a repository: places outside of its folder are asked about before they are read, and
+//! files without an end are refused.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Made, mined};
+use super::{TestRepository, mined};
 use crate::{GitError, GitErrorKind, Repository, places};
 
 /// A repository with a commit; what it has is in a pack, or in a file for each object.
-fn made(packed: bool) -> (Made, String) {
-    let mut made = Made::new();
+fn made(packed: bool) -> (TestRepository, String) {
+    let mut made = TestRepository::new();
     made.write("m.py", "def f(self):\n    return 1\n");
     let head = made.commit();
     if packed {
@@ -21,7 +21,7 @@ fn made(packed: bool) -> (Made, String) {
     (made, head)
 }
 
-/// A bare repository without a commit of its own.
+/// A bare repository without a commit.
 fn empty(dir: &Path, head: &str) {
     for folder in ["objects/info", "objects/pack", "refs/heads"] {
         fs::create_dir_all(dir.join(folder)).unwrap();

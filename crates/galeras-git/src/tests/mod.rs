@@ -4,6 +4,7 @@
 mod damage;
 mod hostile;
 mod layout;
+mod locations;
 mod pieces;
 
 use std::collections::BTreeSet;
@@ -24,13 +25,13 @@ use super::{
 /// 2022-01-01T00:00:00Z in seconds since 1970.
 const NEW_YEAR: i64 = 1_640_995_200;
 
-/// A repository in a folder of its own.
-struct Made {
+/// A repository in a temporary folder.
+struct TestRepository {
     root: tempfile::TempDir,
     commits: i64,
 }
 
-impl Made {
+impl TestRepository {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let mut made = Self { root, commits: 0 };
@@ -80,7 +81,7 @@ impl Made {
         self.git(&["rev-parse", "HEAD"], b"")
     }
 
-    /// Writes an object, whatever is in it; its id.
+    /// Writes an object with any content; returns its id.
     fn object(&self, kind: &str, content: &[u8]) -> String {
         self.git(&["hash-object", "-t", kind, "-w", "--literally", "--stdin"], content)
     }
@@ -103,7 +104,7 @@ fn entry(mode: &str, name: &[u8], id: &str) -> Vec<u8> {
     [mode.as_bytes(), b" ", name, b"\0", id.as_bytes()].concat()
 }
 
-/// What was mined.
+/// The result of mining.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Found {
     /// Commit, path and everything that a method has.
@@ -163,7 +164,7 @@ fn python_files() -> GlobSet {
     GlobSetBuilder::new().add(Glob::new("**/*.py").unwrap()).build().unwrap()
 }
 
-/// What comes of the repository in a folder, from its `HEAD`. Two threads mine its pieces.
+/// Mines the repository in a folder, from its `HEAD`. Two threads mine its pieces.
 fn mined(dir: &Path) -> Result<Found, GitError> {
     let mining = guarded(|| prepared(dir))?;
     let next = AtomicUsize::new(0);

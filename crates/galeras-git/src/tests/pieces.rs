@@ -3,8 +3,8 @@
 use super::*;
 
 /// A history of files that grow, are renamed and go.
-fn history() -> Made {
-    let mut made = Made::new();
+fn history() -> TestRepository {
+    let mut made = TestRepository::new();
     for at in 0..12 {
         made.write("a.py", &format!("def f():\n    return {at}\n\ndef g():\n    pass\n"));
         if at % 3 == 0 {
@@ -91,7 +91,7 @@ fn refusals_of_the_plan_come_with_the_first_piece() {
 
 #[test]
 fn nothing_to_mine_is_one_piece() {
-    let mut made = Made::new();
+    let mut made = TestRepository::new();
     made.write("a.txt", "text");
     made.commit();
     let mining = prepared(made.dir()).unwrap();

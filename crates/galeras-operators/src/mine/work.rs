@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use arrow::array::RecordBatch;
 use futures::future::BoxFuture;
 use galeras_git::ObjectId;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::super::git_threads::blocking;
@@ -106,7 +105,6 @@ impl Task {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
             let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.consent));
             let redirects = redirect_check(Arc::clone(&cx.consent));
-            let runtime = Handle::current();
             blocking(move || match location {
                 RepositoryLocation::Folder(folder) => task.open(&folder, consent.as_ref(), &stop),
                 RepositoryLocation::Remote(url) => {
@@ -118,7 +116,7 @@ impl Task {
                         None => say(&described(&activity), Tell::Activity),
                     };
                     let doing = Arc::new(doing);
-                    let network = Network::new(runtime, Arc::clone(&stop), doing, redirects)?;
+                    let network = Network::new(Arc::clone(&stop), doing, redirects);
                     task.fetch(&url, &folder, &network)
                 }
             })
@@ -185,17 +183,11 @@ impl Task {
     ) -> Result<Ready, GitError> {
         let stop = &network.interrupt;
         let mut fetcher = Fetcher::open(url, folder, network)?;
-        let plan = if fetcher.supports_filter()? {
-            fetcher.commits(head)?;
-            let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
-            fetcher.objects(&trees, Some("blob:none"), "trees")?;
-            let plan = self.compared(&Repository::open(folder)?, head, stop)?;
-            fetcher.objects(&plan.blobs(), None, "files")?;
-            plan
-        } else {
-            fetcher.everything(head)?;
-            self.compared(&Repository::open(folder)?, head, stop)?
-        };
+        fetcher.commits(head)?;
+        let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
+        fetcher.trees(head, &trees)?;
+        let plan = self.compared(&Repository::open(folder)?, head, stop)?;
+        fetcher.files(head, &plan.blobs())?;
         match plan.damage() {
             // A pack is missing, say. A server that does not send a tree would not send it again.
             Some(damage) if fetcher.is_reused() => Err(damage.clone()),

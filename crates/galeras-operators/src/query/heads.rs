@@ -56,10 +56,8 @@ pub(super) async fn resolve(
             tell(Tell::Waiting(activity.detail.unwrap_or_default()));
         }
     });
-    let runtime = tokio::runtime::Handle::current();
-    let failed = |error: GitError| StepError::new(error.message);
     let redirects = redirect_check(Arc::clone(&cx.consent));
-    let network = Network::new(runtime, stop.flag(), waits, redirects).map_err(failed)?;
+    let network = Network::new(stop.flag(), waits, redirects);
     let mut memory = memory.map(HeadMemory::open).transpose()?;
     let known: HashMap<String, Tip> = repositories
         .iter()

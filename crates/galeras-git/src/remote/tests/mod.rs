@@ -1,14 +1,13 @@
-//! Tests of this module against real git servers on loopback.
-//!
-//! Repositories to serve, the daemon, and a network for tests. The server over HTTP is
-//! `galeras_test_servers::http_git`.
+//! Tests of this module against real Git servers on loopback: over HTTP
+//! (`galeras_test_servers::http_git`), from the daemon, and through a program that replaces ssh.
 
 mod fetching;
 mod heads;
-mod locations;
+mod hostile;
 mod ssh;
 mod stages;
 mod troubles;
+mod user;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -107,7 +106,7 @@ impl Source {
         ids(&self.git(&["rev-parse", "HEAD"]))[0]
     }
 
-    /// The ids of all objects of a kind that can be reached from `HEAD`.
+    /// The ids of the objects of a kind that can be reached from `HEAD`.
     fn objects(&self, kind: &str) -> BTreeSet<ObjectId> {
         let all = self.git(&["rev-list", "--objects", "HEAD"]);
         let all: BTreeSet<ObjectId> = ids(&all).into_iter().collect();
@@ -166,34 +165,45 @@ impl Drop for Daemon {
     }
 }
 
-/// A network with short waits, and what it reported.
+/// Settings with short waits and a temporary home, and the reports.
 struct Net {
     net: Network,
     reports: Arc<Mutex<Vec<Activity>>>,
-    // Ends after the network.
-    _runtime: tokio::runtime::Runtime,
+    home: tempfile::TempDir,
 }
 
 impl Net {
     fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
         let reports = Arc::new(Mutex::new(Vec::new()));
         let all = Arc::clone(&reports);
         let activity = Arc::new(move |activity| all.lock().unwrap().push(activity));
         let interrupt = Arc::new(AtomicBool::new(false));
-        let mut net =
-            Network::new(runtime.handle().clone(), interrupt, activity, Arc::new(|_, _| Ok(())))
-                .unwrap();
+        let mut net = Network::new(interrupt, activity, Arc::new(|_, _| Ok(())));
         net.backoff = Duration::from_millis(5);
-        Self { net, reports, _runtime: runtime }
+        let home = tempfile::tempdir().unwrap();
+        let mut net = Self { net, reports, home };
+        net.set("HOME", net.home.path().as_os_str().to_owned());
+        net.set("GIT_CONFIG_NOSYSTEM", "1");
+        net
+    }
+
+    /// Sets a variable for git.
+    fn set(&mut self, name: &str, value: impl Into<std::ffi::OsString>) {
+        self.net.environment.push((name.into(), value.into()));
+    }
+
+    /// Writes the configuration of the user.
+    fn configure(&self, text: &str) {
+        fs::write(self.home.path().join(".gitconfig"), text).unwrap();
     }
 
     fn waits(&self) -> usize {
         let reports = self.reports.lock().unwrap();
         reports.iter().filter(|activity| activity.what == "waiting").count()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let reports = self.reports.lock().unwrap();
+        reports.iter().filter_map(|activity| activity.warning().map(str::to_string)).collect()
     }
 }

@@ -1,13 +1,11 @@
 //! Servers and networks that fail.
 
-use std::fs;
-use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Daemon, Net, Source, local};
+use super::{Net, Source, local};
 use crate::{Fetcher, GitError, GitErrorKind, remote_head};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -64,36 +62,14 @@ fn waits_as_long_as_the_server_says() {
 }
 
 #[test]
-fn waits_until_a_date() {
-    use crate::net::answer::wait_of;
-    assert_eq!(wait_of("17"), Some(Duration::from_secs(17)));
-    assert_eq!(wait_of("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
-    let future = wait_of("Fri, 21 Oct 2180 07:28:00 GMT").unwrap();
-    assert!(future > Duration::from_secs(1_000_000_000));
-    assert_eq!(wait_of("soon"), None);
-}
-
-#[test]
-fn a_web_page_is_not_a_git_server() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    let page = vec![("Content-Type".to_string(), "text/html".to_string())];
-    server.fail("", 99, GitFault::StatusWith(200, page));
-    let error = remote_head(&server.url("repo/.git"), None, &net.net).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::Other, "{error}");
-    assert!(error.message.contains("no git server"), "{error}");
-    assert_eq!(net.waits(), 0);
-}
-
-#[test]
 fn ssh_that_does_not_work() {
-    let mut net = Net::new();
     for (command, kind) in [
-        ("/nonexistent/ssh", GitErrorKind::Other),
+        ("/nonexistent/ssh", GitErrorKind::NotFound),
         ("true", GitErrorKind::NotFound),
         ("echo 'ssh: connect to host x port 22: No route' >&2; false", GitErrorKind::Transient),
     ] {
-        net.net.ssh = Some(command.into());
+        let mut net = Net::new();
+        net.set("GIT_SSH_COMMAND", command);
         let error = remote_head("ssh://example.test/x", None, &net.net).unwrap_err();
         assert_eq!(error.kind, kind, "{command}: {error}");
     }
@@ -119,11 +95,12 @@ fn refusals_are_not_tried_again() {
         assert!(error.message.contains(&status.to_string()), "{error}");
         assert_eq!((server.count(""), net.waits()), (1, 0));
         server.heal();
-        // A password is neither sent without encryption nor shown.
-        let error = remote_head(&url, None, &net.net).unwrap_err();
-        assert!(!error.message.contains("topsecret"), "{error}");
-        assert_eq!(server.count(""), 1);
     }
+    // A password is not shown.
+    server.require_login("name", "another");
+    let error = remote_head(&url, None, &Net::new().net).unwrap_err();
+    assert_eq!(error.kind, GitErrorKind::Denied, "{error}");
+    assert!(!error.message.contains("topsecret"), "{error}");
 }
 
 #[test]
@@ -134,37 +111,7 @@ fn nobody_listens() {
         let url = format!("{scheme}://127.0.0.1:{port}/x");
         let error = remote_head(&url, None, &net.net).unwrap_err();
         assert_eq!(error.kind, GitErrorKind::Transient, "{error}");
-        assert!(error.message.contains("refused"), "{error}");
-    }
-}
-
-#[cfg(unix)]
-#[test]
-fn damaged_on_the_server() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let (source, net) = (Source::new(), Net::new());
-    let head = source.bulk(300_000);
-    source.git(&["repack", "-adq"]);
-    let packs = source.repo().join(".git/objects/pack");
-    for entry in fs::read_dir(packs).unwrap() {
-        let file = entry.unwrap().path();
-        if file.extension().is_some_and(|extension| extension == "pack") {
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-            let mut bytes = fs::read(&file).unwrap();
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 0xff;
-            fs::File::create(&file).unwrap().write_all(&bytes).unwrap();
-        }
-    }
-    let server = HttpGit::start(source.root.path());
-    let daemon = Daemon::start(source.root.path());
-    for url in [server.url("repo/.git"), daemon.url("repo")] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
-        let error = fetcher.everything(head).unwrap_err();
-        assert_eq!(error.kind, GitErrorKind::Damaged, "{error}");
-        assert!(!fetcher.contains(&head));
-        assert_eq!(local(folder.path()).len(), 0);
+        assert!(error.message.contains("connect"), "{error}");
     }
 }
 
@@ -232,11 +179,12 @@ fn interrupted(net: &Net, act: impl FnOnce() -> Result<(), GitError> + Send) {
 fn interrupt_of_a_large_transfer() {
     let (source, net) = (Source::new(), Net::new());
     let head = source.bulk(2_000_000);
+    source.git(&["config", "uploadpack.allowFilter", "false"]);
     let server = HttpGit::start(source.root.path());
     server.fail("/git-upload-pack", 99, GitFault::Slow(200_000));
     let folder = tempfile::tempdir().unwrap();
     let mut fetcher = Fetcher::open(&server.url("repo/.git"), folder.path(), &net.net).unwrap();
-    interrupted(&net, || fetcher.everything(head).map(|_| ()));
+    interrupted(&net, || fetcher.commits(head).map(|_| ()));
     let reports = net.reports.lock().unwrap();
     assert!(reports.iter().any(|report| report.bytes > 10_000), "{reports:?}");
     assert!(reports.len() < 40, "{reports:?}");
@@ -266,7 +214,7 @@ fn silent_servers_are_given_up() {
         assert_eq!(error.kind, GitErrorKind::Transient, "{error}");
         assert!(error.message.contains("silent"), "{error}");
         assert_eq!(net.waits(), 3);
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(start.elapsed() < Duration::from_secs(10));
     }
     // A silence in the middle.
     let (source, mut net) = (Source::new(), Net::new());

@@ -1,4 +1,4 @@
-//! What there is to mine: the commits of a window, cut into pieces, and the files that they changed.
+//! The commits of a window, cut into pieces, and the files that they changed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,13 +18,13 @@ use super::threads::pool;
 /// Commits of a piece: half a second of work, mostly. Tests are small.
 const PIECE_COMMITS: usize = if cfg!(test) { 3 } else { 96 };
 
-/// What to mine.
+/// Options of mining.
 pub struct MineOptions {
     /// The committer dates of the commits to mine.
     pub window: Window,
-    /// Whether commits with several parents count, against the first.
+    /// Include commits with several parents, compared with the first.
     pub merges: bool,
-    /// Whether functions inside of functions are methods of their own.
+    /// Functions inside of functions are separate methods.
     pub nested: bool,
     /// The paths of the files to mine, from the root of the repository.
     pub include: GlobSet,
@@ -34,25 +34,25 @@ pub struct MineOptions {
     pub jobs: usize,
 }
 
-/// What a commit changed, or why it cannot be mined.
+/// The changes of a commit, or the reason why it cannot be mined.
 pub(super) type CommitChanges = Result<TreeChanges, GitError>;
 
-/// The commits to mine. What they changed is found piece by piece when it is needed, or for all of
-/// them before.
+/// The commits to mine. Their changes are found piece by piece when they are needed, or for all
+/// commits in advance.
 #[derive(Default)]
 pub struct MinePlan {
     /// By committer date.
     commits: Vec<Commit>,
     /// Commits that cannot be mined: id, rule and reason. They belong to the first piece.
     pub(super) refused: Vec<(ObjectId, &'static str, String)>,
-    /// What the commits of each piece changed, where it is kept.
+    /// The changes of each piece, where they are kept.
     kept: Vec<OnceLock<Vec<CommitChanges>>>,
-    compared: Mutex<Compared>,
+    compared: Mutex<CompareState>,
 }
 
-/// What is known from the trees that were compared.
+/// Results of the trees that were compared.
 #[derive(Default)]
-struct Compared {
+struct CompareState {
     /// Pieces whose trees were.
     pieces: HashSet<usize>,
     /// Commits that changed files of interest.
@@ -71,7 +71,7 @@ impl MinePlan {
         self.commits.len()
     }
 
-    /// If none of the commits changed a file of interest, and the trees of all were compared: how
+    /// If no commit changed a file of interest, and the trees of every commit were compared: how
     /// many files they added or modified that `include` does not match, by suffix (`.java`; empty
     /// for names without one). A file counts once for each commit.
     pub fn nothing_changed(&self) -> Option<BTreeMap<Box<str>, u64>> {
@@ -80,13 +80,13 @@ impl MinePlan {
         (all && compared.commits == 0).then(|| compared.passed_over.clone())
     }
 
-    /// How many pieces the commits are cut into, at least one. They are mined by themselves, in any
+    /// How many pieces the commits are cut into, at least one. They are mined independently, in any
     /// order; the cut depends on the commits and on nothing else.
     pub fn pieces(&self) -> usize {
         self.commits.len().div_ceil(PIECE_COMMITS).max(1)
     }
 
-    /// The ids of all commits of a piece, those that cannot be mined included.
+    /// The ids of every commit of a piece, also of those that cannot be mined.
     pub fn piece_ids(&self, piece: usize) -> impl Iterator<Item = ObjectId> {
         let refused = if piece == 0 { self.refused.as_slice() } else { &[] };
         refused.iter().map(|(id, _, _)| *id).chain(self.piece(piece).iter().map(|commit| commit.id))
@@ -97,16 +97,16 @@ impl MinePlan {
         self.commits.rchunks(PIECE_COMMITS).nth(piece).unwrap_or_default()
     }
 
-    /// What the commits of a piece changed, if it is kept.
+    /// The changes of the commits of a piece, if they are kept.
     pub(super) fn kept(&self, piece: usize) -> Option<&[CommitChanges]> {
         self.kept.get(piece)?.get().map(Vec::as_slice)
     }
 
-    fn compared(&self) -> MutexGuard<'_, Compared> {
+    fn compared(&self) -> MutexGuard<'_, CompareState> {
         self.compared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the commits of a piece changed.
+    /// The changes of the commits of a piece.
     ///
     /// # Errors
     /// As [`MinePlan::compare`].
@@ -152,8 +152,7 @@ impl MinePlan {
         Ok(results)
     }
 
-    /// Finds what all commits changed, and keeps it. Compares trees on as many threads as `options`
-    /// says.
+    /// Finds the changes of all commits, and keeps them. Compares trees on `options.jobs` threads.
     ///
     /// # Errors
     /// `Interrupted` if `interrupt` is set; `Limit` if the commits change more than fits in memory,

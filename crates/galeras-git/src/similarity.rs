@@ -1,5 +1,5 @@
-//! How much alike files are: the share of the larger file's bytes that stand in lines (or runs of 64
-//! bytes) of the other.
+//! The similarity of files: the share of the larger file's bytes in lines (or runs of 64 bytes) that
+//! the other file has too.
 //!
 //! All pairs of the files of two sides are measured at once. The runs of the side with fewer files
 //! are kept; those of each file of the other side are looked up in them, and only runs that both
@@ -19,7 +19,7 @@ pub(super) const SCALE: u32 = 60_000;
 
 /// Two files of which at least one half is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Alike {
+pub(super) struct SimilarFiles {
     pub(super) score: u32,
     /// The position of the file among those that are kept.
     pub(super) kept: usize,
@@ -34,12 +34,12 @@ pub(super) struct Alike {
 ///
 /// # Errors
 /// Those of `content`.
-pub(super) fn alike<F>(
+pub(super) fn similar_files<F>(
     kept: &[F],
     others: &[F],
     limits: &PairLimits,
     mut content: impl FnMut(&F) -> Result<Option<Vec<u8>>, GitError>,
-) -> Result<Option<Vec<Alike>>, GitError> {
+) -> Result<Option<Vec<SimilarFiles>>, GitError> {
     let mut bytes_left = limits.bytes;
     let mut profile = |file: &F| {
         if bytes_left == 0 {
@@ -49,7 +49,7 @@ pub(super) fn alike<F>(
         bytes_left = bytes_left.saturating_sub(bytes.len());
         Ok(Some(Profile::of(&bytes)))
     };
-    // What is counted depends on the files alone, so that every machine finds the same pairs.
+    // The counts depend on the files alone, so that every machine finds the same pairs.
     let (mut read, mut common) = (0, 0);
     let mut index = Index::default();
     for file in kept {
@@ -68,7 +68,7 @@ pub(super) fn alike<F>(
         if read > limits.read {
             return Ok(None);
         }
-        common += index.alike(&profile, other, &mut found);
+        common += index.similar_files(&profile, other, &mut found);
         if common > limits.common {
             return Ok(None);
         }
@@ -76,7 +76,7 @@ pub(super) fn alike<F>(
     Ok(Some(found))
 }
 
-/// How many bytes of a content stand in which run.
+/// The number of bytes in each run of a file.
 struct Profile {
     bytes: u64,
     /// Runs, equal ones counted each time.
@@ -105,7 +105,7 @@ impl Profile {
     }
 }
 
-/// A run of a file that is kept, and how many of its bytes stand in it.
+/// A run of a file that is kept, and its number of bytes in that file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     hash: u64,
@@ -144,9 +144,14 @@ impl Index {
         }
     }
 
-    /// Adds the files that are alike to the one that is looked up; says how many of its runs stood in
-    /// files that are kept, counted for each of these.
-    fn alike(&mut self, profile: &Profile, other: usize, found: &mut Vec<Alike>) -> usize {
+    /// Adds the files that are similar to the one that is looked up; returns how many of its runs are
+    /// in files that are kept, counted for each of these.
+    fn similar_files(
+        &mut self,
+        profile: &Profile,
+        other: usize,
+        found: &mut Vec<SimilarFiles>,
+    ) -> usize {
         let mut runs = 0;
         self.common.clear();
         self.common.resize(self.files.len(), 0);
@@ -165,7 +170,7 @@ impl Index {
             }
             let score = u32::try_from(common * u64::from(SCALE) / larger).unwrap_or(SCALE);
             if score >= SCALE / 2 {
-                found.push(Alike { score, kept, other });
+                found.push(SimilarFiles { score, kept, other });
             }
         }
         runs
@@ -177,7 +182,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The likeness of one pair, as it is meant.
+    /// The similarity of one pair, as it is meant.
     fn plain(one: &[u8], other: &[u8]) -> Option<u32> {
         let (one, other) = (Profile::of(one), Profile::of(other));
         let (larger, smaller) = (one.bytes.max(other.bytes), one.bytes.min(other.bytes));
@@ -201,13 +206,13 @@ mod tests {
         #[test]
         fn all_pairs_at_once_are_as_alike_as_one_by_one(kept in files(), others in files()) {
             let content = |file: &Option<String>| Ok(file.clone().map(String::into_bytes));
-            let mut found = alike(&kept, &others, &PairLimits::DEFAULT, content).unwrap().unwrap();
+            let mut found = similar_files(&kept, &others, &PairLimits::DEFAULT, content).unwrap().unwrap();
             let mut wanted = Vec::new();
             for (at, one) in kept.iter().enumerate() {
                 for (to, other) in others.iter().enumerate() {
                     let (Some(one), Some(other)) = (one, other) else { continue };
                     let score = plain(one.as_bytes(), other.as_bytes());
-                    wanted.extend(score.map(|score| Alike { score, kept: at, other: to }));
+                    wanted.extend(score.map(|score| SimilarFiles { score, kept: at, other: to }));
                 }
             }
             found.sort_unstable();

@@ -72,17 +72,18 @@ fn killed_run_goes_on() {
         let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
         fetcher.commits(source.head()).unwrap();
         fetcher.batch = 5;
-        fetcher.objects(&blobs[..5], None, "files").unwrap();
+        fetcher.files(source.head(), &blobs[..5]).unwrap();
         server.fail("git-upload-pack", 99, GitFault::Cut(200));
-        let error = fetcher.objects(&blobs, None, "files").unwrap_err();
+        let error = fetcher.files(source.head(), &blobs).unwrap_err();
         assert_eq!(error.kind, GitErrorKind::Transient, "{error}");
     }
-    // What a killed process could have left at any point.
+    // Files that a killed process may leave.
     let packs = folder.path().join("objects/pack");
     let orphan = packs.join(format!("pack-{}.pack", "1".repeat(40)));
     fs::write(&orphan, b"PACK").unwrap();
-    fs::write(packs.join(".tmpAbCdEf"), b"half").unwrap();
-    fs::write(folder.path().join("galeras-incoming/.tmpXyZ"), b"half").unwrap();
+    fs::write(packs.join("tmp_pack_AbCdEf"), b"half").unwrap();
+    fs::write(packs.join(format!("pack-{}.keep", "1".repeat(40))), b"").unwrap();
+    fs::write(folder.path().join("galeras-git/.tmpXyZ"), b"half").unwrap();
     fs::remove_file(folder.path().join("config")).unwrap();
 
     server.heal();
@@ -90,15 +91,15 @@ fn killed_run_goes_on() {
     assert!(!orphan.exists());
     assert!(blobs[..5].iter().all(|id| fetcher.contains(id)));
     assert!(!blobs[5..].iter().any(|id| fetcher.contains(id)));
-    let received = fetcher.objects(&blobs, None, "files").unwrap();
+    let received = fetcher.files(source.head(), &blobs).unwrap();
     assert_eq!(received.objects, blobs.len() as u64 - 5);
     drop(fetcher);
     git(folder.path(), &["cat-file", "-p", &blobs[7].to_string()]);
     gix::open(folder.path()).unwrap();
-    assert!(fs::read_dir(folder.path().join("galeras-incoming")).unwrap().next().is_none());
     let names = fs::read_dir(&packs).unwrap().map(|entry| entry.unwrap().path());
     assert!(names.into_iter().all(|name| {
-        name.extension().is_some_and(|extension| extension == "pack" || extension == "idx")
+        let extension = name.extension().and_then(|extension| extension.to_str());
+        matches!(extension, Some("pack" | "idx" | "promisor"))
     }));
 }
 

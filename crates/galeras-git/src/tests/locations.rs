@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Source, git};
+use super::TestRepository;
 use crate::{GitErrorKind, GitServer, RepositoryLocation, shown_url};
 
 #[test]
@@ -118,20 +118,21 @@ fn hostile_texts() {
 
 #[test]
 fn folders() {
-    let source = Source::new();
-    let root = source.root.path();
-    git(root, &["clone", "-q", "--bare", "repo", "bare:of -it"]);
-    git(root, &["clone", "-q", "--bare", "repo", "ext::sh"]);
+    let made = TestRepository::new();
+    let root = made.dir();
+    made.git(&["init", "-q", "repo"], b"");
+    made.git(&["clone", "-q", "--bare", "repo", "bare:of -it"], b"");
+    made.git(&["clone", "-q", "--bare", "repo", "ext::sh"], b"");
     fs::create_dir(root.join("plain")).unwrap();
     for name in ["repo", "bare:of -it", "ext::sh", "./repo", "repo/.git"] {
         let location = RepositoryLocation::parse(name, root).unwrap();
         assert_eq!(location, RepositoryLocation::Folder(root.join(name)));
     }
-    let url = url::Url::from_file_path(source.repo()).unwrap();
+    let url = url::Url::from_file_path(root.join("repo")).unwrap();
     let location = RepositoryLocation::parse(url.as_str(), Path::new("/")).unwrap();
-    assert_eq!(location, RepositoryLocation::Folder(source.repo()));
+    assert_eq!(location, RepositoryLocation::Folder(root.join("repo")));
     // It could be an option; `./-x` cannot.
-    git(root, &["clone", "-q", "--bare", "repo", "./-x"]);
+    made.git(&["clone", "-q", "--bare", "repo", "./-x"], b"");
     assert!(RepositoryLocation::parse("-x", root).is_err());
     assert!(RepositoryLocation::parse("./-x", root).is_ok());
     let error = RepositoryLocation::parse("plain", root).unwrap_err();

@@ -1,0 +1,304 @@
+//! The bare folder that keeps the objects of one repository on a server.
+//!
+//! It is a Git repository that `gix::open` and git can read. Objects are only in packs. Git runs
+//! with another folder below it, which is made before each command: a cache from a stranger must not
+//! give git a configuration, a hook or a reference.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use gix::ObjectId;
+use gix::odb::pack::index;
+
+use super::git::{REMOTE, Remote};
+use super::network::{Network, POLL};
+use crate::error::GitError;
+
+/// The configuration of an empty repository.
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\
+                      [gc]\n\tauto = 0\n";
+
+const HEAD: &str = "ref: refs/heads/main\n";
+
+/// The length of a checksum in bytes.
+const HASH: usize = 20;
+
+/// How many tips are remembered.
+const TIPS: usize = 64;
+
+/// A folder that belongs to this process as long as this lives.
+pub(super) struct Folder {
+    path: PathBuf,
+    packs: Vec<(PathBuf, index::File)>,
+    tips: Vec<ObjectId>,
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens the folder at `path` or makes it, waits until no other process uses it, and removes
+    /// unfinished files of a killed process.
+    ///
+    /// # Errors
+    /// `Interrupted` while waiting, `Damaged` if a pack or an index has changed, or if
+    /// a link is where a folder should be; else those of the file system.
+    pub(super) fn open(path: &Path, remote: &Remote) -> Result<Self, GitError> {
+        let objects = path.join("objects");
+        for folder in [path, &objects, &objects.join("pack"), &path.join("refs/heads")] {
+            fs::create_dir_all(folder).map_err(|error| GitError::io("make", folder, error))?;
+            // Behind a link, other files of the user would be removed.
+            let about = fs::symlink_metadata(folder);
+            if !about.map_err(|error| GitError::io("read", folder, error))?.is_dir() {
+                let message = format!("`{}` is a link, not a folder", folder.display());
+                return Err(GitError::damaged(&message));
+            }
+        }
+        let lock = lock(&path.join("galeras.lock"), remote)?;
+        let path = path.to_path_buf();
+        let mut folder = Self { path, packs: Vec::new(), tips: Vec::new(), _lock: lock };
+        folder.clean()?;
+        for (name, text) in [("config", CONFIG), ("HEAD", HEAD)] {
+            folder.write(&folder.path.join(name), text)?;
+        }
+        folder.load(&remote.net)?;
+        Ok(folder)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn objects(&self) -> PathBuf {
+        self.path.join("objects")
+    }
+
+    fn pack_folder(&self) -> PathBuf {
+        self.objects().join("pack")
+    }
+
+    /// The folder of git's own files.
+    pub(super) fn git_dir(&self) -> PathBuf {
+        self.path.join("galeras-git")
+    }
+
+    fn tips_file(&self) -> PathBuf {
+        self.path.join("galeras-tips")
+    }
+
+    /// Makes a new folder of git's own files. The history of the commits `haves` is complete.
+    pub(super) fn reset_git_dir(&self, haves: &[ObjectId]) -> Result<(), GitError> {
+        let folder = self.git_dir();
+        remove_folder(&folder)?;
+        let refs = folder.join("refs");
+        fs::create_dir_all(&refs).map_err(|error| GitError::io("make", &refs, error))?;
+        let haves: String = haves.iter().map(|id| format!("{id} refs/tips/{id}\n")).collect();
+        // A server of parts: what is missing is not an error.
+        let config = format!(
+            "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\
+             [extensions]\n\tpartialClone = {REMOTE}\n\
+             [remote \"{REMOTE}\"]\n\tpromisor = true\n"
+        );
+        for (name, text) in [("HEAD", HEAD), ("config", &config), ("packed-refs", &haves)] {
+            let file = folder.join(name);
+            fs::write(&file, text).map_err(|error| GitError::io("write", &file, error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes unfinished packs, and everything else than packs that git would read.
+    fn clean(&self) -> Result<(), GitError> {
+        self.reset_git_dir(&[])?;
+        remove_folder(&self.objects().join("info"))?;
+        let packs = self.pack_folder();
+        let error = |error| GitError::io("read", &packs, error);
+        for entry in fs::read_dir(&packs).map_err(error)? {
+            let file = entry.map_err(error)?.path();
+            let whole = match file.extension().and_then(|extension| extension.to_str()) {
+                Some("pack") => file.with_extension("idx").exists(),
+                Some("idx" | "promisor") => file.with_extension("pack").exists(),
+                _ => false,
+            };
+            if !whole && !file.is_dir() {
+                fs::remove_file(&file).map_err(|error| GitError::io("remove", &file, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, net: &Network) -> Result<(), GitError> {
+        for file in self.indexes()? {
+            check(&file, net)?;
+            let index = open_index(&file)?;
+            self.packs.push((file, index));
+        }
+        let file = self.tips_file();
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(GitError::io("read", &file, error)),
+        };
+        let ids = text.lines().filter_map(|line| ObjectId::from_hex(line.as_bytes()).ok());
+        // The pack of a tip may be gone.
+        self.tips = ids.filter(|id| self.contains(id)).collect();
+        Ok(())
+    }
+
+    /// The indexes of packs, in the order of names.
+    fn indexes(&self) -> Result<Vec<PathBuf>, GitError> {
+        let packs = self.pack_folder();
+        let error = |error| GitError::io("read", &packs, error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&packs).map_err(error)? {
+            let file = entry.map_err(error)?.path();
+            if file.extension().is_some_and(|extension| extension == "idx") {
+                found.push(file);
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Returns true if something has been fetched.
+    pub(super) fn has_packs(&self) -> bool {
+        !self.packs.is_empty()
+    }
+
+    pub(super) fn contains(&self, id: &gix::oid) -> bool {
+        // The newest packs first: objects that are looked for together came together.
+        self.packs.iter().rev().any(|(_, pack)| pack.lookup(id).is_some())
+    }
+
+    /// The commits whose whole history is there.
+    pub(super) fn tips(&self) -> &[ObjectId] {
+        &self.tips
+    }
+
+    /// Remembers that the history of `tip` is there.
+    pub(super) fn add_tip(&mut self, tip: ObjectId) -> Result<(), GitError> {
+        self.tips.retain(|known| *known != tip);
+        self.tips.push(tip);
+        self.tips.drain(..self.tips.len().saturating_sub(TIPS));
+        let lines: String = self.tips.iter().map(|id| format!("{id}\n")).collect();
+        self.write(&self.tips_file(), &lines)
+    }
+
+    /// Opens the packs that git has written, and returns their bytes and objects.
+    pub(super) fn adopt(&mut self) -> Result<(u64, u64), GitError> {
+        let (mut bytes, mut objects) = (0, 0);
+        for file in self.indexes()? {
+            if self.packs.iter().all(|(known, _)| *known != file) {
+                let index = open_index(&file)?;
+                bytes += fs::metadata(file.with_extension("pack")).map_or(0, |about| about.len());
+                objects += u64::from(index.num_objects());
+                self.packs.push((file, index));
+            }
+        }
+        sync(&self.pack_folder())?;
+        Ok((bytes, objects))
+    }
+
+    /// Writes a small file so that it is there as a whole or as it was.
+    fn write(&self, file: &Path, text: &str) -> Result<(), GitError> {
+        let error = |error| GitError::io("write", file, error);
+        let mut temporary = tempfile::NamedTempFile::new_in(self.git_dir()).map_err(error)?;
+        temporary.write_all(text.as_bytes()).map_err(error)?;
+        temporary.as_file().sync_all().map_err(error)?;
+        let mut temporary = temporary.into_temp_path();
+        fs::rename(&temporary, file).map_err(error)?;
+        temporary.disable_cleanup(true);
+        Ok(())
+    }
+}
+
+/// Removes a folder, or a link in its place.
+fn remove_folder(folder: &Path) -> Result<(), GitError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(GitError::io("remove", folder, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn open_index(file: &Path) -> Result<index::File, GitError> {
+    index::File::at(file, gix::hash::Kind::Sha1).map_err(|error| {
+        let why = error.probable_cause();
+        GitError::damaged(&format!("the index `{}` cannot be read: {why}", file.display()))
+    })
+}
+
+/// Reads an index and its pack, which both end in a checksum.
+///
+/// # Errors
+/// `Damaged` if one of them has changed, or if they do not belong together.
+fn check(index: &Path, net: &Network) -> Result<(), GitError> {
+    let pack = index.with_extension("pack");
+    let (of_pack, _) = checksums(&pack, net)?;
+    let (_, named) = checksums(index, net)?;
+    if named == of_pack {
+        return Ok(());
+    }
+    Err(GitError::damaged(&format!("`{}` is the index of another pack", index.display())))
+}
+
+/// The checksum at the end of a file, which is right, and the 20 bytes before it.
+fn checksums(file: &Path, net: &Network) -> Result<([u8; HASH], [u8; HASH]), GitError> {
+    let error = |error| GitError::io("read", file, error);
+    let mut reader = File::open(file).map_err(error)?;
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    // The last bytes that were read, which are not hashed yet.
+    let mut held: Vec<u8> = Vec::new();
+    let mut chunk = vec![0; 1 << 20];
+    loop {
+        net.check()?;
+        let read = reader.read(&mut chunk).map_err(error)?;
+        if read == 0 {
+            break;
+        }
+        held.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        let known = held.len().saturating_sub(2 * HASH);
+        hasher.update(&held[..known]);
+        held.drain(..known);
+    }
+    let whole = held.split_at_checked(HASH).and_then(|(before, last)| {
+        hasher.update(before);
+        let found = hasher.try_finalize().ok()?;
+        let last = last.try_into().ok()?;
+        (found.as_bytes() == last).then_some((last, before.try_into().ok()?))
+    });
+    whole.ok_or_else(|| {
+        GitError::damaged(&format!("`{}` is damaged: its checksum differs", file.display()))
+    })
+}
+
+/// Waits until a file or folder is on the disk. Not every system can wait for folders.
+fn sync(path: &Path) -> Result<(), GitError> {
+    match File::open(path).and_then(|file| file.sync_all()) {
+        Err(error) if path.is_file() => Err(GitError::io("write", path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the lock of the operating system on `path`, which ends with the process at the latest.
+fn lock(path: &Path, remote: &Remote) -> Result<File, GitError> {
+    let error = |error: io::Error| GitError::io("lock", path, error);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(error)?;
+    let mut reported = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            // A file system without locks: packs are still written atomically.
+            Err(TryLockError::Error(failed)) if failed.kind() == io::ErrorKind::Unsupported => {
+                return Ok(file);
+            }
+            Err(TryLockError::Error(failed)) => return Err(error(failed)),
+        }
+        if !reported {
+            reported = true;
+            remote.report_waiting("another process fetches the same repository".to_string());
+        }
+        remote.net.sleep(POLL)?;
+    }
+}
