@@ -243,7 +243,7 @@ fn settings(line: &Line, typed: &str) -> Vec<Candidate> {
             };
             param.choices.iter().map(|choice| Candidate::new(text(choice), "")).collect()
         }
-        Some(ParamType::Bool) => ["true", "false"].map(|word| Candidate::new(word, "")).to_vec(),
+        Some(ParamType::Bool) => ["true", "false"].map(|word| Candidate::new(word, "")).into(),
         Some(ParamType::Path | ParamType::Repos) => files(last, |_| true),
         _ => Vec::new(),
     };
