@@ -107,6 +107,7 @@ pub enum SimilarityError {
     Threshold {
         /// Field of [`Thresholds`].
         name: &'static str,
+        /// The given value.
         value: f64,
         /// The allowed values.
         range: &'static str,

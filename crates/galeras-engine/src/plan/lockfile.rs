@@ -233,6 +233,7 @@ impl LockFile {
         snapshots.chain(files).chain(versions)
     }
 
+    /// The text of the file.
     pub fn render(&self) -> String {
         let mut text = format!("{{\"galeras_lock\": {VERSION},\n \"snapshots\": [");
         for (at, snapshot) in self.snapshots.iter().enumerate() {
