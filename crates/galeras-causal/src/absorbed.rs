@@ -249,7 +249,6 @@ fn product(left: &[f64], right: &[f64]) -> f64 {
 }
 
 struct Factor<'a> {
-    /// The level of each row.
     codes: &'a [u32],
     /// One over the rows of each level; zero for a code without rows.
     inverse_counts: Vec<f64>,

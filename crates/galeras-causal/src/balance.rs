@@ -126,10 +126,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Moments of weighted values, see [`moments`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightedMoments {
-    /// The number of values.
     pub(super) count: usize,
     /// Their weighted mean; 0 without values.
     pub(super) mean: f64,
@@ -188,7 +186,6 @@ fn standardised(difference: f64, deviation: f64) -> Option<f64> {
 /// A smaller share of a standard deviation is rounding.
 const ROUNDING: f64 = 1e-11;
 
-/// The ratio of two variances, given their roots.
 fn ratio(treated: Option<f64>, control: Option<f64>) -> Option<f64> {
     let (treated, control) = (treated?, control?);
     (control > 0.0).then(|| (treated / control).powi(2))

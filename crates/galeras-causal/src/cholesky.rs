@@ -53,7 +53,6 @@ impl Cholesky {
         })
     }
 
-    /// The solution x of A x = `right`, a vector of `size` values.
     pub(super) fn solve(&self, right: &[f64]) -> Vec<f64> {
         let size = self.size;
         let mut x = right.to_vec();
@@ -115,7 +114,6 @@ mod tests {
 
     #[test]
     fn the_first_dependent_column_is_named() {
-        // The third column is the sum of the first two.
         let matrix = [1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0];
         assert_eq!(Cholesky::of_lower(&matrix, 3, 1e-10).err(), Some(2));
         assert_eq!(Cholesky::of_lower(&[0.0], 1, 1e-10).err(), Some(0));

@@ -75,7 +75,6 @@ pub(super) fn indicator(treated: &[bool]) -> Vec<f64> {
     treated.iter().map(|treated| f64::from(u8::from(*treated))).collect()
 }
 
-/// Refuses a level of significance that is not between 0 and 1.
 pub(super) fn check_level(alpha: f64) -> Result<(), Refusal> {
     if alpha > 0.0 && alpha < 1.0 {
         Ok(())
@@ -84,7 +83,6 @@ pub(super) fn check_level(alpha: f64) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses a column of another length than `rows` or with a value that is not finite.
 pub(super) fn check_column(values: &[f64], column: ColumnRef, rows: usize) -> Result<(), Refusal> {
     let problem = if values.len() != rows {
         format!("has {} rows in place of {rows}", values.len())

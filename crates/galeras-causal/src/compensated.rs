@@ -127,7 +127,6 @@ pub(super) fn scale_of(largest: f64) -> f64 {
     f64::from_bits(((1023 - exponent.clamp(-1023, 1022)) as u64) << 52)
 }
 
-/// The largest magnitude of a column, 0 for an empty one.
 pub(super) fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
 }

@@ -181,7 +181,6 @@ fn perfect(mut ranks: Vec<f64>) -> f64 {
     directions * (exchanges - log_factorial(ranks.len())).exp()
 }
 
-/// Up to this many rows without ties the p-value is exact.
 const EXACT_ROWS: usize = 33;
 
 /// The pairs of rows, by their order in both columns.
@@ -193,7 +192,6 @@ struct Pairs {
     discordant: i128,
     /// Pairs in the same order minus pairs in opposite orders.
     excess: i128,
-    /// Ties of each column.
     ties: [Ties; 2],
 }
 

@@ -66,13 +66,11 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDiff
     })
 }
 
-/// Mean and spread of a non-empty column.
 pub(super) struct Moments {
     pub(super) mean: f64,
     /// The standard deviation (n - 1); zero for one row.
     pub(super) deviation: f64,
     pub(super) range: f64,
-    /// The largest magnitude.
     pub(super) largest: f64,
 }
 

@@ -175,7 +175,6 @@ impl NaturalSpline {
         Ok(Self { knots: knots.to_vec() })
     }
 
-    /// The number of functions.
     fn width(&self) -> usize {
         self.knots.len() - 1
     }

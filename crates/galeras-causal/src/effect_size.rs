@@ -54,7 +54,6 @@ pub struct Standardised {
     method: IntervalMethod,
 }
 
-/// The source of the interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum IntervalMethod {
     /// `value * root` is a noncentral t with shift `root` times the true value: exact for

@@ -263,7 +263,6 @@ fn jackknife(
     Ok((squares * (count as f64 - 1.0) / count as f64).sqrt() * scale)
 }
 
-/// The number of clusters; every code occurs.
 fn cluster_count(codes: &[u32]) -> usize {
     codes.iter().max().map_or(0, |last| *last as usize + 1)
 }
@@ -271,7 +270,6 @@ fn cluster_count(codes: &[u32]) -> usize {
 /// A column as distances from the means of the arms, in units of their root mean square.
 struct ArmCentredColumn {
     distances: Vec<f64>,
-    /// Of the control and the treatment.
     means: [f64; 2],
     scale: f64,
 }

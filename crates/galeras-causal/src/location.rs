@@ -192,7 +192,6 @@ pub(crate) fn walsh_sum(sorted: &[f64], wanted: u64) -> f64 {
     if low == high { from_order_key(low) } else { pick(sorted, low, high, wanted - below) }
 }
 
-/// The number of sums that are at most `bound`.
 fn count(sorted: &[f64], bound: f64) -> u64 {
     let (mut row, mut end, mut count) = (0, sorted.len(), 0);
     // If the last one is at most the bound, so are all sums of the row with the columns row..end.
@@ -247,14 +246,11 @@ fn pick(sorted: &[f64], low: i64, high: i64, position: u64) -> f64 {
 /// Up to this many nonzero differences, the p-value of W is exact.
 const EXACT_DIFFERENCES: usize = 50;
 
-/// Wilcoxon's signed-rank test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct SignedRank {
-    /// The smaller sum of ranks.
     statistic: f64,
     /// Its distance from the expectation, in standard errors; zero or below.
     z: f64,
-    /// The two-sided p-value.
     p_value: f64,
 }
 

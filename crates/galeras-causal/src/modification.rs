@@ -14,7 +14,6 @@ use super::{
 };
 
 const MINIMUM: usize = 10;
-/// The number of groups of the modifier.
 const FIFTHS: usize = 5;
 
 /// The dependence of an effect on a covariate.
@@ -109,7 +108,6 @@ fn name_difference_columns(refusal: Refusal) -> Refusal {
     })
 }
 
-/// The codes of some units.
 fn codes_of(codes: &[u32], units: &[usize]) -> Vec<u32> {
     dense(units.iter().map(|unit| codes[*unit]))
 }
@@ -288,7 +286,6 @@ fn product(
     fit.estimate(1, covariance(clusters), clusters)
 }
 
-/// A regression line's slope.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slope {
     value: f64,
@@ -388,7 +385,6 @@ fn groups(
     cuts.into_iter().enumerate().map(group).collect()
 }
 
-/// Refuses columns of different lengths or with values that are not finite.
 fn check(outcome: &[f64], modifier: &[f64]) -> Result<(), Refusal> {
     if outcome.len() != modifier.len() {
         return Err(Refusal::Other("the columns differ in length".to_owned()));

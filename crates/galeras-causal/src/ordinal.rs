@@ -12,7 +12,6 @@ use crate::{ColumnRef, Estimate, Refusal};
 
 /// An outcome with more levels is not treated as ordinal.
 const MOST_LEVELS: usize = 50;
-/// Newton steps after which a fit is given up.
 const MOST_STEPS: usize = 200;
 /// The squared Newton step, in standard errors, after which one more full step is exact.
 const CONVERGED: f64 = 1e-16;
@@ -128,11 +127,9 @@ struct OrdinalModel<'a> {
     thresholds: usize,
 }
 
-/// The objective and its derivatives at one point.
 struct Point {
     objective: f64,
     gradient: Vec<f64>,
-    /// The lower triangle, row-major.
     hessian: Vec<f64>,
     /// The largest probability of a row's observed level.
     surest: f64,

@@ -146,7 +146,6 @@ impl Differences {
         Self { treated: sorted(treated), control: sorted(control) }
     }
 
-    /// The number of differences that are at most `bound`.
     fn count(&self, bound: f64) -> u64 {
         let mut below = 0;
         let mut count = 0;

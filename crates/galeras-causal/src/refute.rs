@@ -258,7 +258,6 @@ impl<'a> Resampler<'a> {
     }
 }
 
-/// The rows of each group, in their order.
 struct RowsByCode {
     starts: Vec<u32>,
     rows: Vec<u32>,

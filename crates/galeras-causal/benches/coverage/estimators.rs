@@ -12,7 +12,6 @@ use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, data_set};
 use crate::{generalised, grouped, mediated, ordered, sum};
 
-/// The coverage of an estimator's intervals.
 pub(crate) struct Cell {
     pub(crate) estimator: &'static str,
     pub(crate) sample: Sample,
@@ -103,7 +102,6 @@ const OTHER_OUTCOMES: u64 = 2_000;
 pub(crate) type Answer =
     Box<dyn Fn(&DataSet, Outcome, &mut SplitMix) -> Result<bool, Refusal> + Sync>;
 
-/// An estimator of the difference in means.
 fn of_means(
     name: &'static str,
     estimate: impl Fn(&DataSet) -> Result<Estimate, Refusal> + Sync + 'static,
@@ -115,7 +113,6 @@ fn of_means(
     (name, Box::new(answer))
 }
 
-/// The estimators of a sample for an outcome.
 fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
     let mut all = if outcome == Outcome::Ordered { Vec::new() } else { by_means(sample) };
     all.extend(generalised::estimators(sample, outcome));

@@ -16,7 +16,6 @@ use crate::samples::{DataSet, Outcome, Sample};
 const RISKS: (f64, f64) = (0.375, 0.625);
 const RATES: (f64, f64) = (3.0, 4.0);
 
-/// An estimator of `truth` with this interval.
 fn of(
     name: &'static str,
     truth: f64,

@@ -118,7 +118,6 @@ fn with_errors_of_clusters(
     Ok((low..=high).contains(&outcome.effect()))
 }
 
-/// An effect of each cluster.
 fn of_clusters(data: &DataSet, outcome: Outcome, _: &mut SplitMix) -> Result<bool, Refusal> {
     let groups = data.clusters.as_deref().unwrap_or_default();
     let terms = [RandomTerm { groups, intercept: true, slopes: Vec::new() }];

@@ -8,7 +8,6 @@ use galeras_causal::{
 use crate::random::SplitMix;
 use crate::sum;
 
-/// The rejection rate of a test.
 pub(crate) struct Rejections {
     pub(crate) test: &'static str,
     pub(crate) null: &'static str,

@@ -8,7 +8,6 @@ use crate::estimators::{Answer, enough_whole};
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, expit, number};
 
-/// The logarithm of the ratio of odds.
 const LOG_ODDS: f64 = 1.0;
 const THRESHOLDS: [f64; 3] = [-0.8, 0.5, 1.8];
 /// The shares of the variance, on the normal scale, of a cluster and of one arm of it.

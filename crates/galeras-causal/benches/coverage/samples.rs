@@ -28,7 +28,6 @@ impl Outcome {
         }
     }
 
-    /// The effect of the treatment.
     pub(crate) fn effect(self) -> f64 {
         if self == Self::Binary { 0.25 } else { 1.0 }
     }
@@ -211,7 +210,6 @@ impl DataSet {
     }
 }
 
-/// 1 for yes.
 pub(crate) fn number(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }

@@ -64,7 +64,6 @@ fn loosely_connected_factors_converge() {
     let outcome: Vec<f64> = (0..rows).map(|row| f64::from(row * row % 97)).collect();
     let treated: Vec<bool> = (0..rows).map(|row| row * row % 7 < 3).collect();
     let factors: [&[u32]; 2] = [&first, &second];
-    // As many constants as rows: nothing is left.
     let result = absorbed(&treated, &outcome, &[], &factors, Covariance::Classic, None);
     assert!(matches!(result, Err(Refusal::TooFew { what: "rows", .. })), "{result:?}");
     // Twice the rows leave as many degrees of freedom.

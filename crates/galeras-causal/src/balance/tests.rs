@@ -70,7 +70,6 @@ fn constant_columns_have_no_spread_to_be_measured_in() {
     let found = balance(&[0.1, 0.1, 0.1, 0.3, 0.3, 0.3, 0.3], &treated, None).unwrap();
     assert_eq!((found.smd_before, found.ks), (None, 1.0));
     assert!(found.constant_within_arms);
-    // Only the control arm is constant.
     let found = balance(&[1.0, 2.0, 3.0, 0.3, 0.3, 0.3, 0.3], &treated, None).unwrap();
     close(found.smd_before.unwrap(), 1.7 * std::f64::consts::SQRT_2);
     assert_eq!(found.variance_ratio, None);

@@ -250,7 +250,6 @@ fn count_slowly(x: &[f64], y: &[f64]) -> [i128; 5] {
     counts
 }
 
-/// Columns of the same length, with many ties.
 fn two_columns() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
     prop::collection::vec((0i32..9, -20i32..20), 3..60)
         .prop_map(|rows| rows.into_iter().map(|(a, b)| (f64::from(a), f64::from(b))).unzip())

@@ -176,7 +176,6 @@ fn effect(
 
 /// Larger counts are refused: the sum has a term for each whole number below them.
 const LARGEST_COUNT: f64 = 1e7;
-/// Steps after which a search is given up.
 const MOST_STEPS: usize = 200;
 
 /// The number of counts above each whole number, from which the dispersion of negative binomial

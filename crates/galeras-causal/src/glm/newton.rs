@@ -26,13 +26,10 @@ pub(super) struct CountFamily {
     pub(super) dispersion: f64,
 }
 
-/// The contribution of one row.
 struct RowTerms {
     /// The negative log-likelihood, without terms that do not depend on the coefficients.
     objective: f64,
-    /// Its derivative by the linear predictor.
     slope: f64,
-    /// Its second derivative.
     curvature: f64,
 }
 
@@ -66,7 +63,6 @@ impl CountFamily {
 /// A fit, with coefficients of standardised columns.
 pub(super) struct CountFit {
     pub(super) coefficients: Vec<f64>,
-    /// The fitted mean of each row.
     pub(super) means: Vec<f64>,
 }
 
@@ -74,7 +70,6 @@ pub(super) struct CountFit {
 struct Point {
     objective: f64,
     gradient: Vec<f64>,
-    /// The lower triangle, row-major.
     hessian: Vec<f64>,
 }
 
@@ -141,7 +136,6 @@ pub(super) fn maximise(
     Err(if low.exp() <= VANISHED * mean { separation() } else { not_converged() })
 }
 
-/// Refuses covariates that earlier ones explain.
 fn independent(design: &StandardisedDesign<'_>, rows: usize) -> Result<(), Refusal> {
     let gram = design.gram(&vec![1.0; rows]);
     let factor = Cholesky::of_lower(&gram, design.width(), DEPENDENT);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::error::{GraphError, QueryError};
 
-/// The most names in a message.
 const SHOWN: usize = 12;
 
 /// A directed acyclic graph with observed and latent nodes.
@@ -55,7 +54,6 @@ impl CausalGraph {
         View { graph: self, cut }
     }
 
-    /// A mask over the nodes with the given ones set.
     pub(super) fn mask(&self, nodes: &[usize]) -> Vec<bool> {
         let mut mask = vec![false; self.size()];
         for &node in nodes {
@@ -181,7 +179,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// The attributes of a node.
 #[derive(Clone, Copy, Default)]
 pub(super) struct NodeAttributes {
     pub(super) latent: bool,
@@ -207,7 +204,6 @@ pub(super) struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// The node of this name, created with `marks` if it is new.
     pub(super) fn node(&mut self, name: &str, marks: NodeAttributes) -> usize {
         if let Some(&known) = self.index.get(name) {
             return known;

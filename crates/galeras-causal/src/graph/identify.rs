@@ -5,7 +5,6 @@ use super::error::QueryError;
 use super::separation::open_path;
 use super::subsets::VariableSets;
 
-/// The most names of a path or set in a message.
 const SHOWN: usize = 12;
 
 /// A way to estimate the effect of a treatment on an outcome.
@@ -212,7 +211,6 @@ impl CausalGraph {
     }
 }
 
-/// `a`, `b and c`, `a, b and c`.
 fn join_names(parts: &[String]) -> String {
     match parts {
         [] => "a collider".to_owned(),

@@ -130,7 +130,6 @@ pub(super) struct Separation<'a> {
     ancestors: Vec<bool>,
 }
 
-/// The nodes that a walk from one of the two nodes reaches.
 struct Walk {
     inside: Vec<bool>,
     stopped_at: Vec<usize>,

@@ -100,7 +100,6 @@ pub(super) fn relevant(view: View<'_>, ends: &[usize]) -> Vec<bool> {
     view.descendants(&on_paths, &[])
 }
 
-/// The most sets of one kind that are listed.
 pub(super) const MOST_SETS: usize = 1_000;
 
 /// The most work of one query, in nodes and edges visited.

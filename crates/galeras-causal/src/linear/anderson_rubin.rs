@@ -242,7 +242,6 @@ fn narrow(
 ) -> Option<(f64, f64)> {
     let best = (1..PLACES).max_by(|a, b| values[*a].total_cmp(&values[*b]))?;
     let (mut low, mut high) = (place(best - 1), place(best + 1));
-    // Golden section.
     let share = 0.5 * (5.0f64.sqrt() - 1.0);
     for _ in 0..80 {
         let (left, right) = (high - share * (high - low), low + share * (high - low));

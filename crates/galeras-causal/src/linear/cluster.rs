@@ -59,12 +59,10 @@ impl ClusterRows {
         ClusterRows { order: (0..rows).collect(), starts: (0..=rows).collect() }
     }
 
-    /// The number of clusters.
     pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The rows of each cluster.
     pub(crate) fn members(&self) -> impl Iterator<Item = &[usize]> {
         self.starts.windows(2).map(|bounds| &self.order[bounds[0]..bounds[1]])
     }

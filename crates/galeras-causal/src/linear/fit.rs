@@ -27,12 +27,10 @@ pub struct LinearFit {
     pub(super) rounding: f64,
 }
 
-/// Location and spread of a column.
 pub(super) struct Location {
     pub(super) mean: f64,
     /// The root mean square distance from the mean.
     pub(super) spread: f64,
-    /// The largest magnitude.
     pub(super) largest: f64,
 }
 

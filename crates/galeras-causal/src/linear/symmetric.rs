@@ -54,7 +54,6 @@ pub(super) fn add_outer(matrix: &mut [f64], row: &[f64], weight: f64) {
     }
 }
 
-/// Copies the upper triangle to the lower one.
 pub(super) fn mirror(matrix: &mut [f64], width: usize) {
     for a in 0..width {
         for b in 0..a {

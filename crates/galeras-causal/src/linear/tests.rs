@@ -22,7 +22,6 @@ pub(super) const KINDS: [Covariance; 9] = [
     Covariance::Cr3,
 ];
 
-/// A random generator for synthetic data.
 struct Noise(u64);
 
 impl Noise {

@@ -16,7 +16,6 @@ pub(super) struct Criterion {
     pub(super) degrees: f64,
     /// The terms that depend neither on θ nor on the scale of the design.
     constant: f64,
-    /// The number of factors computed.
     pub(super) evaluations: usize,
 }
 
@@ -38,7 +37,6 @@ impl Criterion {
         Ok(Self { factoriser, widths, reml, degrees, constant, evaluations: 0 })
     }
 
-    /// The number of parameters.
     pub(super) fn parameters(&self) -> usize {
         self.widths.iter().map(|width| width * (width + 1) / 2).sum()
     }
@@ -91,7 +89,6 @@ impl Criterion {
         self.factoriser.factor(&lambda)
     }
 
-    /// The criterion of a factor, in units of the deviance.
     pub(super) fn of(&self, system: &System) -> f64 {
         if system.residual <= 0.0 {
             return f64::INFINITY;

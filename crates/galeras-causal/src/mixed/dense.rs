@@ -1,7 +1,6 @@
 //! Dense matrices: the Cholesky factor of the block that remains after sparse elimination, and
 //! eigenvalues of small matrices.
 
-/// Columns factored at a time.
 const PANEL: usize = 32;
 /// Rows of a panel updated at a time, which fit into the processor's cache.
 const CHUNK: usize = 256;

@@ -16,7 +16,6 @@ pub struct RandomTerm<'a> {
     pub slopes: Vec<&'a [f64]>,
 }
 
-/// A random term on the scale of the fit.
 pub(super) struct ScaledTerm<'a> {
     pub(super) groups: &'a [u32],
     pub(super) levels: usize,
@@ -27,7 +26,6 @@ pub(super) struct ScaledTerm<'a> {
 }
 
 impl ScaledTerm<'_> {
-    /// The number of effects of each group.
     pub(super) fn width(&self) -> usize {
         self.columns.len()
     }
@@ -83,7 +81,6 @@ impl<'a> Design<'a> {
         Ok(Self { rows, ordinary, outcome, scale, terms })
     }
 
-    /// The number of fixed effects, including the intercept.
     pub(super) fn fixed(&self) -> usize {
         self.ordinary.width
     }

@@ -10,7 +10,6 @@
 
 use std::collections::BTreeSet;
 
-/// The order of elimination.
 pub(super) struct Elimination {
     /// Nodes that are eliminated one by one, in this order.
     pub(super) sparse: Vec<u32>,

@@ -59,14 +59,12 @@ pub(super) struct Factoriser {
     work: Vec<f64>,
 }
 
-/// The quantities of a factor.
 #[derive(Clone, Debug)]
 pub(super) struct System {
     /// ln |Λ'Z'ZΛ + I|.
     pub(super) log_random: f64,
     /// ln |X'V⁻¹X| in the orthonormal basis, V in units of σ².
     pub(super) log_fixed: f64,
-    /// The penalised residual sum of squares.
     pub(super) residual: f64,
     /// The lower factor of X'V⁻¹X, row-major.
     pub(super) fixed_factor: Vec<f64>,

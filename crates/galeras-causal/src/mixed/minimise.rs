@@ -9,7 +9,6 @@
 use super::criterion::Criterion;
 use super::dense::eigen;
 
-/// The result of a search.
 pub(super) struct Minimum {
     pub(super) theta: Vec<f64>,
     pub(super) value: f64,
@@ -17,7 +16,6 @@ pub(super) struct Minimum {
     pub(super) converged: bool,
 }
 
-/// Steps after which a search is given up.
 const MOST_STEPS: usize = 200;
 /// A diagonal element of Λ below this counts as zero (lme4's tolerance of `isSingular`).
 pub(super) const SINGULAR: f64 = 1e-4;

@@ -6,7 +6,6 @@
 use super::design::Design;
 use crate::compensated::Twofold;
 
-/// The products of the columns of Z, X (in its orthonormal basis) and y.
 pub(super) struct Products {
     /// The first node of each term, followed by the number of nodes.
     pub(super) first_node: Vec<usize>,
@@ -48,7 +47,6 @@ impl Products {
         self.first_node[self.first_node.len() - 1]
     }
 
-    /// The term of each node.
     pub(super) fn term_of_node(&self) -> Vec<usize> {
         let mut terms = Vec::with_capacity(self.nodes());
         for (term, range) in self.first_node.windows(2).enumerate() {

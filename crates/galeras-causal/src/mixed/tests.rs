@@ -10,17 +10,14 @@ mod published;
 use super::{MixedFit, RandomTerm, mixed};
 use crate::tests::Table;
 
-/// A published data set.
 fn published(name: &str) -> Table {
     Table::read(&format!("mixed/{name}.csv"))
 }
 
-/// Intercepts of these groups.
 pub(super) fn intercepts(groups: &[u32]) -> RandomTerm<'_> {
     RandomTerm { groups, intercept: true, slopes: Vec::new() }
 }
 
-/// A fit with random intercepts only.
 pub(super) fn fit(
     table: &Table,
     outcome: &str,

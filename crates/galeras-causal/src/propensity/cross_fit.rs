@@ -35,15 +35,10 @@ struct Fold {
     held: Vec<usize>,
 }
 
-/// The columns of one fold's models.
 struct FoldColumns {
-    /// The covariates of the rows outside the fold.
     training: Vec<Vec<f64>>,
-    /// The treatment of the rows outside the fold, as zeros and ones.
     treatment: Vec<f64>,
-    /// The outcome of the rows outside the fold.
     outcome: Vec<f64>,
-    /// The covariates of the rows within the fold.
     held: Vec<Vec<f64>>,
 }
 
@@ -67,7 +62,6 @@ impl Fold {
     }
 }
 
-/// Columns of some of the rows.
 fn gather(columns: &[&[f64]], rows: &[usize]) -> Vec<Vec<f64>> {
     columns.iter().map(|column| rows.iter().map(|row| column[*row]).collect()).collect()
 }
@@ -100,7 +94,6 @@ fn split(folds: &[u32]) -> Result<Vec<Fold>, Refusal> {
         .collect())
 }
 
-/// Checks the lengths of fold codes and covariates.
 fn check(covariates: &[&[f64]], folds: &[u32], rows: usize) -> Result<(), Refusal> {
     same_length("fold codes", folds.len(), rows)?;
     covariates

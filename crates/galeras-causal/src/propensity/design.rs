@@ -137,7 +137,6 @@ impl<'a> StandardisedDesign<'a> {
         total
     }
 
-    /// The lower triangle of the weighted Gram matrix, row-major.
     pub(crate) fn gram(&self, weights: &[f64]) -> Vec<f64> {
         let mut total = vec![0.0; self.width() * self.width()];
         let mut weighted = [0.0; BLOCK];

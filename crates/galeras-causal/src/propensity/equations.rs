@@ -88,7 +88,6 @@ impl<'a> Equations<'a> {
     }
 }
 
-/// The equations of the score's logistic regression.
 pub(super) fn score_equations<'a>(
     design: &'a StandardisedDesign<'a>,
     covariates: &[&[f64]],
@@ -119,7 +118,6 @@ pub(super) fn score_equations<'a>(
 pub(super) struct ScoreEquations<'a> {
     design: StandardisedDesign<'a>,
     factor: Cholesky,
-    /// Treatment minus score.
     residual: Vec<f64>,
     /// Each row's share of the penalty's gradient; zeros without a penalty.
     drift: Vec<f64>,

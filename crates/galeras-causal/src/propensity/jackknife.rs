@@ -41,11 +41,9 @@ pub(super) trait LeaveOut {
     fn change(&self, members: &[usize], parts: &mut ChangeParts) -> Option<f64>;
 }
 
-/// The change of an estimate as a linear function of the outcome.
 pub(super) struct ChangeParts {
     /// The coefficients of the rows that are left out.
     pub(super) own: Vec<f64>,
-    /// The coefficients of the shared vectors.
     pub(super) shared: Vec<f64>,
 }
 
@@ -160,7 +158,6 @@ impl WorkingModel {
     }
 }
 
-/// Adds the product of a column and a row to a square matrix.
 fn add_product(matrix: &mut [f64], left: &[f64], right: &[f64]) {
     let lines = matrix.chunks_exact_mut(right.len().max(1));
     for (line, left) in lines.zip(left).filter(|(_, left)| **left != 0.0) {

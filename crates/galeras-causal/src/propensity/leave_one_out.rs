@@ -92,7 +92,6 @@ struct WeightedMeans<'a> {
     weight: Vec<f64>,
     /// The derivative of each row's weight by its linear predictor.
     derivative: Vec<f64>,
-    /// The sum of each arm's weights.
     totals: [f64; 2],
     /// The outcome minus the mean of the arm.
     residual: Vec<f64>,
@@ -252,13 +251,12 @@ fn symmetric(mut matrix: Vec<f64>, width: usize) -> Vec<f64> {
     matrix
 }
 
-/// AugmentedEffect weighting. The shared vectors are: the derivatives of residuals' weights by the
+/// Augmented weighting. The shared vectors are: the derivatives of residuals' weights by the
 /// score's coefficients, the weights of residuals, the coefficients of both arms' models.
 struct AugmentedEffect<'a> {
     treated: &'a [bool],
     design: &'a StandardisedDesign<'a>,
     score: Equations<'a>,
-    /// The regression of each arm.
     models: [Equations<'a>; 2],
     /// The inverse probability of each row's arm, negative for controls.
     signed: Vec<f64>,

@@ -154,13 +154,10 @@ pub(crate) struct Solution {
     pub(super) iterations: usize,
 }
 
-/// The objective and its derivatives at one point.
 struct Point {
     objective: f64,
     gradient: Vec<f64>,
-    /// The lower triangle, row-major.
     hessian: Vec<f64>,
-    /// The largest absolute linear predictor.
     farthest: f64,
 }
 

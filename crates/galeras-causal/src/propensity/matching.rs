@@ -91,12 +91,10 @@ struct Effects {
     squares: f64,
 }
 
-/// Units of one arm with the same score.
 struct Group {
     score: f64,
     size: f64,
     mean: f64,
-    /// The sum of squares about the mean.
     squares: f64,
     /// The number of times each unit is a match: the sum of its shares, K.
     matches: f64,
@@ -112,7 +110,6 @@ struct Variances {
     one: f64,
 }
 
-/// One arm, in groups by ascending score.
 struct Arm {
     groups: Vec<Group>,
     units: usize,
@@ -172,12 +169,10 @@ impl Arm {
         Effects { size, mean, squares }
     }
 
-    /// The number of units that are a match.
     fn used(&self) -> usize {
         self.groups.iter().filter(|g| g.matches > 0.0).map(|g| g.size as usize).sum()
     }
 
-    /// Adds up the units' outcome variances.
     fn variances(&self) -> Variances {
         let mut sums = Variances { both: 0.0, one: 0.0 };
         for (position, group) in self.groups.iter().enumerate() {

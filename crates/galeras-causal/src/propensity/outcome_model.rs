@@ -14,7 +14,6 @@ struct Fit {
     factor: Cholesky,
 }
 
-/// A linear model of the outcome under either treatment.
 pub(super) struct OutcomeModel<'a> {
     design: StandardisedDesign<'a>,
     /// For controls and treated, or one for both with the treatment as the last column.
@@ -182,7 +181,6 @@ pub(super) fn pooled(
     Ok(design.over(held, rows).predict(&fit.coefficients))
 }
 
-/// The outcome minus the expectation under each row's arm.
 pub(super) fn residuals(
     treatment: &[f64],
     outcome: &[f64],

@@ -54,7 +54,6 @@ impl<'a> Rows<'a> {
         Ok(Estimate { degrees, ..normal })
     }
 
-    /// The number of clusters.
     fn groups(&self) -> Option<usize> {
         let codes = self.clusters?;
         Some(codes.iter().max().map_or(0, |code| *code as usize + 1))
@@ -117,7 +116,6 @@ pub(super) fn ascending(scores: &[f64], chosen: impl Fn(usize) -> bool) -> Vec<(
     order
 }
 
-/// Refuses bounds that are not an interval within \[0, 1\].
 pub(super) fn bounds(clip: (f64, f64)) -> Result<(), Refusal> {
     if 0.0 <= clip.0 && clip.0 < clip.1 && clip.1 <= 1.0 {
         Ok(())

@@ -97,9 +97,7 @@ fn ranks(scores: &[f64]) -> Vec<f64> {
     average_ranks(scores).ranks
 }
 
-/// The rows cut into strata.
 struct Strata {
-    /// Each row's stratum.
     places: Vec<usize>,
     /// The number of control and treated rows of each stratum; zeros if it is dropped.
     counts: Vec<[usize; 2]>,
@@ -126,7 +124,6 @@ impl Strata {
         Self { places, counts }
     }
 
-    /// The number of kept strata.
     fn kept(&self) -> usize {
         self.counts.iter().filter(|count| count[0] > 0).count()
     }

@@ -70,7 +70,6 @@ impl Estimand {
     }
 }
 
-/// The weighted mean of one arm.
 #[derive(Default)]
 struct Arm {
     total: f64,

@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::super::error::GraphError;
 
-/// An arrow between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrow {
     Right,
@@ -93,7 +92,6 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0, peeked: None, after_equals: false }
     }
 
-    /// The next token and its byte.
     pub(super) fn next(&mut self) -> Result<(Token, usize), GraphError> {
         match self.peeked.take() {
             Some(token) => Ok(token),

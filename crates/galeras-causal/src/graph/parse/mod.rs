@@ -20,7 +20,6 @@ enum Language {
     Dagitty,
 }
 
-/// An open brace and its current statement.
 struct Frame {
     offset: usize,
     /// All nodes inside, which an edge to the group connects.
@@ -382,7 +381,6 @@ impl Parser<'_> {
     }
 }
 
-/// The subject of a DOT default statement.
 #[derive(Clone, Copy)]
 enum Target {
     Nodes,
@@ -390,7 +388,6 @@ enum Target {
     Graph,
 }
 
-/// DOT's `dir` attribute of an edge.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Forward,
