@@ -206,9 +206,7 @@ fn params_choose_methods_and_repositories() {
 
 const POINTS: &str = "galeras: 1
 steps:
-  points:
-    op: read
-    with: { path: points.jsonl }
+  points: { op: read, with: { path: points.jsonl } }
   valid:
     op: validate
     from: points

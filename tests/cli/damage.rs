@@ -14,10 +14,7 @@ steps:
     with:
       command: echo ran >> log; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n'
       output: { id: utf8!, x: int64! }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 1 } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }
 ";
 
 fn project() -> (Project, Outcome) {

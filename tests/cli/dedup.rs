@@ -23,10 +23,7 @@ steps:
       command: cat data.jsonl
       files: [data.jsonl]
       output: {{ id: utf8!, code: utf8, rank: int64, day: utf8 }}
-  unique:
-    op: dedup
-    from: data
-    with: {{ column: code, {with} }}
+  unique: {{ op: dedup, from: data, with: {{ column: code, {with} }} }}
 "
     ))
 }

@@ -7,21 +7,10 @@ use crate::harness::{Outcome, Project};
 const WORKFLOW: &str = "galeras: 1
 name: reuse
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
-  features:
-    op: ast
-    from: data
-    with: { features: [nloc] }
-  unique:
-    op: dedup
-    from: features
-    with: { column: code, threshold: 0.8, order_by: [day] }
-  testbed:
-    op: cut
-    from: unique
-    with: { seed: 1 }
+  data: { op: read, with: { path: data.jsonl } }
+  features: { op: ast, from: data, with: { features: [nloc] } }
+  unique: { op: dedup, from: features, with: { column: code, threshold: 0.8, order_by: [day] } }
+  testbed: { op: cut, from: unique, with: { seed: 1 } }
 ";
 
 /// A generator of numbers (Knuth's MMIX).

@@ -8,17 +8,9 @@ use crate::repository::{Mining, NEW_YEAR, Repository, at, def};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.csv, key: [id] }
-  valid:
-    op: validate
-    from: data
-    with: { rules: [ { name: large, check: x > LEAST } ] }
-  few:
-    op: sample
-    from: valid
-    with: { n: 1, seed: 1 }
+  data: { op: read, with: { path: data.csv, key: [id] } }
+  valid: { op: validate, from: data, with: { rules: [ { name: large, check: x > LEAST } ] } }
+  few: { op: sample, from: valid, with: { n: 1, seed: 1 } }
   joined:
     op: sql
     from: { few: few, data: data }

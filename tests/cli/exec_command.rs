@@ -23,10 +23,7 @@ steps:
       command: |
         {command}
       output: {{ id: utf8!, x: int64! }}
-  after:
-    op: sample
-    from: table
-    with: {{ n: 5, seed: 1 }}
+  after: {{ op: sample, from: table, with: {{ n: 5, seed: 1 }} }}
 "
     )
 }

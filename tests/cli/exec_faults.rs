@@ -62,10 +62,7 @@ steps:
     with:
       command: i=10; while [ $i -lt 70 ]; do echo \"{\\\"id\\\":\\\"$i\\\"}\"; i=$((i+1)); done
       output: { id: utf8! }
-  wide:
-    op: sql
-    from: small
-    with: { query: \"SELECT id, repeat('x', 100) AS s FROM input\" }
+  wide: { op: sql, from: small, with: { query: \"SELECT id, repeat('x', 100) AS s FROM input\" } }
   counted:
     op: exec
     from: wide
@@ -116,10 +113,7 @@ steps:
     with:
       command: seq 1 100000 | sed 's/.*/{\"id\":\"&\"}/'
       output: { id: utf8! }
-  first:
-    op: exec
-    from: table
-    with: { command: head -n 1, output: { id: utf8! } }
+  first: { op: exec, from: table, with: { command: head -n 1, output: { id: utf8! } } }
   none:
     op: exec
     from: table
@@ -240,9 +234,7 @@ fn a_killed_run_leaves_no_process_and_its_files_go_with_the_next_run() {
     project.write(".galeras-Dead00.part", "half of an output");
     let next = "galeras: 1
 steps:
-  table:
-    op: read
-    with: { path: data.jsonl }
+  table: { op: read, with: { path: data.jsonl } }
 outputs:
   out: { from: table, path: out.csv }
 ";
@@ -263,12 +255,7 @@ steps:
   table:
     op: exec
     with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }}
-  slow:
-    op: exec
-    from: table
-    with:
-      command: {wait}
-      output: {{ id: utf8! }}
+  slow: {{ op: exec, from: table, with: {{ command: {wait}, output: {{ id: utf8! }} }} }}
 "
     ));
     // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.

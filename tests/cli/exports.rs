@@ -11,20 +11,13 @@ const WORKFLOW: &str = "galeras: 1
 name: study
 description: Methods of some repositories.
 steps:
-  repositories:
-    op: read
-    with: { path: repos.csv, key: [repo] }
-  methods:
-    op: read
-    with: { path: methods.csv, key: [id] }
+  repositories: { op: read, with: { path: repos.csv, key: [repo] } }
+  methods: { op: read, with: { path: methods.csv, key: [id] } }
   counted:
     op: sql
     from: methods
     with: { query: 'SELECT repo, count(*) AS n FROM input GROUP BY repo', key: [repo] }
-  total:
-    op: sql
-    from: methods
-    with: { query: 'SELECT count(*) AS n FROM input', key: [n] }
+  total: { op: sql, from: methods, with: { query: 'SELECT count(*) AS n FROM input', key: [n] } }
 outputs:
   methods: { from: methods, path: methods.parquet }
 ";

@@ -280,10 +280,7 @@ steps:
     op: mixed
     from: data
     with: { outcomes: [within], fixed: [paired, push], random: [unit] }
-  far:
-    op: mixed
-    from: data
-    with: { outcomes: [push], fixed: [age], random: [unit] }
+  far: { op: mixed, from: data, with: { outcomes: [push], fixed: [age], random: [unit] } }
 ",
         );
         project.write("data.csv", table(offset));
@@ -335,10 +332,7 @@ steps:
     op: power
     from: data
     with: { treatment: arm, control: c, unit: unit, outcomes: [big], units: [50] }
-  model:
-    op: mixed
-    from: data
-    with: { outcomes: [y], fixed: [big], random: [unit] }
+  model: { op: mixed, from: data, with: { outcomes: [y], fixed: [big], random: [unit] } }
 ",
     );
     project.write("data.csv", csv("arm,y,big,unit,absent", rows));

@@ -12,9 +12,7 @@ use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
+  data: { op: read, with: { path: data.jsonl } }
   answers:
     op: generate
     from: data

@@ -11,10 +11,7 @@ const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
   given: { op: read, with: { path: given.jsonl, columns: { id: prompt_id }, KEY } }
-  answers:
-    op: generate
-    from: { input: data, answers: given }
-    with: { provider: replay }
+  answers: { op: generate, from: { input: data, answers: given }, with: { provider: replay } }
 ";
 
 /// Answers of the models `a` and `b`, each with two samples, to the rows `d1`, `d2` and `d3`.

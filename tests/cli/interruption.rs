@@ -12,20 +12,10 @@ steps:
     with:
       command: sleep 0.15; printf '{\"id\":\"a\",\"x\":1}'
       output: { id: utf8!, x: int64! }
-  data:
-    op: read
-    with: { path: data.jsonl }
-  features:
-    op: ast
-    from: data
-  testbed:
-    op: cut
-    from: features
-    with: { seed: 1 }
-  table:
-    op: describe
-    from: testbed
-    with: { columns: [nloc, n_words, cut_at] }
+  data: { op: read, with: { path: data.jsonl } }
+  features: { op: ast, from: data }
+  testbed: { op: cut, from: features, with: { seed: 1 } }
+  table: { op: describe, from: testbed, with: { columns: [nloc, n_words, cut_at] } }
 ";
 
 fn project() -> Project {
@@ -123,9 +113,7 @@ fn a_lock_dies_with_its_process() {
     let project = Project::new(
         "galeras: 1
 steps:
-  slow:
-    op: exec
-    with: { command: touch started; exec sleep 20, output: { id: utf8! } }
+  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
 ",
     );
     let running = Running::start(project.command(&["run", "w.yaml"]));
@@ -156,17 +144,9 @@ fn a_run_waits_for_no_one_without_a_reason() {
     // Two steps with one recipe in one run are no other run.
     let text = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
-  one:
-    op: sample
-    from: data
-    with: { n: 2, seed: 1 }
-  two:
-    op: sample
-    from: data
-    with: { n: 2, seed: 1 }
+  data: { op: read, with: { path: data.jsonl } }
+  one: { op: sample, from: data, with: { n: 2, seed: 1 } }
+  two: { op: sample, from: data, with: { n: 2, seed: 1 } }
 ";
     let project = Project::new(text);
     project.write("data.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n");

@@ -7,13 +7,8 @@ use crate::harness::{Outcome, Project, Running};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  rows:
-    op: read
-    with: { path: data.jsonl }
-  few:
-    op: sample
-    from: rows
-    with: { n: 2, seed: 1 }
+  rows: { op: read, with: { path: data.jsonl } }
+  few: { op: sample, from: rows, with: { n: 2, seed: 1 } }
 outputs:
   few: { from: few, path: out/few.csv, show: true }
 ";

@@ -48,10 +48,7 @@ fn project(points: &[(&str, Value)], query: &str, rules: &[&str]) -> Project {
 steps:
   points: {{ op: read, with: {{ path: points.jsonl }} }}
   features: {{ op: ast, from: points }}
-  told:
-    op: sql
-    from: features
-    with: {{ query: \"{query}\", key: [id] }}
+  told: {{ op: sql, from: features, with: {{ query: \"{query}\", key: [id] }} }}
   valid:
     op: validate
     from: told

@@ -59,9 +59,7 @@ fn a_repository_whose_commits_change_other_files() {
     let project = Project::new(
         "galeras: 1
 steps:
-  repos:
-    op: query
-    with: { repos: [./repo] }
+  repos: { op: query, with: { repos: [./repo] } }
   m:
     op: mine
     from: repos

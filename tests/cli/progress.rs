@@ -140,10 +140,7 @@ steps:
     with:
       command: touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\"}'
       output: { id: utf8! }
-  after:
-    op: sql
-    from: slow
-    with: { query: SELECT id FROM input, key: [id] }
+  after: { op: sql, from: slow, with: { query: SELECT id FROM input, key: [id] } }
 ";
 
 /// Runs until the slow step is told of, and on to the end. What was told of the time left.

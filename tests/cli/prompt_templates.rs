@@ -22,9 +22,7 @@ fn workflow(with: &str) -> String {
     format!(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: {{ path: data.jsonl }}
+  data: {{ op: read, with: {{ path: data.jsonl }} }}
   prompts:
     op: prompt
     from: data

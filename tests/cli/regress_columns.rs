@@ -166,14 +166,8 @@ fn columns_of_groups_keep_their_types_in_correlations() {
         "galeras: 1
 steps:
   data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
-  found:
-    op: correlate
-    from: data
-    with: { outcomes: [x], variables: [y, on], by: [k, day] }
-  other:
-    op: correlate
-    from: data
-    with: { outcomes: [on], variables: [y] }
+  found: { op: correlate, from: data, with: { outcomes: [x], variables: [y, on], by: [k, day] } }
+  other: { op: correlate, from: data, with: { outcomes: [on], variables: [y] } }
 ",
     );
     project.write("data.csv", csv("k,day,on,x,y", rows));

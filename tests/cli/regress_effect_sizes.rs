@@ -196,21 +196,13 @@ fn a_group_has_the_numbers_of_its_rows_alone() {
     let project = Project::new(&format!(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
+  data: {{ op: read, with: {{ path: data.csv, position: {{ column: row }}, key: [row] }} }}
   one:
     op: sql
     from: data
     with: {{ query: \"SELECT * FROM input WHERE g = 'b'\", key: [row] }}
-  alone:
-    op: regress
-    from: one
-    with: {{ {}, seed: 1, simulations: 20 }}
-  groups:
-    op: regress
-    from: data
-    with: {{ {GROUPED}, seed: 1, simulations: 20 }}
+  alone: {{ op: regress, from: one, with: {{ {}, seed: 1, simulations: 20 }} }}
+  groups: {{ op: regress, from: data, with: {{ {GROUPED}, seed: 1, simulations: 20 }} }}
 ",
         GROUPED.replace(", by: [g]", "")
     ));
@@ -256,13 +248,8 @@ fn a_table_without_rows_has_no_groups_and_says_so() {
     let project = Project::new(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.csv, position: { column: row }, key: [row] }
-  none:
-    op: sql
-    from: data
-    with: { query: SELECT * FROM input WHERE y > 1000, key: [row] }
+  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+  none: { op: sql, from: data, with: { query: SELECT * FROM input WHERE y > 1000, key: [row] } }
   effects:
     op: regress
     from: none

@@ -131,10 +131,7 @@ steps:
   data:
     op: exec
     with: { command: 'true', output: { id: utf8!, arm: utf8, y: float64, u: utf8 } }
-  effects:
-    op: regress
-    from: data
-    with: { treatment: arm, control: c, outcomes: [y], seed: 1 }
+  effects: { op: regress, from: data, with: { treatment: arm, control: c, outcomes: [y], seed: 1 } }
   paired:
     op: regress
     from: data

@@ -12,9 +12,7 @@ pub fn workflow(steps: &[(&str, &str)]) -> String {
     let mut text = String::from(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.csv, position: { column: row }, key: [row] }
+  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
 ",
     );
     for (name, with) in steps {

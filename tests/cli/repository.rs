@@ -298,13 +298,8 @@ pub fn workflow_of(repos: &str, with: &str) -> String {
     format!(
         "galeras: 1
 steps:
-  repos:
-    op: query
-    with: {{ repos: [{repos}] }}
-  mined:
-    op: mine
-    from: repos
-    with: {{ {with} }}
+  repos: {{ op: query, with: {{ repos: [{repos}] }} }}
+  mined: {{ op: mine, from: repos, with: {{ {with} }} }}
 "
     )
 }

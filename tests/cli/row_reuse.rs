@@ -4,21 +4,10 @@ use crate::harness::Project;
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
-  features:
-    op: ast
-    from: data
-    with: { features: [nloc, n_words] }
-  valid:
-    op: validate
-    from: features
-    with: { rules: [ { name: long, check: nloc > 2 } ] }
-  testbed:
-    op: cut
-    from: valid
-    with: { seed: 1 }
+  data: { op: read, with: { path: data.jsonl } }
+  features: { op: ast, from: data, with: { features: [nloc, n_words] } }
+  valid: { op: validate, from: features, with: { rules: [ { name: long, check: nloc > 2 } ] } }
+  testbed: { op: cut, from: valid, with: { seed: 1 } }
 ";
 
 fn row(i: usize, extra: usize) -> String {

@@ -55,10 +55,7 @@ fn a_renamed_step_is_seen_by_who_reads_its_name() {
     op: validate
     from: table
     with: {{ rules: [ {{ name: big, check: x > 2 }} ] }}
-  names:
-    op: sql
-    from: valid.rejects
-    with: {{ query: 'SELECT id, step FROM input' }}
+  names: {{ op: sql, from: valid.rejects, with: {{ query: 'SELECT id, step FROM input' }} }}
 outputs:
   rejected: {{ from: valid.rejects, path: rejected.csv }}
 "
@@ -162,10 +159,7 @@ steps:
     op: validate
     from: data
     with: { rules: [ { name: r, check: \"CAST(x AS VARCHAR) <> '2.0'\" } ] }
-  table:
-    op: sql
-    from: data
-    with: { query: 'SELECT id, arrow_typeof(x) AS t FROM input' }
+  table: { op: sql, from: data, with: { query: 'SELECT id, arrow_typeof(x) AS t FROM input' } }
 ",
     );
     project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");

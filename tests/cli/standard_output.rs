@@ -5,13 +5,8 @@ use crate::harness::{Outcome, Project, Running, files_below};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  table:
-    op: read
-    with: { path: data.jsonl }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: small, check: size < 9000 } ] }
+  table: { op: read, with: { path: data.jsonl } }
+  valid: { op: validate, from: table, with: { rules: [ { name: small, check: size < 9000 } ] } }
 outputs:
   valid: { from: valid, path: valid.csv, show: true }
 ";

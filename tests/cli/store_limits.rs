@@ -50,10 +50,7 @@ steps:
       output: { id: utf8!, x: int64! }
     assert:
       - { expr: x > 0 }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 10 } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 10 } ] } }
 outputs:
   valid: { from: valid, path: valid.csv }
 ";

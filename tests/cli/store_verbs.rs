@@ -10,10 +10,7 @@ steps:
     with:
       command: seq 1 50 | sed 's/.*/{\"id\":\"&\",\"x\":&}/'
       output: { id: utf8!, x: int64! }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 1 } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }
 ";
 
 fn blobs(project: &Project) -> usize {

@@ -6,12 +6,8 @@ use crate::harness::Project;
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  methods:
-    op: methods
-    with: { dir: src }
-  features:
-    op: ast
-    from: methods
+  methods: { op: methods, with: { dir: src } }
+  features: { op: ast, from: methods }
   valid:
     op: validate
     from: features
@@ -19,14 +15,8 @@ steps:
       rules:
         - { name: parses, check: n_ast_errors = 0 }
         - { name: long, check: nloc > 1 }
-  sampled:
-    op: sample
-    from: valid
-    with: { n: 6, seed: 1 }
-  testbed:
-    op: cut
-    from: sampled
-    with: { seed: 1 }
+  sampled: { op: sample, from: valid, with: { n: 6, seed: 1 } }
+  testbed: { op: cut, from: sampled, with: { seed: 1 } }
 ";
 
 fn project() -> Project {

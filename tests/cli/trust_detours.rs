@@ -9,20 +9,13 @@ use galeras_test_servers::http_git::{GitFault, HttpGit};
 
 const TABLE: &str = "galeras: 1
 steps:
-  rows:
-    op: read
-    with: { path: rows.csv, key: [id] }
+  rows: { op: read, with: { path: rows.csv, key: [id] } }
 ";
 
 const MINED: &str = "galeras: 1
 steps:
-  repos:
-    op: read
-    with: { path: repos.csv, key: [repo] }
-  mined:
-    op: mine
-    from: repos
-    with: { since: '2022-01-01', until: '2023-01-01' }
+  repos: { op: read, with: { path: repos.csv, key: [repo] } }
+  mined: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
 ";
 
 /// The program as somebody types it who has agreed to nothing.
