@@ -1,6 +1,6 @@
 //! `schema`: what a step promises. Types are checked before anything runs, nulls afterwards.
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, refused};
 
 fn workflow(schema: &str) -> String {
     format!(
@@ -22,13 +22,7 @@ steps:
 
 #[track_caller]
 fn broken(schema: &str, words: &[&str]) {
-    let (text, place) = marked(&workflow(schema));
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("broken-contract w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["check", "w.yaml"]).exits(2);
-    assert!(words.iter().all(|w| shown.stderr.contains(w)), "{shown}");
-    assert!(!project.path("ran").exists() && project.stored_nothing());
+    refused(&workflow(schema), "broken-contract", words);
 }
 
 #[test]

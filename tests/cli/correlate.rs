@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, refused_with};
 use crate::regress_paired::reference;
-use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise, text, told};
+use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise, text};
 
 /// A workflow that reads `data.csv` and correlates.
 fn workflow(steps: &[(&str, &str)]) -> String {
@@ -294,33 +294,26 @@ fn a_large_table_gives_the_same_each_time() {
     }
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words.
+/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
-fn refused(with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(&[("found", with)]));
-    let project = Project::new(&workflow);
-    project.write("data.csv", "x,y,s\n1,2,a\n2,3,b\n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+fn wrong(with: &str, code: &str, words: &[&str]) {
+    let data = [("data.csv", "x,y,s\n1,2,a\n2,3,b\n")];
+    refused_with(&data, &workflow(&[("found", with)]), code, words);
 }
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    refused("outcomes: [«xx], variables: [y]", "unknown-column", &["did you mean `x`?"]);
-    refused("outcomes: [x], variables: [«q]", "unknown-column", &["`q`"]);
-    refused("outcomes: [x], variables: [«s]", "wrong-type", &["utf8", "a number"]);
-    refused("outcomes: [«s], variables: [y]", "wrong-type", &["utf8"]);
-    refused("outcomes: [x], variables: [y, «x]", "duplicate-column", &["already an outcome"]);
-    refused("outcomes: [x, «x], variables: [y]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [x], variables: [y], by: [«t]", "unknown-column", &["`t`"]);
-    refused("outcomes: [x], variables: [y], by: [s, «s]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [x], variables: [y], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
-    refused("outcomes: [x], variables: [y], alpha: «0", "out-of-range", &["between 0 and 1"]);
-    refused(
+    wrong("outcomes: [«xx], variables: [y]", "unknown-column", &["did you mean `x`?"]);
+    wrong("outcomes: [x], variables: [«q]", "unknown-column", &["`q`"]);
+    wrong("outcomes: [x], variables: [«s]", "wrong-type", &["utf8", "a number"]);
+    wrong("outcomes: [«s], variables: [y]", "wrong-type", &["utf8"]);
+    wrong("outcomes: [x], variables: [y, «x]", "duplicate-column", &["already an outcome"]);
+    wrong("outcomes: [x, «x], variables: [y]", "duplicate-column", &["named twice"]);
+    wrong("outcomes: [x], variables: [y], by: [«t]", "unknown-column", &["`t`"]);
+    wrong("outcomes: [x], variables: [y], by: [s, «s]", "duplicate-column", &["named twice"]);
+    wrong("outcomes: [x], variables: [y], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
+    wrong("outcomes: [x], variables: [y], alpha: «0", "out-of-range", &["between 0 and 1"]);
+    wrong(
         "outcomes: [x], variables: [y], method: «person",
         "wrong-value",
         &["did you mean `pearson`?"],

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::dedup::{kept, summary, text, words};
-use crate::harness::{Project, marked};
+use crate::harness::{Project, refused_with};
 
 const READ: &str = "galeras: 1
 steps:
@@ -256,19 +256,11 @@ fn only_columns_that_are_named_make_it_run_again() {
     assert_eq!(project.run_ok(&[]).status("unique"), "hit");
 }
 
-/// What is wrong, at the mark `«`, with all of `said` in what is told; nothing ran.
+/// One mistake at the mark `«`.
 #[track_caller]
-fn refused(text: &str, code: &str, said: &[&str]) {
-    let (text, place) = marked(text);
-    let project = Project::new(&text);
-    project.write("data.jsonl", lines(&[row("x", "x")]));
-    project.write("corpus.jsonl", lines(&[task(json!("t"), "x")]));
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    for word in said {
-        assert!(outcome.stdout.contains(word), "{word}\n{outcome}");
-    }
-    assert!(project.stored_nothing());
+fn wrong(text: &str, code: &str, words: &[&str]) {
+    let (data, corpus) = (lines(&[row("x", "x")]), lines(&[task(json!("t"), "x")]));
+    refused_with(&[("data.jsonl", &data), ("corpus.jsonl", &corpus)], text, code, words);
 }
 
 #[test]
@@ -287,30 +279,30 @@ fn arguments_that_do_not_fit_are_refused() {
     ] {
         let with = format!("{{ column: code, {argument}: «{value} }}");
         let needs = format!("`{argument}` needs the input `against`");
-        refused(&workflow("data", &with), "conflicting-arguments", &[&needs, "from: {"]);
+        wrong(&workflow("data", &with), "conflicting-arguments", &[&needs, "from: {"]);
     }
     let with = "{ column: code, against_column: «txt, against_id: task }";
-    refused(&workflow(both, with), "unknown-column", &["txt", "text"]);
+    wrong(&workflow(both, with), "unknown-column", &["txt", "text"]);
     let with = "{ column: code, against_column: «unread, against_id: task }";
-    refused(&workflow(both, with), "wrong-type", &["int64", "text is needed"]);
+    wrong(&workflow(both, with), "wrong-type", &["int64", "text is needed"]);
     let from = "{ input: data, «against: corpus }";
     let help = "name another column in `against_column`";
     let with = "{ column: code, against_id: task }";
-    refused(&workflow(from, with), "unknown-column", &["no column `code`", help]);
-    refused(
+    wrong(&workflow(from, with), "unknown-column", &["no column `code`", help]);
+    wrong(
         &workflow(both, &format!("{{ {fit}, against_source: «sett }}")),
         "unknown-column",
         &["set"],
     );
-    refused(
+    wrong(
         &workflow(both, &format!("{{ {fit}, against_threshold: «0 }}")),
         "out-of-range",
         &["`against_threshold` must be above 0"],
     );
     let with = format!("{{ {fit}, against_ids: «mine }}");
-    refused(&workflow(both, &with), "wrong-value", &["other"]);
+    wrong(&workflow(both, &with), "wrong-value", &["other"]);
     let unknown = workflow("{ input: data, «agains: corpus }", "{ column: code }");
-    refused(&unknown, "wrong-inputs", &["no input `agains`", "against"]);
+    wrong(&unknown, "wrong-inputs", &["no input `agains`", "against"]);
 }
 
 #[test]

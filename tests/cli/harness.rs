@@ -1,7 +1,9 @@
 //! A temporary project, the program run in it, and what came out.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -154,6 +156,26 @@ impl Project {
         self.run(&["show", "w.yaml", step, "--format", "json"]).exits(0).json_lines()
     }
 
+    /// Refused for one mistake, of this code and at this `line:column`: programs and people are told
+    /// the place and these words, and nothing ran.
+    #[track_caller]
+    pub fn refused_at(&self, place: &str, code: &str, words: &[&str]) -> Outcome {
+        let outcome = self.run_json(&[]).exits(2);
+        assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+        assert_eq!(outcome.finished()["status"], "invalid");
+        let shown = self.run(&["run", "w.yaml"]).exits(2);
+        assert!(shown.stdout.is_empty(), "{shown}");
+        says(&shown.stderr, &[&format!("w.yaml:{place}")]);
+        let message = told(&outcome.events("diagnostic")[0]);
+        says(&format!("{message} {}", flat(&shown.stderr)), words);
+        for word in ["serde", "minijinja", "untagged", "panicked", "defect"] {
+            assert!(!shown.stderr.contains(word), "{shown}");
+        }
+        assert!(!message.contains("datafusion"), "{message}");
+        assert!(!self.path("ran").exists() && self.stored_nothing());
+        outcome
+    }
+
     /// Whether no result, run or temporary file is stored.
     pub fn stored_nothing(&self) -> bool {
         ["actions", "blobs", "runs", "memo", "tmp"]
@@ -167,6 +189,51 @@ impl Project {
         let found = self.run(&["cache", "verify", "--cache", cache, "--format", "json"]).exits(0);
         assert_eq!(found.json_lines().last().unwrap()["findings"], 0, "{found}");
     }
+}
+
+/// The workflow is refused for one mistake, of this code and at the mark `«`, with these words.
+#[track_caller]
+pub fn refused(workflow: &str, code: &str, words: &[&str]) -> Outcome {
+    refused_with(&[], workflow, code, words)
+}
+
+/// Like [`refused`], in a project with these files.
+#[track_caller]
+pub fn refused_with(files: &[(&str, &str)], workflow: &str, code: &str, words: &[&str]) -> Outcome {
+    let (workflow, place) = marked(workflow);
+    let project = Project::new(&workflow);
+    files.iter().for_each(|(name, content)| project.write(name, content));
+    project.refused_at(&place, code, words)
+}
+
+/// Runs a test for every case, and fails with the names of those that failed.
+#[track_caller]
+pub fn every<N: Display, T>(cases: impl IntoIterator<Item = (N, T)>, test: impl Fn(T)) {
+    let failed = |(name, case)| {
+        let result = catch_unwind(AssertUnwindSafe(|| test(case)));
+        result.is_err().then(|| format!("{name}"))
+    };
+    let failed: Vec<String> = cases.into_iter().filter_map(failed).collect();
+    assert!(failed.is_empty(), "failed: {failed:#?}");
+}
+
+/// Fails unless the text has all these words.
+#[track_caller]
+pub fn says(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} in {text}");
+    }
+}
+
+/// A text for people without line breaks and frames.
+pub fn flat(text: &str) -> String {
+    text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The message and the help of a diagnostic.
+pub fn told(diagnostic: &Value) -> String {
+    let text = |name: &str| diagnostic[name].as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text("message"), text("help"))
 }
 
 /// The workflow without the mark `«`, and the `line:column` at which it stood.
@@ -279,7 +346,7 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-impl std::fmt::Display for Outcome {
+impl Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let short = |text: &str| {
             let lines = text.lines().filter(|l| !l.contains("{\"event\":\"progress\""));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, refused};
 
 const PARAMS: &str = "galeras: 1
 params:
@@ -165,33 +165,28 @@ fn a_matrix_that_a_param_makes_wrong_is_told_at_the_expression() {
     places(MODELS, "models=[{name: {}, n: 1}]", "wrong-type", "which names the cell");
 }
 
-/// The params with `«` at the place of the only mistake.
+/// One mistake in the params, at the mark `«`.
 #[track_caller]
-fn refused(params: &str, code: &str, says: &str) {
-    let (text, place) = marked(&format!(
-        "galeras: 1\nparams: {{ {params} }}\nsteps: {{ s: {{ op: methods, with: {{ corpus: python-stdlib }} }} }}\n"
-    ));
-    let project = Project::new(&text);
-    let outcome = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+fn wrong(params: &str, code: &str, word: &str) {
+    let steps = "steps: { s: { op: methods, with: { corpus: python-stdlib } } }";
+    refused(&format!("galeras: 1\nparams: {{ {params} }}\n{steps}\n"), code, &[word]);
 }
 
 #[test]
 fn params_are_checked_against_themselves() {
-    refused("a: { type: list, default: «3 }", "wrong-type", "must be a list");
-    refused("a: { type: list, choices: [x, y], default: [x, «z] }", "wrong-value", "choices");
-    refused(
+    wrong("a: { type: list, default: «3 }", "wrong-type", "must be a list");
+    wrong("a: { type: list, choices: [x, y], default: [x, «z] }", "wrong-value", "choices");
+    wrong(
         "a: { type: list, choices: [beta, gamma], default: [«bata] }",
         "wrong-value",
         "did you mean `beta`?",
     );
-    refused("a: { type: list, choices: [«[x]], default: [] }", "wrong-type", "a scalar");
-    refused("a: { type: mapping, default: «[x] }", "wrong-type", "must be a mapping");
-    refused("a: { type: mapping, «choices: [x], default: {} }", "conflicting-keys", "mapping");
-    refused("a: { type: list, «min: 1, default: [] }", "conflicting-keys", "bounds");
-    refused("a: { type: «array, default: [] }", "unknown-type", "did you mean `list`?");
-    refused("a: { type: «dict, default: {} }", "unknown-type", "did you mean `mapping`?");
-    refused("a: «[x, y]", "wrong-type", "type: list, default: [x, y]");
-    refused("a: { type: list, default: «['${{ params.b }}'] }", "bad-expression", "");
+    wrong("a: { type: list, choices: [«[x]], default: [] }", "wrong-type", "a scalar");
+    wrong("a: { type: mapping, default: «[x] }", "wrong-type", "must be a mapping");
+    wrong("a: { type: mapping, «choices: [x], default: {} }", "conflicting-keys", "mapping");
+    wrong("a: { type: list, «min: 1, default: [] }", "conflicting-keys", "bounds");
+    wrong("a: { type: «array, default: [] }", "unknown-type", "did you mean `list`?");
+    wrong("a: { type: «dict, default: {} }", "unknown-type", "did you mean `mapping`?");
+    wrong("a: «[x, y]", "wrong-type", "type: list, default: [x, y]");
+    wrong("a: { type: list, default: «['${{ params.b }}'] }", "bad-expression", "");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, refused};
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -274,37 +274,31 @@ fn a_column_of_another_type_is_refused_before_anything_runs() {
     assert!(outcome.stdout.contains("int64") && outcome.stdout.contains("utf8"), "{outcome}");
 }
 
-/// The matrix, with `«` at the place of the only mistake; its code; what the message says.
+/// One mistake in the matrix, at the mark `«`.
 #[track_caller]
-fn refused(matrix: &str, code: &str, says: &str) {
-    let text = format!(
-        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {matrix}\n    with: {{ n: 1, seed: 1 }}\n"
-    );
-    let (text, place) = marked(&text);
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{matrix} {outcome}");
-    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
-    assert!(project.stored_nothing());
+fn wrong(matrix: &str, code: &str, word: &str) {
+    let step = "{ op: sample, from: table, matrix: ";
+    let text = format!("{TABLE}  cells: {step}{matrix}, with: {{ n: 1, seed: 1 }} }}\n");
+    refused(&text, code, &[word]);
 }
 
 #[test]
 fn mistakes_in_mappings_have_their_place() {
-    refused("[ { m: a, url: x }, { «m: b } ]", "missing-key", "no key `url`");
-    refused("[ { m: a }, { m: b, «url: x } ]", "unknown-key", "no key `url`");
-    refused("[ { m: a, url: x }, { m: b, «ulr: x } ]", "unknown-key", "did you mean `url`?");
-    refused("[ { m: a }, «b ]", "wrong-type", "must be a mapping");
-    refused("«[ a, b ]", "wrong-type", "a list of mappings");
-    refused("[ { m: a }, «{} ]", "wrong-type", "at least one key");
-    refused("[ { m: a }, «{ m: a } ]", "wrong-value", "two cells would be called `m=a`");
-    refused("[ { m: 1, n: 1 }, «{ m: '1', n: 2 } ]", "wrong-value", "called `m=1`");
-    refused("[ { m: «[a], n: 1 } ]", "wrong-type", "`m`, which names the cell, must be a scalar");
-    refused("[ { n: 1, name: «null } ]", "wrong-type", "`name`, which names the cell,");
-    refused("{ s: [1, 2], m: [ { a: 1 }, «3 ] }", "wrong-type", "must be a mapping");
-    refused("{ s: [1, «1.0] }", "wrong-value", "two cells would be called `s=1`");
-    refused("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
-    refused("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
-    refused("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
+    wrong("[ { m: a, url: x }, { «m: b } ]", "missing-key", "no key `url`");
+    wrong("[ { m: a }, { m: b, «url: x } ]", "unknown-key", "no key `url`");
+    wrong("[ { m: a, url: x }, { m: b, «ulr: x } ]", "unknown-key", "did you mean `url`?");
+    wrong("[ { m: a }, «b ]", "wrong-type", "must be a mapping");
+    wrong("«[ a, b ]", "wrong-type", "a list of mappings");
+    wrong("[ { m: a }, «{} ]", "wrong-type", "at least one key");
+    wrong("[ { m: a }, «{ m: a } ]", "wrong-value", "two cells would be called `m=a`");
+    wrong("[ { m: 1, n: 1 }, «{ m: '1', n: 2 } ]", "wrong-value", "called `m=1`");
+    wrong("[ { m: «[a], n: 1 } ]", "wrong-type", "`m`, which names the cell, must be a scalar");
+    wrong("[ { n: 1, name: «null } ]", "wrong-type", "`name`, which names the cell,");
+    wrong("{ s: [1, 2], m: [ { a: 1 }, «3 ] }", "wrong-type", "must be a mapping");
+    wrong("{ s: [1, «1.0] }", "wrong-value", "two cells would be called `s=1`");
+    wrong("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
+    wrong("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
+    wrong("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
 }
 
 #[test]

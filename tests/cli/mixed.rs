@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked, package};
-use crate::regress_tables::{csv, find, noise, text, told};
+use crate::harness::{Project, package, refused_with};
+use crate::regress_tables::{csv, find, noise, text};
 
 /// A workflow that reads `data.csv` and fits one model.
 fn workflow(with: &str) -> String {
@@ -243,44 +243,37 @@ steps:
     }
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words.
+/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
-fn refused(with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(with));
-    let project = Project::new(&workflow);
-    project.write("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+fn wrong(with: &str, code: &str, words: &[&str]) {
+    let data = [("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n")];
+    refused_with(&data, &workflow(with), code, words);
 }
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    refused("outcomes: [«yy], random: [g]", "unknown-column", &["did you mean `y`?"]);
-    refused("outcomes: [«s], random: [g]", "wrong-type", &["a number"]);
-    refused("outcomes: [y, «y], random: [g]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [y], fixed: [«y], random: [g]", "conflicting-arguments", &["an outcome"]);
-    refused("outcomes: [y], random: [«y]", "conflicting-arguments", &["an outcome"]);
-    refused("outcomes: [y], random: [g, «g]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [y], random: «[]", "conflicting-arguments", &["random effect", "regress"]);
-    refused(
+    wrong("outcomes: [«yy], random: [g]", "unknown-column", &["did you mean `y`?"]);
+    wrong("outcomes: [«s], random: [g]", "wrong-type", &["a number"]);
+    wrong("outcomes: [y, «y], random: [g]", "duplicate-column", &["named twice"]);
+    wrong("outcomes: [y], fixed: [«y], random: [g]", "conflicting-arguments", &["an outcome"]);
+    wrong("outcomes: [y], random: [«y]", "conflicting-arguments", &["an outcome"]);
+    wrong("outcomes: [y], random: [g, «g]", "duplicate-column", &["named twice"]);
+    wrong("outcomes: [y], random: «[]", "conflicting-arguments", &["random effect", "regress"]);
+    wrong(
         "outcomes: [y], random: [g], interactions: [«[g]]",
         "conflicting-arguments",
         &["at least two columns"],
     );
-    refused("outcomes: [y], fixed: [x], random: [g], base: { x: «1 }", "wrong-type", &["string"]);
-    refused(
+    wrong("outcomes: [y], fixed: [x], random: [g], base: { x: «1 }", "wrong-type", &["string"]);
+    wrong(
         "outcomes: [y], random: [g], slopes: { g: [«x] }",
         "conflicting-arguments",
         &["not one of `fixed`", "around a mean"],
     );
-    refused(
+    wrong(
         "outcomes: [y], random: [g], correlated: «false",
         "conflicting-arguments",
         &["there are none"],
     );
-    refused("outcomes: [y], random: [g], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
+    wrong("outcomes: [y], random: [g], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
 }

@@ -1,6 +1,6 @@
 //! Outputs that are printed or are the text of one value, and `--memory`.
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, refused_with};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -165,36 +165,29 @@ fn a_text_is_of_one_row() {
 
 /// One mistake in the output `all`, at the mark `«`.
 #[track_caller]
-fn refused(output: &str, code: &str, said: &[&str]) {
-    let (text, place) = marked(&WORKFLOW.replace("path: out/all.csv, show: true", output));
-    let project = Project::new(&text);
-    project.write("data.jsonl", DATA);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    for word in said {
-        assert!(outcome.stdout.contains(word), "{word}: {outcome}");
-    }
-    assert!(!project.path("ran").exists() && project.stored_nothing());
+fn wrong(output: &str, code: &str, words: &[&str]) {
+    let text = WORKFLOW.replace("path: out/all.csv, show: true", output);
+    refused_with(&[("data.jsonl", DATA)], &text, code, words);
 }
 
 #[test]
 fn columns_that_are_no_text_or_no_file() {
-    refused("path: o.txt, column: «nota", "unknown-column", &["`nota`", "did you mean `note`?"]);
-    refused("path: o.txt, column: «size", "wrong-type", &["`size` has type int64, not utf8"]);
-    refused(
+    wrong("path: o.txt, column: «nota", "unknown-column", &["`nota`", "did you mean `note`?"]);
+    wrong("path: o.txt, column: «size", "wrong-type", &["`size` has type int64, not utf8"]);
+    wrong(
         "path: o.csv, column: «note",
         "conflicting-keys",
         &[".csv file always has all columns", ".txt"],
     );
-    refused("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
+    wrong("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
     for suffix in ["txt", "svg", "html"] {
         let said = format!("cannot be written as .{suffix}");
-        refused(&format!("path: «o.{suffix}"), "bad-path", &[&said, "`column: name`", ".jsonl"]);
+        wrong(&format!("path: «o.{suffix}"), "bad-path", &[&said, "`column: name`", ".jsonl"]);
     }
     let all = [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".html"];
-    refused("path: «o.xlsx", "bad-path", &all);
-    refused("path: «o", "bad-path", &all);
-    refused("path: o.txt, column: «[note]", "wrong-type", &["column"]);
+    wrong("path: «o.xlsx", "bad-path", &all);
+    wrong("path: «o", "bad-path", &all);
+    wrong("path: o.txt, column: «[note]", "wrong-type", &["column"]);
 }
 
 #[test]

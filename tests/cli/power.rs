@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, marked};
-use crate::regress_tables::{CLOSED, csv, find, holds, noise, number, text, told};
+use crate::harness::{Project, refused, told};
+use crate::regress_tables::{CLOSED, csv, find, holds, noise, number, text};
 
 fn peer(part: &str) -> Value {
     let text = include_str!("../reference/effect_sizes.json");
@@ -166,28 +166,23 @@ fn a_pilot_that_says_nothing_is_refused_row_by_row() {
     }
 }
 
-/// One diagnostic at the mark, with these words; nothing ran.
+/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
-fn refused(with: &str, code: &str, word: &str) {
-    let (workflow, place) = marked(&assumed(with));
-    let project = Project::new(&workflow);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    assert!(told.contains(word), "{told}");
+fn wrong(with: &str, code: &str, word: &str) {
+    refused(&assumed(with), code, &[word]);
 }
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
     let sound = "units: [100]\nassume: { y: { unit: 1 } }";
-    refused("units: [«1]\nassume: { y: { unit: 1 } }", "out-of-range", "2 to");
-    refused(&format!("{sound}\neffects: [«0]"), "out-of-range", "never found");
-    refused(&format!("{sound}\npower: «0.01"), "out-of-range", "between `alpha` and 1");
-    refused(&format!("{sound}\nmargin: «-1"), "out-of-range", "above 0");
-    refused(&format!("{sound}\nsamples: [2, «2]"), "conflicting-arguments", "twice");
-    refused(&format!("{sound}\nunit: «y"), "conflicting-arguments", "from: <step>");
-    refused("units: [9]\nassume: { y: { unit: «-1 } }", "out-of-range", "0 or more");
-    refused(
+    wrong("units: [«1]\nassume: { y: { unit: 1 } }", "out-of-range", "2 to");
+    wrong(&format!("{sound}\neffects: [«0]"), "out-of-range", "never found");
+    wrong(&format!("{sound}\npower: «0.01"), "out-of-range", "between `alpha` and 1");
+    wrong(&format!("{sound}\nmargin: «-1"), "out-of-range", "above 0");
+    wrong(&format!("{sound}\nsamples: [2, «2]"), "conflicting-arguments", "twice");
+    wrong(&format!("{sound}\nunit: «y"), "conflicting-arguments", "from: <step>");
+    wrong("units: [9]\nassume: { y: { unit: «-1 } }", "out-of-range", "0 or more");
+    wrong(
         "units: [9]\nassume: { y: { unit: 1, cluster: «1 } }",
         "conflicting-arguments",
         "cluster_size",

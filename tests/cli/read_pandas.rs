@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
-use crate::regress_tables::told;
+use crate::harness::{Project, refused_with};
 
 /// A workflow that reads with these arguments.
 fn workflow(with: &str) -> String {
@@ -190,18 +189,10 @@ fn another_position_is_another_table() {
     assert!(project.rows("data").iter().all(|row| row["at"] == 0));
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words.
+/// One mistake at the mark `«`, in a workflow that reads this file.
 #[track_caller]
-fn refused(file: &str, content: &str, with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(with));
-    let project = Project::new(&workflow);
-    project.write(file, content);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+fn wrong(file: &str, content: &str, with: &str, code: &str, words: &[&str]) {
+    refused_with(&[(file, content)], &workflow(with), code, words);
 }
 
 #[test]
@@ -216,7 +207,7 @@ fn files_that_are_no_table() {
         (r#"{"a": {"0": 1}"#, "cannot read `d.json`"),
         (r#"{"a": {"0": 1}} {"a": {"0": 1}}"#, "cannot read `d.json`"),
     ] {
-        refused("d.json", text, "path: «d.json", "unreadable-file", &[words]);
+        wrong("d.json", text, "path: «d.json", "unreadable-file", &[words]);
     }
 }
 
@@ -224,16 +215,16 @@ fn files_that_are_no_table() {
 fn mistakes_in_positions() {
     let csv = "arm,y\nc,1\nt,2\n";
     let with = "path: d.csv, position: { column: at, within: [«armm] }";
-    refused("d.csv", csv, with, "unknown-column", &["did you mean `arm`?"]);
+    wrong("d.csv", csv, with, "unknown-column", &["did you mean `arm`?"]);
     let with = "path: d.csv, position: { «colum: at }";
-    refused("d.csv", csv, with, "unknown-argument", &["did you mean `column`?"]);
+    wrong("d.csv", csv, with, "unknown-argument", &["did you mean `column`?"]);
     let with = "path: d.csv, position: «at";
-    refused("d.csv", csv, with, "wrong-type", &[]);
+    wrong("d.csv", csv, with, "wrong-type", &[]);
     let with = "path: d.csv, position: { column: at, within: «arm }";
-    refused("d.csv", csv, with, "wrong-type", &[]);
+    wrong("d.csv", csv, with, "wrong-type", &[]);
     // The old name is none any more.
     let with = "path: d.csv, columns: { arm: a }, position: { column: at, within: [«arm] }";
-    refused("d.csv", csv, with, "unknown-column", &["`arm`"]);
+    wrong("d.csv", csv, with, "unknown-column", &["`arm`"]);
 }
 
 /// A server that answers every request with this, and counts them.

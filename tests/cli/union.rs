@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, refused};
 
 /// Steps `a`, `b` and `c` of the columns id, x; id, x; id, x, y; then `rest`.
 fn workflow(rest: &str) -> String {
@@ -148,48 +148,40 @@ fn a_row_is_traced_through_the_union() {
     assert!(told.stdout.contains("all") && told.stdout.contains('b'), "{told}");
 }
 
-/// The step, with `«` at the place of the only mistake; what is said.
+/// One mistake in the step, at the mark `«`.
 #[track_caller]
-fn refused(step: &str, code: &str, says: &[&str]) {
-    let (text, place) = marked(&workflow(step));
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let problem = outcome.events("diagnostic").remove(0).to_string();
-    for part in says {
-        assert!(problem.contains(part), "{part}: {problem}");
-    }
-    assert!(project.stored_nothing());
+fn wrong(step: &str, code: &str, words: &[&str]) {
+    refused(&workflow(step), code, words);
 }
 
 #[test]
 fn a_difference_is_shown_at_its_table() {
-    refused(
+    wrong(
         "  all: { op: union, from: { A: a, «C: c }, with: { label: source } }\n",
         "wrong-inputs",
         &["`C` has `y`, which `A` lacks", "all tables have `id`, `x`"],
     );
-    refused(
+    wrong(
         "  all: { op: union, from: { «Z: a, C: c }, with: { label: source } }\n",
         "wrong-inputs",
         &["`Z` lacks `y` of `C`", "`columns`"],
     );
-    refused(
+    wrong(
         "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, CAST(x AS varchar) AS x FROM input' } }\n",
         "wrong-type",
         &["column `x` is utf8 in `C`, and int64 in `A`", "CAST"],
     );
-    refused(
+    wrong(
         "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, x FROM input', key: [id, x] } }\n",
         "wrong-inputs",
         &["the key of `C` is `id`, `x`, and that of `A` is `id`"],
     );
-    refused(
+    wrong(
         "  all: { op: union, from: { A: a, C: c }, with: { label: source, columns: [«xx] } }\n",
         "unknown-column",
         &["there is no column `xx`"],
     );
-    refused(
+    wrong(
         "  all: { op: union, from: { A: a, «B: c2 }, with: { label: source, columns: [x] } }\n  c2: { op: sql, from: c, with: { query: 'SELECT id, y FROM input' } }\n",
         "unknown-column",
         &["`B` has no column `x`"],
@@ -198,18 +190,18 @@ fn a_difference_is_shown_at_its_table() {
 
 #[test]
 fn a_label_is_a_column_of_its_own() {
-    refused(
+    wrong(
         "  all: { op: union, from: { A: a, B: b }, with: { label: «x } }\n",
         "duplicate-column",
         &["`A` has a column `x` already"],
     );
-    refused(
+    wrong(
         "  all: { op: union, from: «a, with: { label: source } }\n",
         "wrong-inputs",
         &["need names", "from: { A: step, B: other_step }"],
     );
-    refused("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]);
-    refused(
+    wrong("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]);
+    wrong(
         "  all: { op: «union, from: { A: a, B: b } }\n",
         "missing-argument",
         &["needs the argument `label`"],
