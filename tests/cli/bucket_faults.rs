@@ -6,7 +6,7 @@ use std::time::Duration;
 use galeras_test_servers::s3_api::{KEY_ID, SECRET};
 
 use crate::buckets::{Lab, STORE, computed};
-use crate::harness::{Outcome, Project, Running, patience};
+use crate::harness::{Outcome, Project, Running, patience, says};
 use crate::remotes::{project, statuses, steps, warnings};
 
 /// A remote that is of no use: the run computes and says why, once. Returns the warning.
@@ -57,8 +57,10 @@ fn a_bucket_that_may_only_be_read_gives_results_and_takes_none() {
     let told = lab.run(&owner, &push).exits(4);
     let refused = "cannot write s3://lab/p/blobs/";
     assert!(told.stderr.contains(refused), "{told}");
-    assert!(told.stderr.contains("the server answered 403 Forbidden (AccessDenied)"), "{told}");
-    assert!(told.stderr.contains("help: check the credentials"), "{told}");
+    says(
+        &told.stderr,
+        &["the server answered 403 Forbidden (AccessDenied)", "help: check the credentials"],
+    );
     keeps_secret(&told, &["AWSAccessKeyId"]);
     let run = lab
         .run(&owner, &[&RUN[..], &["--cache", STORE, "--overwrite", "--set", "most=100"]].concat());
@@ -104,7 +106,7 @@ fn the_token_of_a_session_is_not_quoted_though_the_server_does() {
     assert!(warns(&done).contains("400 Bad Request (ExpiredToken)"), "{done}");
     keeps_secret(&done, &["hunter2"]);
     let told = run_with(&lab, &project(), &["cache", "ls", "--cache", STORE], &env).exits(4);
-    assert!(told.stderr.contains("ExpiredToken") && told.stderr.contains("help: "), "{told}");
+    says(&told.stderr, &["ExpiredToken", "help: "]);
     keeps_secret(&told, &["hunter2"]);
     // Also where tables are read: it ends between two requests.
     lab.api.behave(|manners| manners.expired = false);

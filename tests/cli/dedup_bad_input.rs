@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, says};
 
 /// A release build takes a few seconds for the largest of these tables.
 const BOUND: Duration = Duration::from_secs(30);
@@ -155,7 +155,7 @@ fn more_words_than_the_memory_holds_are_an_error_that_says_so() {
     project.write("data.jsonl", texts([Some(long.as_str()), Some(&long)]));
     let outcome = project.run_json(&["--memory", "1MiB"]).exits(1);
     let detail = outcome.step("unique")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("vocabulary") && detail.contains("--memory"), "{detail}");
+    says(&detail, &["vocabulary", "--memory"]);
     project.run_ok(&["--memory", "64MiB"]);
 }
 
@@ -354,8 +354,7 @@ fn tokenizer_files_that_are_none() {
         project.write("t.json", content);
         let outcome = project.run(&["run", "w.yaml"]);
         assert!(matches!(outcome.code, Some(1 | 2)), "{content}: {outcome}");
-        assert!(outcome.stderr.contains("t.json"), "{content}: {outcome}");
-        assert!(outcome.stderr.contains("tokenizer"), "{content}: {outcome}");
+        says(&outcome.stderr, &["t.json", "tokenizer"]);
         assert!(!outcome.stderr.contains("panicked"), "{content}: {outcome}");
     }
     let project = Project::new(&missing.replace('«', ""));
@@ -375,8 +374,10 @@ fn inputs_that_dedup_does_not_have() {
     let no_model = Project::new(&with_tokenizer("{ input: data, tokenizer: data }", with));
     no_model.write("data.jsonl", "");
     let outcome = no_model.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("has no text column `model`"), "{outcome}");
-    assert!(outcome.stdout.contains("give it the result of a `tokenizer` step"), "{outcome}");
+    says(
+        &outcome.stdout,
+        &["has no text column `model`", "give it the result of a `tokenizer` step"],
+    );
     let none = workflow("data", "{ column: code }").replace("    from: data\n", "");
     let project = Project::new(&none);
     project.write("data.jsonl", "");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::dedup::{DPU_UTILS, clusters, kept, project, ran, summary, text, words, write};
+use crate::harness::says;
 
 fn ids(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| text(row, "id")).collect()
@@ -152,7 +153,7 @@ fn what_is_kept_and_set_aside_is_the_table() {
     assert_eq!((&first["step"], &first["rule"]), (&json!("unique"), &json!("duplicate")));
     assert_eq!((&first["rank"], &first["jaccard"]), (&json!(2), &json!(0.96)));
     let reason = first["reason"].as_str().unwrap();
-    assert!(reason.contains("similar to r0") && reason.contains("0.960"), "{reason}");
+    says(&reason, &["similar to r0", "0.960"]);
 
     let summary = summary(&project);
     let number = |name: &str| summary[name].as_f64().unwrap();
@@ -170,5 +171,5 @@ fn a_duplicate_can_be_traced_to_the_row_that_is_kept() {
     let same = words(0, 25);
     let project = ran("", &[("first", &same), ("second", &same)]);
     let trace = project.run(&["trace", "w.yaml", "second"]).exits(0);
-    assert!(trace.stdout.contains("unique") && trace.stdout.contains("first"), "{trace}");
+    says(&trace.stdout, &["unique", "first"]);
 }

@@ -8,7 +8,7 @@ use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 
-use crate::harness::{Project, Running, files_below, patience, wait_for};
+use crate::harness::{Project, Running, files_below, patience, says, wait_for};
 
 fn workflow(command: &str) -> String {
     format!(
@@ -36,14 +36,10 @@ fn fails(command: &str, words: &[&str]) {
     assert_eq!(outcome.statuses(), "good=ran table=failed after=skipped");
     assert_eq!(outcome.finished()["status"], "failed");
     let detail = outcome.step("table")["detail"].as_str().unwrap().to_owned();
-    for word in words {
-        assert!(detail.contains(word), "{word:?} in {detail}");
-    }
+    says(&detail, words);
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stdout.is_empty(), "{shown}");
-    for word in words {
-        assert!(shown.stderr.contains(word), "{word:?}\n{shown}");
-    }
+    says(&shown.stderr, words);
     project.verifies("cache");
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     // It is tried again, and nothing of it is taken for a result.

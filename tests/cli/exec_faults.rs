@@ -9,7 +9,7 @@ use arrow::ipc::writer::StreamWriter;
 use parquet::arrow::ArrowWriter;
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, Running, wait_for};
+use crate::harness::{Outcome, Project, Running, says, wait_for};
 
 /// A step `table` that is computed by a command, one line or several.
 fn workflow(format: &str, command: &str) -> String {
@@ -38,9 +38,7 @@ fn fails(outcome: &Outcome, step: &str, words: &[&str]) {
     assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
     assert_eq!(outcome.status(step), "failed", "{outcome}");
     let detail = outcome.step(step)["detail"].as_str().unwrap().to_owned();
-    for word in words {
-        assert!(detail.contains(word), "{word:?} in {detail}");
-    }
+    says(&detail, words);
 }
 
 /// The message of the step `table`, which must fail.

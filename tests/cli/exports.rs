@@ -5,7 +5,7 @@ use std::fs::File;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 name: study
@@ -69,9 +69,15 @@ fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
     assert_eq!(rows(&project, "methods.parquet"), 20);
     let card = project.read("set/README.md");
     assert!(card.starts_with("---\npretty_name: \"study\"\n"), "{card}");
-    assert!(card.contains("license: \"other\"") && card.contains("num_examples: 20"), "{card}");
-    assert!(card.contains("| `methods` | methods | 20 | 30 |"), "{card}");
-    assert!(card.contains("| methods | out: 50 |"), "{card}");
+    says(
+        &card,
+        &[
+            "license: \"other\"",
+            "num_examples: 20",
+            "| `methods` | methods | 20 | 30 |",
+            "| methods | out: 50 |",
+        ],
+    );
     assert!(card.contains(table["digest"].as_str().unwrap()), "{card}");
     let attribution = project.read("set/ATTRIBUTION.md");
     assert!(attribution.contains("| ada/lovely | MIT | 10 |"), "{attribution}");

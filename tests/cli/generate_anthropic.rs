@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, only, warnings};
-use crate::harness::{Outcome, Project, Running, files_below};
+use crate::harness::{Outcome, Project, Running, files_below, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION, code, content};
 
 const WORKFLOW: &str = "galeras: 1
@@ -238,9 +238,7 @@ fn ends(fault: ChatFault, words: &[&str]) -> Outcome {
     command.env("MY_KEY", KEY);
     let outcome = Running::start(command).finish().exits(1);
     let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    for word in words {
-        assert!(detail.contains(word), "{word} in {detail}");
-    }
+    says(&detail, words);
     assert_eq!(api.count(), 1, "{detail}");
     assert!(
         !outcome.stdout.contains(&KEY[12..28]) && !outcome.stderr.contains(&KEY[12..28]),

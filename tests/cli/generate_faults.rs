@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::generate_openai::{only, project, warnings};
-use crate::harness::{Outcome, patience};
+use crate::harness::{Outcome, patience, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, error};
 
 /// Quick tries, so that a test of all that fails takes seconds.
@@ -43,9 +43,7 @@ fn rejects(fault: ChatFault, tries: usize, rule: &str, words: &[&str]) {
     );
     assert_eq!((&reject["step"], &reject["sample"]), (&json!("answers"), &json!(0)));
     let reason = reject["reason"].as_str().unwrap();
-    for word in words {
-        assert!(reason.contains(word), "{fault:?}: {word} in {reason}");
-    }
+    says(&reason, words);
     let told = warnings(&outcome);
     assert!(told.len() == 1 && told[0].contains(reason), "{fault:?}: {told:?}");
     let counted = counts(&api);
@@ -97,9 +95,7 @@ fn ends(fault: ChatFault, words: &[&str]) {
 fn said(outcome: &Outcome, what: &dyn std::fmt::Debug, words: &[&str]) {
     let step = outcome.step("answers");
     let detail = step["detail"].as_str().unwrap();
-    for word in words {
-        assert!(detail.contains(word), "{what:?}: {word} in {detail}");
-    }
+    says(&detail, words);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::generate_openai::{answers, only, project, warnings};
-use crate::harness::{Outcome, Project, Running, patience, wait_for};
+use crate::harness::{Outcome, Project, Running, patience, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
@@ -24,9 +24,7 @@ const ROWS: usize = 40;
 fn over_budget(project: &Project, spent: &str, limit: &str) -> Outcome {
     let outcome = project.run_json(&[]).exits(1);
     let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    for word in ["limit of the cost", spent, limit, "max_usd"] {
-        assert!(detail.contains(word), "{word} in {detail}");
-    }
+    says(&detail, &["limit of the cost", spent, limit, "max_usd"]);
     outcome
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::generate_openai::{data, project, workflow};
-use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, marked, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const NAME: &str = "SECRET_OF_MINE";
@@ -113,8 +113,7 @@ fn a_server_that_quotes_a_wrong_key_is_not_quoted() {
     api.script(|_| Some(ChatFault::EchoKey));
     let project = project(&api, 4, WITH_KEY);
     let human = run(&project, &["run", "w.yaml"]).exits(1);
-    assert!(human.stderr.contains(&format!("${NAME}")), "{human}");
-    assert!(human.stderr.contains("does not take the key"), "{human}");
+    says(&human.stderr, &[&format!("${NAME}"), "does not take the key"]);
     let events = run(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
     let locked = run(&project, &["lock", "w.yaml"]).exits(1);
     assert!(locked.stderr.contains("does not take the key"), "{locked}");

@@ -225,6 +225,14 @@ pub fn says(text: &str, words: &[&str]) {
     }
 }
 
+/// Fails if the text has one of these words.
+#[track_caller]
+pub fn hides(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(!text.contains(word), "{word:?} in {text}");
+    }
+}
+
 /// A text for people without line breaks and frames.
 pub fn flat(text: &str) -> String {
     text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")

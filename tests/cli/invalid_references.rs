@@ -1,7 +1,7 @@
 //! Names in a workflow that name nothing: each is found before anything runs, with its place
 //! and a suggestion.
 
-use crate::harness::{Project, every, marked};
+use crate::harness::{Project, every, marked, says};
 
 /// A table of three columns, then `rest`, indented as an entry of `steps`.
 fn workflow(rest: &str) -> String {
@@ -95,7 +95,7 @@ fn an_unknown_table_of_a_query() {
     assert_eq!(outcome.events("diagnostic").len(), 1, "{outcome}");
     let message = &outcome.events("diagnostic")[0];
     let said = format!("{} {}", message["message"], message["help"]);
-    assert!(said.contains("input") && said.contains("left"), "{outcome}");
+    says(&said, &["input", "left"]);
     assert_eq!((&message["line"], &message["file"]), (&13.into(), &"w.yaml".into()));
 }
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, says};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -273,11 +273,11 @@ fn a_branch_of_mine_cannot_be_frozen() {
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     let said = lock(&project);
-    assert!(said.stderr.contains("mined") && said.stderr.contains("not pinned"), "{said}");
+    says(&said.stderr, &["mined", "not pinned"]);
     let outcome = project.run_json(&["--frozen"]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
     let message = outcome.events("diagnostic")[0]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("main") && message.contains("query"), "{message}");
+    says(&message, &["main", "query"]);
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 1);
 }

@@ -1,6 +1,6 @@
 //! `mine`: files of every encoding, name, kind and size.
 
-use crate::harness::{Project, patience};
+use crate::harness::{Project, patience, says};
 use crate::repository::{Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
 /// What a commit does that turns one content of `m.py` into another.
@@ -289,7 +289,7 @@ fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
     assert_eq!(mined.column("path"), ["m.py", "m.py"]);
     assert_eq!(mined.rejected(), ["size huge.py"]);
     let reason = mined.rejects[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("97657") && reason.contains("1024"), "{reason}");
+    says(&reason, &["97657", "1024"]);
 }
 
 #[test]

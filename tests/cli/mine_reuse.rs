@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Outcome, Project, Running, says};
 use crate::repository::{Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
 /// How many repositories `mined` worked on and took from the store.
@@ -220,9 +220,7 @@ fn a_row_leads_back_to_its_commit() {
     let found = mining.mine();
     let row = found.only()["id"].as_str().unwrap();
     let shown = mining.project.run(&["trace", "w.yaml", row]).exits(0);
-    for word in [row, id.as_str(), "pkg/m.py", "mined", "some"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stdout, &[row, id.as_str(), "pkg/m.py", "mined", "some"]);
     let told = mining.project.run(&["trace", "w.yaml", row, "--format", "json"]).exits(0);
     let told = &told.json_lines()[0];
     let place = |name: &str| {
@@ -235,9 +233,7 @@ fn a_row_leads_back_to_its_commit() {
     // What was rejected can be traced, too.
     let reject = found.rejects[0]["id"].as_str().unwrap();
     let shown = mining.project.run(&["trace", "w.yaml", reject]).exits(0);
-    for word in ["pkg/bad.py", "decodes", "mined"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stdout, &["pkg/bad.py", "decodes", "mined"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, says};
 
 const CODE: &str = "overwritten-file";
 
@@ -52,9 +52,7 @@ fn refused(outcome: &Outcome, file: &str, words: &[&str]) {
     assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
     let found = &outcome.events("diagnostic")[0];
     let message = found["message"].as_str().unwrap();
-    for word in words {
-        assert!(message.contains(word), "{word}: {found}");
-    }
+    says(&message, words);
     assert!(found["help"].as_str().unwrap().contains("--overwrite"), "{found}");
 }
 
@@ -204,9 +202,10 @@ fn a_file_that_comes_while_the_workflow_runs_stays() {
     assert_eq!(project.read("out/o.csv"), "mine\n");
     assert_eq!(outcome.statuses(), "data=ran some=ran", "the results are stored");
     let told = outcome.events("warning")[0]["message"].clone();
-    for word in ["output o: it would replace `out/o.csv`", "no workflow is known", "--overwrite"] {
-        assert!(told.as_str().unwrap().contains(word), "{word}: {told}");
-    }
+    says(
+        &told.as_str().unwrap(),
+        &["output o: it would replace `out/o.csv`", "no workflow is known", "--overwrite"],
+    );
     assert_eq!(outcome.finished()["status"], "failed");
     run(&project, "w.yaml", &["--overwrite"]).exits(0).all_hit();
     assert_eq!(project.read("out/o.csv").lines().count(), 4);

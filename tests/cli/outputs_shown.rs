@@ -1,6 +1,6 @@
 //! Outputs that are printed or are the text of one value, and `--memory`.
 
-use crate::harness::{Outcome, Project, marked, refused_with};
+use crate::harness::{Outcome, Project, marked, refused_with, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -41,7 +41,7 @@ fn a_shown_output_is_printed_after_the_run() {
     for _ in 0..2 {
         let outcome = project.run(&["run", "w.yaml"]).exits(0);
         let lines = printed(&outcome);
-        assert!(lines[0].contains("all") && lines[0].contains("out/all.csv"), "{outcome}");
+        says(&lines[0], &["all", "out/all.csv"]);
         assert_eq!(lines[1], "id note size share", "{outcome}");
         assert_eq!(lines[lines.len() - 2..], ["a first 1 null", "b second 2 0.5"], "{outcome}");
         assert!(!outcome.stdout.contains("few"), "{outcome}");
@@ -106,7 +106,7 @@ fn an_empty_table_and_a_long_one_are_shown() {
     let project = project();
     project.write("data.jsonl", "");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
-    assert!(outcome.stdout.contains("out/all.csv") && outcome.stdout.contains("note"), "{outcome}");
+    says(&outcome.stdout, &["out/all.csv", "note"]);
     let long: String = (0..1_000)
         .map(|i| {
             format!(
@@ -198,8 +198,7 @@ fn memory_is_a_size() {
     {
         let argument = format!("--memory={size}");
         let outcome = project.run(&["run", "w.yaml", &argument]).exits(2);
-        assert!(outcome.stderr.contains("--memory"), "{size}: {outcome}");
-        assert!(outcome.stderr.contains("write a size such as 512MB or 4GiB"), "{size}: {outcome}");
+        says(&outcome.stderr, &["--memory", "write a size such as 512MB or 4GiB"]);
         assert_eq!(outcome.stdout, "");
     }
     for size in ["1KB", "0", "1023KiB", "1MB", "0.5MiB", "1048575"] {

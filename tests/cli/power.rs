@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, refused, told};
+use crate::harness::{Project, refused, says, told};
 use crate::regress_tables::{CLOSED, csv, find, holds, noise, number, text};
 
 fn peer(part: &str) -> Value {
@@ -126,9 +126,7 @@ fn a_margin_adds_the_power_of_equivalence() {
     let needed = number(row, "units_for_equivalence");
     assert!((95.0..=100.0).contains(&needed), "{row}");
     let note = text(row, "note");
-    for word in ["100 data points", "within ±0.3", "over 1 test"] {
-        assert!(note.contains(word), "{word}: {note}");
-    }
+    says(&note, &["100 data points", "within ±0.3", "over 1 test"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 prereg: effect
@@ -222,8 +222,10 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     assert_eq!(registrations(&project), first);
     project.edit("w.yaml", "[quality]", "[speed]");
     let said = lock(&project, &[]);
-    assert!(said.stderr.contains("is another analysis now; the registration stays"), "{said}");
-    assert!(said.stderr.contains("galeras lock --amend"), "{said}");
+    says(
+        &said.stderr,
+        &["is another analysis now; the registration stays", "galeras lock --amend"],
+    );
     assert_eq!(registrations(&project), first);
     lock(&project, &["--amend"]);
     let both = registrations(&project);
@@ -281,10 +283,7 @@ fn a_name_that_no_analysis_has_is_a_mistake() {
         assert!(outcome.stderr.contains(code), "{prereg}: {outcome}");
         assert!(outcome.stderr.contains(message), "{prereg}: {outcome}");
     }
-    assert!(
-        project.run(&["check", "w.yaml"]).exits(2).stderr.contains("prereg"),
-        "the place is shown"
-    );
+    says(&project.run(&["check", "w.yaml"]).exits(2).stderr, &["prereg"]);
 }
 
 #[test]
@@ -300,10 +299,7 @@ fn an_embedded_analysis_is_named_by_its_path() {
     lock(&project, &[]);
     assert_eq!(registrations(&project)[0]["step"], "study/effect");
     let outcome = run(&project);
-    assert!(
-        outcome.stderr.contains("study/effect: 1 of 1 estimates are as registered"),
-        "{outcome}"
-    );
+    says(&outcome.stderr, &["study/effect: 1 of 1 estimates are as registered"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
-use crate::harness::Project;
+use crate::harness::{Project, says};
 use crate::paper::{table, text};
 
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
@@ -172,9 +172,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
         }
     }
     effects_are_right(&project.read("quickstart/effects.csv"), &scores, 5);
-    for word in ["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stdout, &["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"]);
     // The scores of all answers as one text, for each treatment.
     let corpus = rows("scores.corpus");
     assert_eq!(corpus.len(), 3 * 10);
@@ -233,9 +231,7 @@ outputs:
     );
     let shown = project.run(&["run", "w.yaml"]).exits(0);
     assert!(shown.stdout.is_empty(), "{shown}");
-    for word in ["methods", "ran", "NEW", "rows", "methods.csv"] {
-        assert!(shown.stderr.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stderr, &["methods", "ran", "NEW", "rows", "methods.csv"]);
     assert!(!shown.stderr.contains('\u{1b}'), "no colours: {shown}");
     assert!(shown.stderr.lines().all(|l| l.chars().count() <= 80), "{shown}");
     let again = project.run(&["run", "w.yaml"]).exits(0);

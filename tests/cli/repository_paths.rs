@@ -1,6 +1,6 @@
 //! Where the paths of repositories start, and what folders of one name are called.
 
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Outcome, Project, Running, says};
 use crate::repository::{Repository, at, day, def, workflow};
 
 /// A workflow in `flows`, and clones beside it and above.
@@ -83,9 +83,7 @@ fn two_clones_in_folders_of_one_name_are_told_apart() {
     project.write("list.csv", "repo,url\nx,./r\nx,../mine/repo\n");
     let args = ["run", "flows/w.yaml", "--set", "repos=list.csv"];
     let refused = run_in(&project, ".", &args).exits(2);
-    for words in ["would both be called `x`", "columns"] {
-        assert!(refused.stderr.contains(words), "{refused}");
-    }
+    says(&refused.stderr, &["would both be called `x`", "columns"]);
 }
 
 #[test]

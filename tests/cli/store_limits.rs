@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Project, files_below};
+use crate::harness::{Project, files_below, says};
 
 /// A small file system of its own; gone when dropped.
 struct Mount(PathBuf);
@@ -149,7 +149,7 @@ fn a_full_disk_under_the_outputs_is_told() {
     let project = large();
     let Some(_mount) = Mount::new(&project, "out", "size=1m") else { return };
     let shown = project.run(&["run", "w.yaml", "--out", "out"]).exits(4);
-    assert!(shown.stderr.contains("valid") && shown.stderr.contains("No space left"), "{shown}");
+    says(&shown.stderr, &["valid", "No space left"]);
     assert!(files_below(&project.path("out")).is_empty(), "no half of a file stays");
     assert_eq!(
         project.run_json(&["--out", "elsewhere"]).exits(0).statuses(),

@@ -1,6 +1,6 @@
 //! `uses`: a workflow as a step of another.
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 const INNER: &str = "galeras: 1
 params:
@@ -91,8 +91,7 @@ fn mistakes_in_either_file_have_their_place() {
     let found = outcome.diagnostics();
     assert_eq!(found.len(), 2, "{outcome}");
     assert!(found[0].ends_with("w.yaml:5:13") && found[1].ends_with("w.yaml:8:19"), "{found:?}");
-    assert!(outcome.stdout.contains("did you mean `least`?"), "{outcome}");
-    assert!(outcome.stdout.contains("did you mean `kept`?"), "{outcome}");
+    says(&outcome.stdout, &["did you mean `least`?", "did you mean `kept`?"]);
 
     let project = self::project();
     project.edit("sub/collect.yaml", "x >= ", "y >= ");
