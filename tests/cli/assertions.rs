@@ -104,10 +104,10 @@ fn rows_are_counted() {
 fn mending_an_assertion_does_not_run_the_step_again() {
     let project = Project::new(&workflow("{ expr: 'x > 1' }"));
     project.run_json(&["--keep-going"]).exits(3);
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.statuses(), "table=hit after=ran beside=hit");
-    project.edit("w.yaml", "x > 0", "x > 1");
+    project.change("x > 0", "x > 1");
     // The failure is found again although everything is stored.
     let outcome = project.run_json(&["--keep-going"]).exits(3);
     assert_eq!(outcome.statuses(), "table=failed after=skipped beside=hit");
@@ -135,10 +135,8 @@ fn every_failed_assertion_is_told() {
 
 #[test]
 fn other_ports_are_tested_too() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(
+        "  table:
     op: exec
     with: { command: 'printf \"{\\\"id\\\":\\\"a\\\",\\\"x\\\":1}\"', output: { id: utf8!, x: int64! } }
   valid:

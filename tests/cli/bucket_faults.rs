@@ -43,10 +43,8 @@ fn a_bucket_that_may_only_be_read_gives_results_and_takes_none() {
     lab.api.behave(|manners| manners.read_only = true);
     // As a remote, and as a store in which all is there.
     let done = lab.run_ok(&project(), &["--remote", STORE]);
-    assert_eq!(
-        (statuses(&steps(&done)), warnings(&done).len()),
-        (vec!["hit (remote)".into(); 3], 0)
-    );
+    let found = (statuses(&steps(&done)), warnings(&done).len());
+    assert_eq!(found, (vec!["hit (remote)".into(); 3], 0));
     assert_eq!(done.digests(), expected.digests());
     let done = lab.run_ok(&owner, &["--cache", STORE]);
     done.all_hit();

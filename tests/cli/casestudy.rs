@@ -1,7 +1,4 @@
 //! The case study of the paper from end to end, against a server on the loopback address.
-//!
-//! Does not live here: the quickstart (`quickstart`), other tasks (`evaluations`), testbeds
-//! (`galeras_workflow`), single steps (`prompt_templates`, `generate_openai`, `score_modes`).
 
 use std::collections::BTreeSet;
 

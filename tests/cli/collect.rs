@@ -249,8 +249,7 @@ fn the_checks_of_commits_keep_what_they_say() {
     assert_eq!(checked(any).0, ["a", "b"]);
     let window = "        - { use: commit_in_window, with: { since: 2022-01-01, until: 2023-01-01, column: at } }";
     let project = points(window);
-    project.edit(
-        "w.yaml",
+    project.change(
         "  valid:\n    op: validate\n    from: points",
         "  dated:
     op: sql

@@ -45,7 +45,7 @@ fn a_null_in_a_column_that_promised_none_fails_the_run() {
     let message = outcome.events("assertion")[0]["message"].as_str().unwrap().to_owned();
     assert!(message.contains('k') && message.contains("id = a"), "{message}");
     assert!(message.contains("w.yaml:8:"), "{message}");
-    project.edit("w.yaml", "k: utf8! }", "k: utf8 }");
+    project.change("k: utf8! }", "k: utf8 }");
     assert_eq!(project.run_ok(&[]).statuses(), "table=hit after=ran");
 }
 

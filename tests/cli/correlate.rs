@@ -222,10 +222,8 @@ fn a_line_is_a_correlation_of_one() {
 
 #[test]
 fn an_empty_table_has_one_row_that_says_so() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data:
+    let project = Project::steps(
+        "  data:
     op: exec
     with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y] } }
@@ -251,10 +249,8 @@ fn the_order_of_rows_does_not_count() {
     let straight = numbered(&|at| at);
     let n = lines.len() - 1;
     let turned = numbered(&|at| (at * 37) % n + 1);
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, key: [n] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, key: [n] } }
   found:
     op: correlate
     from: data

@@ -114,7 +114,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
     for row in outcome.exits(0).json_lines() {
         assert!(before.contains(&row), "{row}");
     }
-    project.edit("w.yaml", "seed: 7", "seed: 8");
+    project.change("seed: 7", "seed: 8");
     project.run_ok(&["--cache", "other"]);
     let outcome =
         project.run(&["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"]);
@@ -166,7 +166,7 @@ fn more_rows_than_there_are_is_all_of_them() {
     let project = project(&sampled(1000, 1));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("s1000_1")["rows"], 60);
-    project.edit("w.yaml", "n: 1000", "n: 0");
+    project.change("n: 1000", "n: 0");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("s1000_1")["rows"], 0);
 }

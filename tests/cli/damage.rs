@@ -73,7 +73,7 @@ fn a_damaged_file_that_is_read_ends_in_no_wrong_result() {
     // All of the data is lost, the size is right.
     bytes.fill(7);
     fs::write(&blob, bytes).unwrap();
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let first = project.run_json(&[]);
     assert!(!first.stderr.contains("panicked"), "{first}");
     // Missing or damaged is a miss with a warning, never an error.
@@ -110,14 +110,14 @@ fn one_flipped_bit_is_never_a_hit() {
 #[test]
 fn nothing_is_computed_from_a_flipped_bit() {
     let (project, _) = project();
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let truth = project.run_ok(&["--cache", "truth"]);
     for at in [10, 80, 200, 500] {
         project.write("w.yaml", WORKFLOW);
         fs::remove_dir_all(project.path("cache")).unwrap();
         let before = project.run_ok(&[]);
         flip(&blob(&project, &before, "table"), at, 2);
-        project.edit("w.yaml", "x > 1", "x > 0");
+        project.change("x > 1", "x > 0");
         let after = project.run_ok(&[]);
         assert_eq!(after.digests(), truth.digests(), "{at}");
         // The way back: what was there before is the truth, too.
@@ -300,7 +300,7 @@ fn damaged_run_records_and_parts_do_no_harm() {
     project.run_ok(&[]).all_hit();
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["cache", "ls"]).exits(0);
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let after = project.run_ok(&[]);
     assert_eq!(after.statuses(), "table=hit valid=ran");
     assert_eq!(after.digests()[0], before.digests()[0]);

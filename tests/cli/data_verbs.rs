@@ -133,7 +133,7 @@ fn unknown_columns_have_a_suggestion() {
 #[test]
 fn results_that_are_not_there_are_named_with_the_command() {
     let project = project();
-    project.edit("w.yaml", "size < 90", "size < 80");
+    project.change("size < 90", "size < 80");
     for args in [
         &["show", "w.yaml", "valid"][..],
         &["show", "w.yaml", "cells[n=2]"],
@@ -163,10 +163,8 @@ fn queries_read_steps_and_ports() {
     let asked = |query: &str| {
         project.run(&["sql", "w.yaml", query, "--format", "json"]).exits(0).json_lines()
     };
-    assert_eq!(
-        asked("SELECT count(*) AS n, max(size) AS most FROM valid"),
-        [json!({"n": 90, "most": 89})]
-    );
+    let found = asked("SELECT count(*) AS n, max(size) AS most FROM valid");
+    assert_eq!(found, [json!({"n": 90, "most": 89})]);
     assert_eq!(asked("SELECT min(size) AS least FROM valid.rejects"), [json!({"least": 90})]);
     let joined =
         "SELECT t.id FROM table t JOIN valid.rejects r ON t.id = r.id WHERE t.size > 97 ORDER BY 1";

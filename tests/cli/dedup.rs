@@ -14,10 +14,8 @@ pub const DPU_UTILS: &str = include_str!("../reference/dedup.json");
 
 /// A project whose step `unique` finds the duplicates among the rows of `data.jsonl`.
 pub fn project(with: &str) -> Project {
-    Project::new(&format!(
-        "galeras: 1
-steps:
-  data:
+    Project::steps(&format!(
+        "  data:
     op: exec
     with:
       command: cat data.jsonl
@@ -127,7 +125,7 @@ fn many_near_duplicates_are_clustered_as_by_dpu_utils() {
 fn a_token_after_a_space_counts_unlike_in_dpu_utils() {
     let code: String = (b'a'..=b'y').map(|c| format!(" {0}{0}{0}", char::from(c))).collect();
     let project = project("tokens: bpe");
-    project.edit("w.yaml", "from: data\n", "from: { input: data, tokenizer: bpe }\n");
+    project.change("from: data\n", "from: { input: data, tokenizer: bpe }\n");
     let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code } }\n";
     project.write("w.yaml", project.read("w.yaml") + bpe);
     write(&project, ["a", "b"].map(|id| json!({"id": id, "code": code})));

@@ -103,18 +103,16 @@ fn threads_memory_and_the_order_of_rows_change_nothing() {
 #[test]
 fn the_same_holds_for_minhash() {
     let project = project(6_000);
-    project.edit("w.yaml", "order_by: [day]", "method: minhash");
+    project.change("order_by: [day]", "method: minhash");
     is_the_same_everywhere(&project);
 }
 
 #[test]
 fn the_same_holds_for_bpe() {
     let project = project(4_000);
-    project.edit("w.yaml", "order_by: [day]", "tokens: bpe, keep: last");
-    project.edit("w.yaml", "from: features", "from: { input: features, tokenizer: bpe }");
-    project.edit(
-        "w.yaml",
-        "  unique:\n",
+    project.change("order_by: [day]", "tokens: bpe, keep: last");
+    project.change("from: features", "from: { input: features, tokenizer: bpe }");
+    project.change("  unique:\n",
         "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n  unique:\n",
     );
     is_the_same_everywhere(&project);
@@ -131,7 +129,7 @@ fn memory_and_threads_are_no_reason_to_run_again() {
 fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     let project = project(400);
     let first = project.run_ok(&[]);
-    project.edit("w.yaml", "threshold: 0.8", "threshold: 0.95");
+    project.change("threshold: 0.8", "threshold: 0.95");
     let second = project.run_ok(&[]);
     assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=ran");
     let unique = second.step("unique");
@@ -141,7 +139,7 @@ fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     assert_eq!(second.step("testbed")["reused_rows"], first.step("testbed")["rows"], "{second}");
     let why = project.run(&["explain", "w.yaml", "unique"]).exits(0);
     assert!(why.stdout.contains("threshold"), "{why}");
-    project.edit("w.yaml", "threshold: 0.95", "threshold: 0.8");
+    project.change("threshold: 0.95", "threshold: 0.8");
     project.run_ok(&[]).all_hit();
 }
 
@@ -149,9 +147,9 @@ fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
 fn another_threshold_that_changes_no_row_stops_there() {
     let project = project(400);
     // No two texts of so few words have a similarity between the two thresholds.
-    project.edit("w.yaml", "threshold: 0.8", "threshold: 0.801");
+    project.change("threshold: 0.8", "threshold: 0.801");
     let first = project.run_ok(&[]);
-    project.edit("w.yaml", "threshold: 0.801", "threshold: 0.8010001");
+    project.change("threshold: 0.801", "threshold: 0.8010001");
     let second = project.run_ok(&[]);
     assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=hit");
     assert_eq!(digests(&second), digests(&first));
@@ -161,13 +159,9 @@ fn another_threshold_that_changes_no_row_stops_there() {
 fn a_description_or_a_comment_reruns_nothing() {
     let project = project(400);
     project.run_ok(&[]);
-    project.edit(
-        "w.yaml",
-        "op: dedup\n",
-        "op: dedup  # as Allamanis did\n    description: One of each\n",
-    );
+    project.change("op: dedup\n", "op: dedup  # as Allamanis did\n    description: One of each\n");
     project.run_ok(&[]).all_hit();
-    project.edit("w.yaml", "order_by: [day]", "order_by: [day], keep: first, min_tokens: 20");
+    project.change("order_by: [day]", "order_by: [day], keep: first, min_tokens: 20");
     project.run_ok(&[]).all_hit();
 }
 

@@ -62,10 +62,10 @@ fn the_step_where_the_last_row_went_is_named() {
 #[test]
 fn that_nothing_was_rejected_is_no_loss() {
     let project = project("0");
-    project.edit("w.yaml", "out/d.csv }", "out/d.csv }\n  e: { from: why, path: out/e.csv }");
+    project.change("out/d.csv }", "out/d.csv }\n  e: { from: why, path: out/e.csv }");
     let why = "  why:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT rule, \
                count(*) AS n FROM input GROUP BY rule', key: [rule] }\n";
-    project.edit("w.yaml", "outputs:\n", &format!("{why}outputs:\n"));
+    project.change("outputs:\n", &format!("{why}outputs:\n"));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("why")["rows"], 0);
     assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
@@ -74,10 +74,10 @@ fn that_nothing_was_rejected_is_no_loss() {
 #[test]
 fn a_step_that_loses_rows_of_a_rejects_port_is_named() {
     let project = project("2");
-    project.edit("w.yaml", "from: valid.rejects,", "from: none,");
+    project.change("from: valid.rejects,", "from: none,");
     let none = "  none:\n    op: sql\n    from: { gone: valid.rejects, kept: valid }\n    with: { \
                 query: 'SELECT gone.id FROM gone JOIN kept ON gone.id = kept.id', key: [id] }\n";
-    project.edit("w.yaml", "outputs:\n", &format!("{none}outputs:\n"));
+    project.change("outputs:\n", &format!("{none}outputs:\n"));
     let wanted = json!({
         "event": "no_rows", "step": "none", "port": "out", "outputs": ["d"], "read": 3,
         "rejected": null,
@@ -89,7 +89,7 @@ fn a_step_that_loses_rows_of_a_rejects_port_is_named() {
 fn a_source_without_rows_is_named() {
     let project = project("0");
     project.write("data.csv", "id,x\n");
-    project.edit("w.yaml", "x > 0", "id > 'a'");
+    project.change("x > 0", "id > 'a'");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
     let told = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = "no rows in the output `a` and 2 others: step `data` made none";
@@ -111,7 +111,7 @@ fn a_matrix_is_walked_cell_by_cell() {
     let project = project("5");
     let cells = "    matrix: { least: [0, 9] }\n    with: { rules: [ { name: large, check: 'x > \
                  ${{ matrix.least }}' } ] }\n";
-    project.edit("w.yaml", "    with: { rules: [ { name: large, check: x > 5 } ] }\n", cells);
+    project.change("    with: { rules: [ { name: large, check: x > 5 } ] }\n", cells);
     let text = project.read("w.yaml");
     let outputs = text.find("outputs:").unwrap();
     let outputs = format!(
@@ -123,10 +123,8 @@ fn a_matrix_is_walked_cell_by_cell() {
     let outcome = project.run_ok(&[]);
     let lost = lost(&outcome);
     assert_eq!(lost.len(), 1, "{outcome}");
-    assert_eq!(
-        (&lost[0]["step"], &lost[0]["outputs"]),
-        (&json!("valid[least=9]"), &json!(["nine"]))
-    );
+    let found = (&lost[0]["step"], &lost[0]["outputs"]);
+    assert_eq!(found, (&json!("valid[least=9]"), &json!(["nine"])));
 }
 
 #[test]
@@ -149,7 +147,7 @@ fn a_window_without_a_commit_is_told() {
     // Of several repositories, those without one are named.
     let other = Repository::bare(mining.project.path("other"));
     other.commit(at(NEW_YEAR).write("m.py", def("f", 2)));
-    mining.project.edit("w.yaml", "[./r]", "[./r, ./other]");
+    mining.project.change("[./r]", "[./r, ./other]");
     for _ in 0..2 {
         let outcome = mining.project.run_ok(&[]);
         assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");

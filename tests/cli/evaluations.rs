@@ -1,8 +1,5 @@
 //! The workflows that evaluate summaries, commit messages, tests and fixes, from a repository to
 //! effects, against a server on the loopback address.
-//!
-//! Does not live here: the testbeds (`galeras_workflow`, `fixes_and_unit_tests`), completion as in
-//! the paper (`casestudy`), several models (`model_comparisons`).
 
 use std::collections::BTreeSet;
 

@@ -35,8 +35,7 @@ fn fails(command: &str, words: &[&str]) {
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(outcome.statuses(), "good=ran table=failed after=skipped");
     assert_eq!(outcome.finished()["status"], "failed");
-    let detail = outcome.step("table")["detail"].as_str().unwrap().to_owned();
-    says(&detail, words);
+    says(&outcome.detail("table"), words);
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stdout.is_empty(), "{shown}");
     says(&shown.stderr, words);
@@ -158,11 +157,7 @@ fn a_command_that_hangs_ends_with_the_interruption() {
     project.verifies("cache");
     assert!(files_below(&project.path("cache/tmp")).is_empty());
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-    project.edit(
-        "w.yaml",
-        "sleep 600 & echo $! > child; sleep 600",
-        "printf '{\"id\":\"a\",\"x\":1}'",
-    );
+    project.change("sleep 600 & echo $! > child; sleep 600", "printf '{\"id\":\"a\",\"x\":1}'");
     let outcome = project.run_ok(&[]);
     assert!(outcome.statuses().ends_with("table=ran after=ran"), "{outcome}");
 }
@@ -187,15 +182,13 @@ fn a_changed_file_is_a_reason_to_run() {
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.statuses(), "good=hit table=ran after=ran");
     assert_eq!(outcome.step("table")["reason"], "SOURCE_MOVED");
-    assert!(outcome.step("table")["detail"].as_str().unwrap().contains("data.jsonl"));
+    assert!(outcome.detail("table").contains("data.jsonl"));
 }
 
 #[test]
 fn a_python_program_reads_and_writes_json_lines() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(
+        "  table:
     op: exec
     with: { command: 'cat data.jsonl', files: [data.jsonl], output: { id: utf8!, x: int64! } }
   doubled:
@@ -238,10 +231,8 @@ fn batch() -> RecordBatch {
 
 /// A table comes from a file and goes through `cat`, all in one format.
 fn passes_through(format: &str, write: impl FnOnce(File)) {
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(&format!(
+        "  table:
     op: exec
     with: {{ command: cat data, files: [data], format: {format}, output: {{ id: utf8!, x: int64! }} }}
   same:
@@ -258,13 +249,11 @@ steps:
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(outcome.statuses(), "table=ran same=ran other=failed");
     assert_eq!(outcome.step("table")["digest"], outcome.step("same")["digest"]);
-    let detail = outcome.step("other")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("`x` has type int64 instead of float64"), "{detail}");
+    says(&outcome.detail("other"), &["`x` has type int64 instead of float64"]);
     assert_eq!(project.rows("same")[0], serde_json::json!({"id": "a", "x": 1}));
     project.write("data", b"no table at all");
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("table")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("`output`"), "{detail}");
+    says(&outcome.detail("table"), &["`output`"]);
 }
 
 #[test]

@@ -37,8 +37,7 @@ fn run_cramped(project: &Project) -> Outcome {
 fn fails(outcome: &Outcome, step: &str, words: &[&str]) {
     assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
     assert_eq!(outcome.status(step), "failed", "{outcome}");
-    let detail = outcome.step(step)["detail"].as_str().unwrap().to_owned();
-    says(&detail, words);
+    says(&outcome.detail(step), words);
 }
 
 /// The message of the step `table`, which must fail.
@@ -52,10 +51,8 @@ fn refused(format: &str, command: &str, words: &[&str]) {
 #[test]
 fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
     // 7 kB: less than what a writer holds back until it is dropped, more than there is room for.
-    let project = Project::new(
-        "galeras: 1
-steps:
-  small:
+    let project = Project::steps(
+        "  small:
     op: exec
     with:
       command: i=10; while [ $i -lt 70 ]; do echo \"{\\\"id\\\":\\\"$i\\\"}\"; i=$((i+1)); done
@@ -103,10 +100,8 @@ fn a_signal_is_told_with_its_name_and_the_command() {
 
 #[test]
 fn a_command_may_stop_reading_when_it_has_enough() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(
+        "  table:
     op: exec
     with:
       command: seq 1 100000 | sed 's/.*/{\"id\":\"&\"}/'
@@ -247,10 +242,8 @@ outputs:
 #[test]
 fn a_running_run_keeps_its_files_while_another_sweeps() {
     let wait = "touch started; until test -e go; do sleep 0.02; done; cat \"$GALERAS_INPUT_INPUT\"";
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(&format!(
+        "  table:
     op: exec
     with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }}
   slow: {{ op: exec, from: table, with: {{ command: {wait}, output: {{ id: utf8! }} }} }}

@@ -140,7 +140,7 @@ fn a_folder_with_other_files_is_left_alone() {
 #[test]
 fn nothing_is_written_of_what_is_not_computed() {
     let project = project();
-    project.edit("w.yaml", "count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
+    project.change("count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
     let said = exported(&project, &[]).exits(1);
     assert!(said.stderr.contains("galeras run w.yaml"), "{said}");
     assert!(!project.path("set").exists());

@@ -16,10 +16,8 @@ fn exact() -> Value {
 /// `near_x` and `near_z`, which are as far apart and doubles; then these steps.
 #[track_caller]
 fn wide(steps: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.csv }} }}
+    let project = Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.csv }} }}
   wide:
     op: sql
     from: data
@@ -268,10 +266,8 @@ fn doses_and_bounds_far_from_zero_are_those_near_zero() {
 #[test]
 fn pilots_and_mixed_models_far_from_zero_are_those_near_zero() {
     let fitted = |offset: f64| {
-        let project = Project::new(
-            "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+        let project = Project::steps(
+            "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   plan:
     op: power
     from: data
@@ -319,10 +315,8 @@ fn what_doubles_have_lost_is_refused_by_every_step_that_would_use_it() {
         let absent = if i % 9 == 0 { String::new() } else { big.to_string() };
         format!("{},{},{big},u{},{absent}", ["c", "t"][i as usize % 2], noise(i, 2), i / 2)
     });
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   effects:
     op: regress
     from: data

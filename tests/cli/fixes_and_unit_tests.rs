@@ -342,15 +342,11 @@ fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
     );
     // The method as the last commit left it, its test as the first did.
     assert_eq!(text(row, "code"), version("parse_url", 2).trim_end());
-    assert_eq!(
-        text(row, "test_code"),
-        test("test_parse_url", &["parse", "lib.parse_url"]).trim_end()
-    );
+    let seen = text(row, "test_code");
+    assert_eq!(seen, test("test_parse_url", &["parse", "lib.parse_url"]).trim_end());
     assert_eq!((text(row, "test_commit"), text(row, "commit_id")), (&*first, &*second));
-    assert_eq!(
-        (text(row, "test_path"), text(row, "path")),
-        ("tests/unit/cases.py", "src/latest/lib.py")
-    );
+    let found = (text(row, "test_path"), text(row, "path"));
+    assert_eq!(found, ("tests/unit/cases.py", "src/latest/lib.py"));
     let method = tested.rows("latest").into_iter().find(|m| m["id"] == row["method_id"]).unwrap();
     assert_eq!(method["token_counts"], row["token_counts"]);
 }

@@ -79,9 +79,9 @@ fn instructions_and_settings_have_fields_of_their_own() {
     let api = ChatApi::start();
     let all = "temperature: 0.2, top_p: 0.9, stop: [END], extra_body: { top_k: 40 }, samples: 2";
     let project = project(&api, 1, all);
-    project.edit("w.yaml", "{ treatments:", "{ system: Be brief., treatments:");
+    project.change("{ treatments:", "{ system: Be brief., treatments:");
     let one = "'Complete this: {{ code }}'";
-    project.edit("w.yaml", one, "['First: {{ code }}', 'Then']");
+    project.change(one, "['First: {{ code }}', 'Then']");
     project.run_ok(&[]);
     let asked = api.asked();
     assert_eq!(asked.len(), 4, "two samples of two turns");
@@ -208,7 +208,7 @@ fn ends(fault: ChatFault, words: &[&str]) {
     api.script(move |_| Some(fault.clone()));
     let project = project(&api, 20, "concurrency: 1, api_key_env: MY_KEY");
     let outcome = with_key(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
-    says(outcome.step("answers")["detail"].as_str().unwrap(), words);
+    says(outcome.detail("answers"), words);
     assert_eq!(api.count(), 1, "{outcome}");
     for text in [&outcome.stdout, &outcome.stderr] {
         assert!(!text.contains(&KEY[12..28]), "{outcome}");
@@ -244,14 +244,14 @@ fn nothing_is_asked_twice() {
     project.run_ok(&[]);
     assert_eq!((api.take().len(), answers(&project).len()), (6 - paid, 6));
     // More samples, other treatments: only what is new. The address with its `/v1` is the same one.
-    project.edit("w.yaml", "concurrency: 2", "concurrency: 3, samples: 2");
-    project.edit("w.yaml", "/v1'", "'");
+    project.change("concurrency: 2", "concurrency: 3, samples: 2");
+    project.change("/v1'", "'");
     project.run_ok(&[]);
     assert_eq!((api.take().len(), answers(&project).len()), (6, 12));
     // The same words to a server of chats are another question.
-    project.edit("w.yaml", "provider: anthropic, ", "");
+    project.change("provider: anthropic, ", "");
     let base = api.url().trim_end_matches("/v1").to_owned();
-    project.edit("w.yaml", &format!("'{base}'"), &format!("'{}'", api.url()));
+    project.change(&format!("'{base}'"), &format!("'{}'", api.url()));
     project.run_ok(&[]);
     assert_eq!(api.take().len(), 12);
 }
@@ -263,8 +263,7 @@ fn money_has_its_limit() {
     let project =
         project(&api, 10, "max_usd: 0.001, price: { input: 1, output: 1 }, concurrency: 1");
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("limit of the cost"), "{detail}");
+    says(&outcome.detail("answers"), &["limit of the cost"]);
     assert!((1..10).contains(&api.count()), "{}", api.count());
 }
 
@@ -288,7 +287,7 @@ fn the_version_is_locked() {
     api.set_version(Some("tiny-2"));
     project.write("data.jsonl", data(0..3));
     let outcome = project.run_json(&["--frozen"]).exits(1);
-    assert!(outcome.step("answers")["detail"].as_str().unwrap().contains("tiny-2"), "{outcome}");
+    assert!(outcome.detail("answers").contains("tiny-2"), "{outcome}");
 }
 
 /// Anthropic's own server needs its key, and no consent.
@@ -304,7 +303,7 @@ fn the_key_of_the_own_server_is_known_by_its_name() {
     // For another server it is asked for.
     let other =
         "model: tiny, base_url: 'https://models.example.org', api_key_env: ANTHROPIC_API_KEY";
-    project.edit("w.yaml", "model: tiny", other);
+    project.change("model: tiny", other);
     let outcome = with_key(&project, &["run", "w.yaml", "--format", "json"]).exits(2);
     assert_eq!(outcome.events("diagnostic")[0]["code"], "not-allowed", "{outcome}");
     assert!(outcome.stdout.contains("env:ANTHROPIC_API_KEY=models.example.org"), "{outcome}");

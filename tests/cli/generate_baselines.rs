@@ -70,7 +70,7 @@ fn what_was_given_comes_back_and_the_reference_is_right() {
 #[test]
 fn without_a_column_the_last_message_of_the_user_comes_back() {
     let project = project(&data()[..1]);
-    project.edit("w.yaml", "echo, given: begin }", "echo, model: parrot, samples: 2 }");
+    project.change("echo, given: begin }", "echo, model: parrot, samples: 2 }");
     project.run_ok(&[]);
     let mut told: BTreeMap<(String, u64), (String, String)> = BTreeMap::new();
     for row in project.rows("echo") {
@@ -93,7 +93,7 @@ fn without_a_column_the_last_message_of_the_user_comes_back() {
         wanted.map(|(treatment, sample, said)| ((treatment.to_string(), sample), said.clone()));
     assert_eq!(told, BTreeMap::from(wanted));
     assert_eq!(only(&project, "echo.summary")["rows"], 4);
-    project.edit("w.yaml", "model: parrot", "model: parrot, extract: raw");
+    project.change("model: parrot", "model: parrot, extract: raw");
     project.run_ok(&[]);
     assert!(project.rows("echo").iter().all(|row| row["prediction"] == row["raw_response"]));
 }
@@ -138,10 +138,8 @@ fn nothing_to_give_is_set_aside() {
 /// An upper bound is one, and the lower one is below it.
 #[test]
 fn scores_lie_between_the_two() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+    let project = Project::steps(
+        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
   testbed: { op: cut, from: methods, with: { seed: 42 } }
   echo: { op: generate, from: testbed, with: { provider: echo, given: random_cut } }
   best: { op: generate, from: testbed, with: { provider: reference, reference: code } }

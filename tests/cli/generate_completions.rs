@@ -1,12 +1,10 @@
 //! `generate` with `endpoint: completions`, where a text goes on, and the log-probabilities of both
 //! endpoints.
-//!
-//! Does not live here: chats (`generate_openai`), mistakes in arguments (`generate_plan_errors`).
 
 use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, only, warnings};
-use crate::harness::Project;
+use crate::harness::{Project, says};
 use galeras_test_servers::chat_api::dialects::{code, content, goes_on, tokens};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION};
 
@@ -48,17 +46,15 @@ fn a_text_goes_on_without_a_chat_around_it() {
         let body = json!({"prompt": row["code"]});
         assert_eq!(row["raw_response"], goes_on(&body));
         assert_eq!(row["prediction"], goes_on(&body), "all of it is what comes next");
-        assert_eq!(
-            (&row["finish_reason"], &row["reported_model"]),
-            (&json!("stop"), &json!(VERSION))
-        );
+        let found = (&row["finish_reason"], &row["reported_model"]);
+        assert_eq!(found, (&json!("stop"), &json!(VERSION)));
         assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
         assert_eq!(row["earlier_responses"], json!([]));
         assert!(row.get("logprob_sum").is_none(), "{row}");
     }
     project.run_ok(&[]).all_hit();
     // What is made of an answer is no question.
-    project.edit("w.yaml", "prompt: code", "prompt: code, extract: code");
+    project.change("prompt: code", "prompt: code, extract: code");
     project.run_ok(&[]);
     for row in project.rows("answers") {
         assert_eq!(row["prediction"], goes_on(&json!({"prompt": row["code"]})).trim_end());
@@ -141,16 +137,14 @@ fn chats_and_texts_do_not_share_answers() {
     let api = ChatApi::start();
     let project = project(&api, 2, "");
     project.run_ok(&[]);
-    project.edit("w.yaml", "endpoint: completions, ", "");
-    project.edit("w.yaml", "prompt: code", "messages: code");
+    project.change("endpoint: completions, ", "");
+    project.change("prompt: code", "messages: code");
     project.run_ok(&[]);
     assert_eq!(api.count(), 4);
     for row in project.rows("answers") {
         let body = json!({"messages": [{"role": "user", "content": row["code"]}]});
-        assert_eq!(
-            (&row["prediction"], &row["raw_response"]),
-            (&json!(code(&body)), &json!(content(&body)))
-        );
+        let found = (&row["prediction"], &row["raw_response"]);
+        assert_eq!(found, (&json!(code(&body)), &json!(content(&body))));
     }
 }
 
@@ -160,8 +154,8 @@ fn log_probabilities_are_columns_at_both_endpoints() {
         let api = ChatApi::start();
         let project = project(&api, 2, "logprobs: true");
         if chat {
-            project.edit("w.yaml", "endpoint: completions, ", "");
-            project.edit("w.yaml", "prompt: code", "messages: code");
+            project.change("endpoint: completions, ", "");
+            project.change("prompt: code", "messages: code");
         }
         let fresh = project.run_ok(&[]);
         assert_eq!(api.asked()[0].body["logprobs"], if chat { json!(true) } else { json!(1) });
@@ -180,12 +174,12 @@ fn log_probabilities_are_columns_at_both_endpoints() {
             assert_eq!(row["logprob_mean"].as_f64(), Some(sum(text) / wanted.len() as f64));
         }
         // Answers that were kept are the same to the last bit.
-        project.edit("w.yaml", "logprobs: true", "logprobs: true, price: { input: 1, output: 1 }");
+        project.change("logprobs: true", "logprobs: true, price: { input: 1, output: 1 }");
         let kept = project.run_ok(&[]);
         assert_eq!(api.count(), 2, "answers are kept with their log-probabilities");
         assert_eq!(kept.step("answers")["digest"], fresh.step("answers")["digest"]);
         // Those that were asked for without are not the same question.
-        project.edit("w.yaml", "logprobs: true, ", "");
+        project.change("logprobs: true, ", "");
         project.run_ok(&[]);
         assert_eq!(api.count(), 4);
         assert!(project.rows("answers")[0].get("logprob_sum").is_none());
@@ -236,7 +230,7 @@ fn columns_that_are_there_stay() {
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\",\"logprob_sum\":\"mine\"}\n");
     project.run_ok(&[]);
     assert_eq!(only(&project, "answers")["logprob_sum"], "mine");
-    project.edit("w.yaml", "prompt: code", "prompt: code, logprobs: true");
+    project.change("prompt: code", "prompt: code, logprobs: true");
     project.run_ok(&[]);
     assert!(only(&project, "answers")["logprob_sum"].as_f64().unwrap() < 0.0);
 }
@@ -266,7 +260,7 @@ fn servers_that_fail_are_treated_as_those_of_chats() {
     api.script(move |_| Some(ChatFault::Error(400, "BadRequestError", said.into())));
     let project = project(&api, 40, "suffix: code, concurrency: 1");
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    let detail = outcome.detail("answers");
     assert!(detail.contains(said) && detail.contains("leave it out"), "{detail}");
     assert_eq!(api.count(), 1);
 }
@@ -278,11 +272,10 @@ fn money_has_its_limit_and_answers_are_kept() {
     let money = "max_tokens: 5, max_usd: 0.001, price: { input: 1, output: 1 }, concurrency: 1";
     let project = project(&api, 10, money);
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("limit of the cost"), "{detail}");
+    says(&outcome.detail("answers"), &["limit of the cost"]);
     let paid = api.take().len();
     assert!((1..10).contains(&paid), "{paid}");
-    project.edit("w.yaml", "max_usd: 0.001", "max_usd: 1");
+    project.change("max_usd: 0.001", "max_usd: 1");
     project.run_ok(&[]);
     assert_eq!((api.count(), answers(&project).len()), (10 - paid, 10));
 }
@@ -294,15 +287,13 @@ fn the_version_is_locked_by_a_text() {
     project.run(&["lock", "w.yaml"]).exits(0);
     let asked = api.take();
     assert_eq!((asked.len(), asked[0].path.as_str()), (1, "POST /v1/completions"));
-    assert_eq!(
-        asked[0].body,
-        json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false})
-    );
+    let found = asked[0].body;
+    assert_eq!(found, json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false}));
     let locked: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
     assert_eq!(locked["versions"][0]["of"], json!({"base_url": api.url(), "model": "tiny"}));
     project.run_ok(&["--frozen"]);
     api.set_version(Some("tiny-2"));
     project.write("data.jsonl", data(0..3));
     let outcome = project.run_json(&["--frozen"]).exits(1);
-    assert!(outcome.step("answers")["detail"].as_str().unwrap().contains("tiny-2"), "{outcome}");
+    assert!(outcome.detail("answers").contains("tiny-2"), "{outcome}");
 }

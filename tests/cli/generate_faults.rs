@@ -1,7 +1,5 @@
 //! Servers that fail, die or talk nonsense: what is tried again, what is said, and that all other
 //! prompts get their answers.
-//!
-//! Does not live here: money, pace and waits (`generate_limits`), keys (`generate_secrets`).
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -191,7 +189,7 @@ fn what_will_not_change_ends_the_step_at_once() {
 fn an_address_without_its_end_is_told() {
     let api = ChatApi::start();
     let project = project(&api, 2, "");
-    project.edit("w.yaml", "/v1'", "'");
+    project.change("/v1'", "'");
     let outcome = project.run_json(&[]).exits(1);
     said(&outcome, &"path", &["/chat/completions", "HTTP 404", "ends in /v1"]);
 }
@@ -286,7 +284,7 @@ fn words_of_the_server_are_harmless() {
 fn a_text_that_is_null_is_rejected() {
     let api = ChatApi::start();
     let project = project(&api, 2, "messages: code");
-    project.edit("w.yaml", "    from: prompts\n", "    from: data\n");
+    project.change("    from: prompts\n", "    from: data\n");
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\"}\n{\"id\":\"b\",\"code\":null}\n");
     project.run_ok(&[]);
     let reject = only(&project, "answers.rejects");

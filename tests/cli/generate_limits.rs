@@ -1,7 +1,5 @@
 //! `generate` within limits: money, pace, waits that a server asks for, memory; and a server that
 //! goes away for a while.
-//!
-//! Does not live here: what each failure of a request means (`generate_faults`).
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -23,8 +21,7 @@ const ROWS: usize = 40;
 #[track_caller]
 fn over_budget(project: &Project, spent: &str, limit: &str) -> Outcome {
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    says(&detail, &["limit of the cost", spent, limit, "max_usd"]);
+    says(&outcome.detail("answers"), &["limit of the cost", spent, limit, "max_usd"]);
     outcome
 }
 
@@ -43,7 +40,7 @@ fn the_run_stops_before_the_request_that_would_pass_the_limit() {
         over_budget(&project, "$30.00", "$35.00");
         assert_eq!(api.take().len(), 0);
         // A higher limit uses what was paid.
-        project.edit("w.yaml", "max_usd: 35", "max_usd: 400");
+        project.change("max_usd: 35", "max_usd: 400");
         let outcome = project.run_ok(&[]);
         assert_eq!((api.take().len(), answers(&project).len()), (ROWS - 3, ROWS));
         assert_eq!(outcome.step("answers")["reused_rows"], 3);

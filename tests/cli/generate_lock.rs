@@ -24,8 +24,7 @@ fn reported(project: &Project) -> Vec<String> {
 #[track_caller]
 fn drifts(project: &Project, now: &str) -> Outcome {
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    says(&detail, &[VERSION, now, MODEL, "galeras lock"]);
+    says(&outcome.detail("answers"), &[VERSION, now, MODEL, "galeras lock"]);
     outcome
 }
 
@@ -83,7 +82,7 @@ fn a_frozen_run_needs_a_pin() {
     project.run_ok(&["--frozen"]).all_hit();
     assert_eq!(project.run_ok(&["--frozen", "--cache", "other"]).digests(), outcome.digests());
     // Another model is not pinned.
-    project.edit("w.yaml", "model: tiny", "model: tiny2");
+    project.change("model: tiny", "model: tiny2");
     project.run_json(&["--frozen"]).exits(2);
 }
 

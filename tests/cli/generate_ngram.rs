@@ -1,7 +1,5 @@
 //! `generate` with `provider: ngram`: answers that need no server, are the same everywhere and
 //! are never learned from what they complete.
-//!
-//! Does not live here: answers from a table (`generate_replay`).
 
 use serde_json::{Value, json};
 
@@ -113,8 +111,8 @@ fn texts_with_the_rows_id_are_left_out_whatever_they_say() {
     let mut train = others();
     train.push(json!({"id": "a", "code": decorated}));
     let project = project(&[json!({"id": "a", "random_cut": CUT})], &train);
-    project.edit("w.yaml", "input: prompts,", "input: data,");
-    project.edit("w.yaml", "provider: ngram,", "provider: ngram, messages: random_cut,");
+    project.change("input: prompts,", "input: data,");
+    project.change("provider: ngram,", "provider: ngram, messages: random_cut,");
     project.run_ok(&[]);
     let direct = predictions(&project)[0].clone();
     assert!(!direct.contains("unheard_of"), "{direct}");
@@ -189,10 +187,8 @@ fn library(project: &Project, params: &[&str]) -> (Outcome, Vec<Value>) {
 fn answers_are_code_that_goes_on() {
     let project = Project::new(LIBRARY);
     let (outcome, rows) = library(&project, &[]);
-    assert_eq!(
-        outcome.step("answers")["rows"],
-        2 * outcome.step("testbed")["rows"].as_u64().unwrap()
-    );
+    let found = outcome.step("answers")["rows"];
+    assert_eq!(found, 2 * outcome.step("testbed")["rows"].as_u64().unwrap());
     for row in &rows {
         let (cut, prediction) = (text(row, "random_cut"), text(row, "prediction"));
         assert!(prediction.starts_with(cut.trim_end()), "{row}");
@@ -237,7 +233,7 @@ fn the_order_of_rows_and_texts_changes_nothing() {
         .map(|row| json!({"id": row["id"], "random_cut": text(row, "code")[..40].to_owned()}))
         .collect();
     let project = project(&cuts, &others());
-    project.edit("w.yaml", "temperature: 0", "temperature: 1, samples: 4");
+    project.change("temperature: 0", "temperature: 1, samples: 4");
     let first = project.run_ok(&[]);
     let reversed = |rows: Vec<Value>| lines(&rows.into_iter().rev().collect::<Vec<_>>());
     project.write("data.jsonl", reversed(cuts));
@@ -327,10 +323,8 @@ fn a_model_without_texts_has_nothing_to_say() {
         project.run_ok(&[]);
         let rows = project.rows("answers");
         assert_eq!(rows.len(), 1, "{train}");
-        assert_eq!(
-            (&rows[0]["prediction"], &rows[0]["finish_reason"]),
-            (&json!(CUT), &json!("stop"))
-        );
+        let found = (&rows[0]["prediction"], &rows[0]["finish_reason"]);
+        assert_eq!(found, (&json!(CUT), &json!("stop")));
         assert_eq!(rows[0]["completion_tokens"], 0);
     }
 }
@@ -344,8 +338,8 @@ fn rows_without_code_are_set_aside() {
         ],
         &others(),
     );
-    project.edit("w.yaml", "{{ random_cut }}", "{{ say }}");
-    project.edit("w.yaml", "seed: 1", "seed: 1, samples: 2");
+    project.change("{{ random_cut }}", "{{ say }}");
+    project.change("seed: 1", "seed: 1, samples: 2");
     project.run_ok(&[]);
     assert_eq!(project.rows("answers").len(), 2);
     let rejects = project.rows("answers.rejects");
@@ -390,7 +384,7 @@ fn odd_code_comes_back_as_it_was() {
     empty.run_ok(&[]);
     assert_eq!(empty.rows("answers").len(), 1);
     // As it came: with the fence, which is longer than any in the code.
-    project.edit("w.yaml", "seed: 1", "seed: 1, extract: raw");
+    project.change("seed: 1", "seed: 1, extract: raw");
     project.run_ok(&[]);
     for row in project.rows("answers") {
         assert_eq!(row["prediction"], row["raw_response"]);
@@ -406,11 +400,7 @@ fn other_columns_may_be_learned_from_and_completed() {
         .chain([json!({"id": "z", "text": copy()})])
         .collect();
     let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
-    project.edit(
-        "w.yaml",
-        "seed: 1",
-        "seed: 1, code: begin, train_column: text, order: 4, model: m",
-    );
+    project.change("seed: 1", "seed: 1, code: begin, train_column: text, order: 4, model: m");
     project.run_ok(&[]);
     let rows = project.rows("answers");
     assert_eq!(rows[0]["prediction"], METHOD.trim_end());
@@ -421,7 +411,7 @@ fn other_columns_may_be_learned_from_and_completed() {
 #[track_caller]
 fn refused(old: &str, new: &str, code: &str, word: &str) {
     let project = project(&[json!({"id": "a", "random_cut": CUT, "n": 1})], &others());
-    project.edit("w.yaml", old, new);
+    project.change(old, new);
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.events("diagnostic");
     assert_eq!(found.len(), 1, "{new}: {outcome}");

@@ -211,7 +211,7 @@ fn the_prediction_is_the_code_or_all_of_the_answer() {
     project.run_ok(&[]);
     let row = only(&project, "answers");
     assert_eq!((&row["prediction"], &row["raw_response"]), (&json!("x = 1"), &json!(said)));
-    project.edit("w.yaml", "model: tiny", "model: tiny, extract: raw");
+    project.change("model: tiny", "model: tiny, extract: raw");
     project.run_ok(&[]);
     let row = only(&project, "answers");
     assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(said), &json!(said)));
@@ -234,7 +234,7 @@ fn the_summary_says_what_it_cost() {
             "prompt_tokens": 66, "completion_tokens": 42, "cost_usd": summary["cost_usd"],
         })
     );
-    project.edit("w.yaml", ", price: { input: 0.15, output: 0.6 }", "");
+    project.change(", price: { input: 0.15, output: 0.6 }", "");
     project.run_ok(&[]);
     assert_eq!(only(&project, "answers.summary")["cost_usd"], Value::Null);
 }
@@ -264,8 +264,7 @@ fn models_of_other_names_are_summed_up_apart() {
 fn a_conversation_goes_on_with_the_answers() {
     let api = ChatApi::start();
     let project = project(&api, 2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
-    project.edit(
-        "w.yaml",
+    project.change(
         "control: 'Complete this: {{ code }}'",
         "control: ['First: {{ code }}', 'Then', 'Last']",
     );
@@ -298,8 +297,7 @@ fn a_conversation_goes_on_with_the_answers() {
 fn examples_are_shown_and_not_asked() {
     let api = ChatApi::start();
     let project = project(&api, 1, "");
-    project.edit(
-        "w.yaml",
+    project.change(
         "      treatments:
         control: 'Complete this: {{ code }}'",
         "      system: You write {{ code | length }} letters.
@@ -356,7 +354,7 @@ fn prompts_that_say_the_same_share_an_answer() {
 fn a_template_without_columns_is_one_question() {
     let api = ChatApi::start();
     let project = project(&api, 3, "");
-    project.edit("w.yaml", "'Complete this: {{ code }}'", "Write a method.");
+    project.change("'Complete this: {{ code }}'", "Write a method.");
     project.run_ok(&[]);
     let asked = api.asked();
     assert_eq!((asked.len(), asked[0].last().as_str()), (1, "Write a method."));
@@ -367,7 +365,7 @@ fn a_template_without_columns_is_one_question() {
 fn a_text_is_asked_as_it_is() {
     let api = ChatApi::start();
     let project = project(&api, 2, "messages: code");
-    project.edit("w.yaml", "    from: prompts\n", "    from: data\n");
+    project.change("    from: prompts\n", "    from: data\n");
     project.run_ok(&[]);
     let mut asked: Vec<String> = api.asked().iter().map(ChatRequest::last).collect();
     asked.sort();
@@ -409,10 +407,8 @@ fn a_server_that_counts_no_tokens_is_taken() {
     let project = project(&api, 2, "price: { input: 1, output: 1 }");
     project.run_ok(&[]);
     for row in project.rows("answers") {
-        assert_eq!(
-            (&row["prompt_tokens"], &row["completion_tokens"]),
-            (&Value::Null, &Value::Null)
-        );
+        let found = (&row["prompt_tokens"], &row["completion_tokens"]);
+        assert_eq!(found, (&Value::Null, &Value::Null));
     }
 }
 
@@ -436,7 +432,7 @@ fn as_many_requests_as_allowed_go_side_by_side_over_connections_that_are_kept() 
 fn without_prompts_nothing_is_asked() {
     let api = ChatApi::start();
     let project = project(&api, 1, "");
-    project.edit("w.yaml", "    from: prompts\n", "    from: none\n");
+    project.change("    from: prompts\n", "    from: none\n");
     let text = project.read("w.yaml")
         + "  none: { op: sql, from: prompts, with: { query: 'SELECT * FROM input WHERE false' } }\n";
     project.write("w.yaml", text);

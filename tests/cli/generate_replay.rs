@@ -1,7 +1,5 @@
 //! `generate` with `provider: replay`: answers of an earlier study, found again by prompt or by
 //! columns.
-//!
-//! Does not live here: answers that are made (`generate_ngram`).
 
 use serde_json::{Value, json};
 
@@ -101,7 +99,7 @@ fn answers_are_found_by_the_id_of_the_prompt() {
         .map(|(at, row)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"}))
         .collect();
     project.write("given.jsonl", lines(&by_id));
-    project.edit("w.yaml", ", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
+    project.change(", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
     project.run_ok(&[]);
     let rows = project.rows("answers");
     assert_eq!(rows.len(), 6);
@@ -167,7 +165,7 @@ fn samples_are_told_apart() {
         project.rows("answers").iter().map(|row| text(row, "id")).collect::<Vec<_>>()
     };
     let before = ids(&project);
-    project.edit("w.yaml", "treatment] }", "treatment], samples: 2 }");
+    project.change("treatment] }", "treatment], samples: 2 }");
     project.run_ok(&[]);
     let two = told(&project);
     assert_eq!(two.len(), 11);
@@ -244,7 +242,7 @@ fn two_answers_for_one_prompt_are_an_error() {
     assert!(shown.stderr.contains("the columns in `on` must identify an answer"), "{shown}");
     // Nor do answers pass that `on` is too short for.
     project.write("given.jsonl", lines(&given()));
-    project.edit("w.yaml", "[snippet_id, treatment]", "[snippet_id]");
+    project.change("[snippet_id, treatment]", "[snippet_id]");
     project.run_json(&[]).exits(1);
 }
 
@@ -254,7 +252,7 @@ fn columns_find_each_other_whatever_their_type() {
         .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
         .collect();
     let project = project(&rows);
-    project.edit("w.yaml", "[snippet_id, treatment]", "[n]");
+    project.change("[snippet_id, treatment]", "[n]");
     project.run_ok(&[]);
     assert_eq!(told(&project)[..3], ["d1 a 0 = y = 1", "d1 b 0 = y = 1", "d2 a 0 = y = 2"]);
 }
@@ -284,7 +282,7 @@ fn the_code_is_taken_out_of_answers() {
         assert_eq!(find(&found, at, "prediction"), *code, "{answer:?}");
         assert_eq!(find(&found, at, "raw_response"), *answer);
     }
-    project.edit("w.yaml", "treatment] }", "treatment], extract: raw }");
+    project.change("treatment] }", "treatment], extract: raw }");
     project.run_ok(&[]);
     let found = project.rows("answers");
     for (at, (answer, _)) in answers.iter().enumerate() {
@@ -354,7 +352,7 @@ outputs:
 #[track_caller]
 fn refused(old: &str, new: &str, code: &str, word: &str) {
     let project = project(&given());
-    project.edit("w.yaml", old, new);
+    project.change(old, new);
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.events("diagnostic");
     assert_eq!(found.len(), 1, "{new}: {outcome}");

@@ -67,7 +67,7 @@ fn told(project: &Project) -> Vec<String> {
 #[track_caller]
 fn fails(project: &Project) -> (Outcome, String) {
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    let detail = outcome.detail("answers");
     (outcome, detail)
 }
 
@@ -90,15 +90,13 @@ fn all_models_answer() {
         .iter()
         .map(|row| (row["model"].clone(), row["reported_model"].clone(), row["rows"].clone()))
         .collect();
-    assert_eq!(
-        summary,
-        [(json!("a"), json!("a-1"), json!(3)), (json!("b"), json!("b-1"), json!(3))]
-    );
+    let found = summary;
+    assert_eq!(found, [(json!("a"), json!("a-1"), json!(3)), (json!("b"), json!("b-1"), json!(3))]);
     // In whatever order the table is.
     let digests = outcome.step("answers")["digest"].clone();
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&[]).step("answers")["digest"], digests);
-    project.edit("w.yaml", "provider: replay", "provider: replay, samples: 2");
+    project.change("provider: replay", "provider: replay, samples: 2");
     project.run_ok(&[]);
     let both = told(&project);
     assert_eq!(both.len(), 12);
@@ -108,7 +106,7 @@ fn all_models_answer() {
 #[test]
 fn one_model_is_chosen() {
     let project = project(&given());
-    project.edit("w.yaml", "provider: replay", "provider: replay, model: b");
+    project.change("provider: replay", "provider: replay, model: b");
     project.run_ok(&[]);
     assert_eq!(told(&project), ["d1", "d2", "d3"].map(|id| format!("b {id} 0 = b = '{id}' # 0")));
     let before = project.rows("answers");
@@ -118,10 +116,10 @@ fn one_model_is_chosen() {
     rows[1]["raw_response"] = json!("c = 1");
     project.write("given.jsonl", lines(&rows));
     let key = "key: [prompt_id, model, sample";
-    project.edit("w.yaml", key, &format!("{key}, raw_response"));
+    project.change(key, &format!("{key}, raw_response"));
     project.run_ok(&[]);
     assert_eq!(project.rows("answers"), before);
-    project.edit("w.yaml", "model: b", "model: a");
+    project.change("model: b", "model: a");
     let (_, detail) = fails(&project);
     assert!(detail.contains("two answers for prompt_id = d1"), "{detail}");
 }
@@ -133,12 +131,12 @@ fn a_model_that_is_not_there_is_an_error() {
         row["model"] = json!(format!("qwen2.5-coder-{}", row["model"].as_str().unwrap()));
     });
     let project = project(&rows);
-    project.edit("w.yaml", "provider: replay", "provider: replay, model: qwen2.5-codr-a");
+    project.change("provider: replay", "provider: replay, model: qwen2.5-codr-a");
     let (_, detail) = fails(&project);
     assert!(detail.contains("no answers of a model `qwen2.5-codr-a`"), "{detail}");
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("did you mean `qwen2.5-coder-a`?"), "{shown}");
-    project.edit("w.yaml", "model: qwen2.5-codr-a", "model: gpt");
+    project.change("model: qwen2.5-codr-a", "model: gpt");
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("it has answers of qwen2.5-coder-a, qwen2.5-coder-b"), "{shown}");
 }
@@ -194,11 +192,7 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     }
     // Said outright, the column is an answer like any other.
     let before = project.rows("answers");
-    project.edit(
-        "w.yaml",
-        "provider: replay",
-        "provider: replay, answer: prediction, extract: raw",
-    );
+    project.change("provider: replay", "provider: replay, answer: prediction, extract: raw");
     project.run_ok(&[]);
     assert_eq!(project.rows("answers"), before);
 }

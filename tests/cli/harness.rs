@@ -57,6 +57,11 @@ impl Project {
         project
     }
 
+    /// A project whose workflow has these steps.
+    pub fn steps(steps: &str) -> Self {
+        Self::new(&format!("galeras: 1\nsteps:\n{steps}"))
+    }
+
     /// The working directory of commands.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("project")
@@ -89,6 +94,12 @@ impl Project {
         let text = self.read(name);
         assert_eq!(text.matches(old).count(), 1, "{old:?} in {name}");
         self.write(name, text.replace(old, new));
+    }
+
+    /// Like [`Project::edit`], of the workflow.
+    #[track_caller]
+    pub fn change(&self, old: &str, new: &str) {
+        self.edit("w.yaml", old, new);
     }
 
     /// The program with arguments, in a scrubbed environment. The programs of workflows are
@@ -402,6 +413,12 @@ impl Outcome {
         let finished = self.finished();
         let found = finished["steps"].as_array().unwrap().iter().find(|s| s["step"] == name);
         found.unwrap_or_else(|| panic!("no step {name}\n{self}")).clone()
+    }
+
+    /// The detail of a step, such as why it failed.
+    #[track_caller]
+    pub fn detail(&self, step: &str) -> String {
+        self.step(step)["detail"].as_str().unwrap().to_owned()
     }
 
     #[track_caller]

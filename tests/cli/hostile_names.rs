@@ -316,10 +316,8 @@ fn outputs_go_where_their_path_says_or_are_refused() {
 #[test]
 fn repositories_are_mined_or_refused_at_their_place() {
     for name in NAMES.iter().filter(|name| !name.contains('\0')) {
-        let project = Project::new(&format!(
-            "galeras: 1
-steps:
-  repos:
+        let project = Project::steps(&format!(
+            "  repos:
     op: query
     with: {{ repos: [{}] }}
   mined:

@@ -105,13 +105,12 @@ fn the_order_of_keys_and_steps_changes_nothing() {
         blocks.concat()
     );
     project.write("w.yaml", text);
-    project.edit(
-        "w.yaml",
+    project.change(
         "seed: '${{ params.seed }}', min: 0.4, max: 0.65",
         "max: 0.65, seed: '${{ params.seed }}', min: 0.4",
     );
-    project.edit("w.yaml", "name: long, check: nloc > 1", "check: nloc > 1, name: long");
-    project.edit("w.yaml", "    op: ast\n    from: methods", "    from: methods\n    op: ast");
+    project.change("name: long, check: nloc > 1", "check: nloc > 1, name: long");
+    project.change("    op: ast\n    from: methods", "    from: methods\n    op: ast");
     let after = project.run_ok(&[]);
     after.all_hit();
     let sorted = |o: &Outcome| {
@@ -125,15 +124,15 @@ fn the_order_of_keys_and_steps_changes_nothing() {
 #[test]
 fn another_way_to_write_the_same_value_changes_nothing() {
     let (project, _) = computed();
-    project.edit("w.yaml", "min: 0.4, max: 0.65", "min: 4.0e-1, max: 0.650, at: space");
-    project.edit("w.yaml", "'${{ params.seed }}'", "42");
+    project.change("min: 0.4, max: 0.65", "min: 4.0e-1, max: 0.650, at: space");
+    project.change("'${{ params.seed }}'", "42");
     project.run_ok(&[]).all_hit();
 }
 
 #[test]
 fn descriptions_and_assertions_change_nothing() {
     let (project, _) = computed();
-    project.edit("w.yaml", "op: ast\n", "op: ast\n    description: Measures.\n    assert: [ { rows: { min: 1 } } ]\n    schema: { id: utf8! }\n");
+    project.change("op: ast\n", "op: ast\n    description: Measures.\n    assert: [ { rows: { min: 1 } } ]\n    schema: { id: utf8! }\n");
     project.run_ok(&[]).all_hit();
 }
 
@@ -224,7 +223,7 @@ fn digests_do_not_depend_on_the_number_of_jobs() {
 #[test]
 fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     let (project, _) = computed();
-    project.edit("w.yaml", "max: 0.65", "max: 0.6");
+    project.change("max: 0.65", "max: 0.6");
     let line = "w.yaml:22:56";
     let explained = project.run(&["explain", "w.yaml", "testbed"]).exits(0);
     says(&explained.stdout, &["ARG_CHANGED", "max", "0.65", "0.6", line]);
@@ -236,14 +235,12 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     assert!(planned.stdout.contains("ARG_CHANGED") && planned.stdout.contains(line), "{planned}");
     let outcome = project.run_ok(&[]);
     // `describe` reads no column that the cut changes.
-    assert_eq!(
-        outcome.statuses(),
-        "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran"
-    );
+    let found = outcome.statuses();
+    assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
     assert_eq!(outcome.step("testbed")["reason"], "ARG_CHANGED");
     assert_eq!(outcome.step("lengths")["reason"], "INPUT_CHANGED");
     // Back to the old value: everything is still stored.
-    project.edit("w.yaml", "max: 0.6", "max: 0.65");
+    project.change("max: 0.6", "max: 0.65");
     project.run_ok(&[]).all_hit();
 }
 
@@ -251,10 +248,8 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
 fn a_param_runs_what_uses_it() {
     let (project, _) = computed();
     let outcome = project.run_ok(&["--set", "seed=43"]);
-    assert_eq!(
-        outcome.statuses(),
-        "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran"
-    );
+    let found = outcome.statuses();
+    assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
     let explained = project.run(&["explain", "w.yaml", "testbed", "--set", "seed=44"]).exits(0);
     assert!(explained.stdout.contains("seed: 43 → 44"), "{explained}");
 }
@@ -263,13 +258,11 @@ fn a_param_runs_what_uses_it() {
 fn an_equal_result_stops_the_wave() {
     let (project, before) = computed();
     // The rule says the same in other words.
-    project.edit("w.yaml", "check: nloc > 1", "check: nloc >= 2");
+    project.change("check: nloc > 1", "check: nloc >= 2");
     let after = project.run_ok(&[]);
     assert_eq!(after.step("valid")["digest"], before.step("valid")["digest"]);
-    assert_eq!(
-        after.statuses(),
-        "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit"
-    );
+    let found = after.statuses();
+    assert_eq!(found, "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit");
 }
 
 #[test]
@@ -277,8 +270,7 @@ fn a_column_that_is_not_read_changes_nothing() {
     let (project, _) = computed();
     // One feature fewer: the columns of `valid` and `testbed` are others, `table` reads two
     // that stay.
-    project.edit(
-        "w.yaml",
+    project.change(
         "op: ast\n",
         "op: ast\n    with: { features: [n_ast_errors, nloc, token_counts] }\n",
     );
@@ -311,10 +303,8 @@ fn a_changed_file_runs_what_reads_it() {
 fn force_computes_a_step_again() {
     let (project, before) = computed();
     let after = project.run_ok(&["--force", "features"]);
-    assert_eq!(
-        after.statuses(),
-        "methods=hit features=ran valid=hit testbed=hit table=hit lengths=hit"
-    );
+    let found = after.statuses();
+    assert_eq!(found, "methods=hit features=ran valid=hit testbed=hit table=hit lengths=hit");
     assert_eq!(after.step("features")["reason"], "FORCED");
     assert_eq!(after.step("features")["reused_rows"], 0, "{after}");
     assert_eq!(after.digests(), before.digests());
@@ -342,8 +332,7 @@ fn reasons_of_new_and_replaced_steps() {
         ),
     );
     assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
-    project.edit(
-        "w.yaml",
+    project.change(
         "    op: sample\n    from: methods\n    with: { n: 1, seed: 1 }",
         "    op: describe\n    from: methods\n    with: { columns: [start_line] }",
     );

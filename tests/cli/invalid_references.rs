@@ -192,7 +192,7 @@ fn settings_of_unknown_params_and_of_wrong_types() {
         assert!(!project.path("ran").exists() && project.stored_nothing());
     }
     // Two mistakes on the command line and one in the file are three.
-    project.edit("w.yaml", "op: exec", "op: exce");
+    project.change("op: exec", "op: exce");
     let outcome = project.run_json(&["--set", "sede=1", "--set", "seed=x"]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 3, "{outcome}");
 }

@@ -116,10 +116,8 @@ fn a_whole_list_or_mapping_is_an_argument() {
         "  columns: { type: mapping, default: { id: utf8!, x: int64! } }\n  limits:",
     );
     let outcome = Project::new(&text).run_ok(&["--set", "sizes=[4,3,1]"]);
-    assert_eq!(
-        (&outcome.step("counted")["rows"], &outcome.step("some")["rows"]),
-        (&json!(6), &json!(3))
-    );
+    let found = (&outcome.step("counted")["rows"], &outcome.step("some")["rows"]);
+    assert_eq!(found, (&json!(6), &json!(3)));
 }
 
 /// What `--set` says is refused at the place of the mistake in its text.

@@ -141,7 +141,7 @@ fn another_question_is_not_locked() {
     let (project, repo) = project();
     lock(&project);
     repo.commit(at(day(2)).on("side").write("m.py", def("f", 2)));
-    project.edit("w.yaml", "repos: [./r]", "repos: [./r], branch: side");
+    project.change("repos: [./r]", "repos: [./r], branch: side");
     let outcome = project.run_json(&["--frozen"]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with("not-locked"), "{outcome}");
     // Not frozen, it is asked.
@@ -307,7 +307,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
 fn a_repository_without_a_commit_is_a_reject_of_a_locked_run_too() {
     let (project, _) = project();
     Repository::bare(project.path("empty"));
-    project.edit("w.yaml", "[./r]", "[./r, ./empty]");
+    project.change("[./r]", "[./r, ./empty]");
     let free = project.run_ok(&[]);
     assert_eq!(project.rows("repos.rejects").len(), 1);
     lock(&project);

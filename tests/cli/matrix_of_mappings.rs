@@ -188,13 +188,11 @@ fn a_change_of_what_comes_along_runs_its_cell_only() {
     let project = project(&text);
     project.run_ok(&[]);
     // Nothing reads the list, and no one reads this column.
-    project.edit("w.yaml", "tags: [c]", "tags: [d, e]");
+    project.change("tags: [c]", "tags: [d, e]");
     project.run_ok(&[]).all_hit();
-    project.edit("w.yaml", "name: large, n: 4", "name: large, n: 3");
-    assert_eq!(
-        project.run_ok(&[]).statuses(),
-        "table=hit cells[name=small]=hit cells[name=large]=ran all=ran"
-    );
+    project.change("name: large, n: 4", "name: large, n: 3");
+    let found = project.run_ok(&[]).statuses();
+    assert_eq!(found, "table=hit cells[name=small]=hit cells[name=large]=ran all=ran");
 }
 
 const GENERATED: &str = "galeras: 1

@@ -36,9 +36,9 @@ fn keys_are_taken_over_and_those_that_are_written_count() {
         assert_eq!(outcome.step(step)["rows"], rows, "{step}");
     }
     // Written out, it is the same: nothing runs.
-    project.edit("w.yaml", "{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
-    project.edit("w.yaml", "{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
-    project.edit("w.yaml", "      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n");
+    project.change("{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
+    project.change("{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
+    project.change("      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n");
     project.run_ok(&[]).all_hit();
 }
 

@@ -67,7 +67,7 @@ fn the_ends_of_the_window_may_have_a_time_and_a_zone() {
     }
     assert_eq!(messages(&mining), ["0", "9"]);
     // The same window in other words is the same result.
-    mining.project.edit("w.yaml", "'2022-01-01T02:00:00+02:00'", "2022-01-01");
+    mining.project.change("'2022-01-01T02:00:00+02:00'", "2022-01-01");
     mining.project.run_ok(&[]).all_hit();
 }
 
@@ -99,10 +99,8 @@ fn dates_before_1970_and_after_2100() {
     let early = mining.repo.raw_commit(text.as_bytes());
     let mined = mining.mine();
     assert_eq!(mined.column("commit_message"), ["early", "zero", "late"]);
-    assert_eq!(
-        mined.column("commit_time"),
-        ["1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z", "2103-02-04T02:40:00Z"]
-    );
+    let found = mined.column("commit_time");
+    assert_eq!(found, ["1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z", "2103-02-04T02:40:00Z"]);
     assert_eq!(mined.of(&early), ["m.py f 1-2 modified 2"]);
     assert!(mined.rejects.is_empty());
 }

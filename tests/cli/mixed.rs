@@ -225,10 +225,8 @@ fn the_order_of_rows_and_the_number_of_threads_do_not_count() {
         let rows = (0..80).map(|at| format!("{},{}", lines[turn(at) + 1], turn(at)));
         csv("g,arm,x,y,n", rows)
     };
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, key: [n] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, key: [n] } }
   fitted:
     op: mixed
     from: data

@@ -1,6 +1,4 @@
 //! Limits on what steps and workflows spend, and what is said of it before and afterwards.
-//!
-//! Does not live here: the limit of a single step (`generate_limits`), killed runs (`money_kills`).
 
 use serde_json::{Value, json};
 
@@ -90,11 +88,11 @@ fn a_budget_is_for_all_steps() {
         &outcome,
         &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows"],
     );
-    project.edit("w.yaml", "max_usd: 250", "max_requests: 30");
+    project.change("max_usd: 250", "max_requests: 30");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.count(), 30);
     says(&outcome, &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"]);
-    project.edit("w.yaml", "max_requests: 30", "max_requests: 40, max_usd: 400");
+    project.change("max_requests: 30", "max_requests: 40, max_usd: 400");
     project.run_ok(&[]);
     assert_eq!(api.count(), 2 * ROWS);
 }
@@ -123,7 +121,7 @@ fn an_account_is_closed_when_everything_is_answered() {
     project.run_ok(&[]).all_hit();
     // A new row is a new account: thirty dollars fit into it again.
     project.write("data.jsonl", data(0..ROWS + 1));
-    project.edit("w.yaml", "max_usd: 600", "max_usd: 30");
+    project.change("max_usd: 600", "max_usd: 30");
     project.run_ok(&[]);
     assert_eq!(api.count(), 3 * (ROWS + 1));
     project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
@@ -164,7 +162,7 @@ fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
     says(&outcome, &["$30.00 of the $30.00 that `max_usd` of the `budget` of `sub` allows"]);
     // What the outer budget has left is less than what the inner one allows by now.
     project.edit("inner.yaml", "max_usd: 30", "max_usd: 1000");
-    project.edit("w.yaml", "max_usd: 1000", "max_usd: 250");
+    project.change("max_usd: 1000", "max_usd: 250");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.take().len(), 2);
     says(&outcome, &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"]);
@@ -265,7 +263,7 @@ fn what_plan_says_of_conversations_holds() {
     api.set_meter(|asked| (asked.text.len() as u64 / 4, 50));
     let more = "price: { input: 2.5, output: 10 }, max_tokens: 50, model: tiny";
     let project = project("", &step(&api, "answers", more));
-    project.edit("w.yaml", "'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
+    project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
     assert_eq!(said["requests"], json!(3 * ROWS));
@@ -400,7 +398,7 @@ fn a_damaged_ledger_ends_all_spending_and_says_what_to_do() {
         damaged[at] = byte ^ 1;
     }
     std::fs::write(&ledger, damaged).unwrap();
-    project.edit("w.yaml", "max_usd: 35", "max_usd: 300");
+    project.change("max_usd: 35", "max_usd: 300");
     let outcome = project.run_json(&[]).exits(1);
     says(&outcome, &["what was spent is not known", "delete it to begin new accounts"]);
     assert_eq!(api.count(), asked);

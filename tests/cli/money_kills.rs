@@ -1,6 +1,4 @@
 //! Limits of money against a server that bills, while runs are killed at random.
-//!
-//! Does not live here: limits that nothing interrupts (`money`).
 
 use std::fs;
 

@@ -56,10 +56,8 @@ fn what_matches_is_no_warning() {
 
 #[test]
 fn a_repository_whose_commits_change_other_files() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  repos: { op: query, with: { repos: [./repo] } }
+    let project = Project::steps(
+        "  repos: { op: query, with: { repos: [./repo] } }
   m:
     op: mine
     from: repos

@@ -196,8 +196,8 @@ fn a_file_that_comes_while_the_workflow_runs_stays() {
     let project = Project::new(&text.replace("touch ran;", "mkdir out; echo mine > $PLACE/o.csv;"));
     project.write("data.jsonl", DATA);
     let place = project.path("out").display().to_string();
-    project.edit("w.yaml", "$PLACE", &place);
-    project.edit("w.yaml", "mkdir out", &format!("mkdir {place}"));
+    project.change("$PLACE", &place);
+    project.change("mkdir out", &format!("mkdir {place}"));
     let outcome = run(&project, "w.yaml", &[]).exits(1);
     assert_eq!(project.read("out/o.csv"), "mine\n");
     assert_eq!(outcome.statuses(), "data=ran some=ran", "the results are stored");
@@ -242,10 +242,8 @@ fn every_output_in_the_way_is_told_at_once() {
     project.write("o.csv", "");
     project.write("q.csv", "");
     let outcome = run(&project, "w.yaml", &[]).exits(2);
-    assert_eq!(
-        outcome.diagnostics(),
-        [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]
-    );
+    let found = outcome.diagnostics();
+    assert_eq!(found, [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]);
     assert!(project.stored_nothing() && !project.path("p.csv").exists());
 }
 
@@ -273,7 +271,7 @@ fn people_are_told_in_words() {
 #[test]
 fn two_runs_of_one_workflow_do_not_stand_in_each_others_way() {
     let project = project("o.csv");
-    project.edit("w.yaml", "touch ran;", "sleep 0.3;");
+    project.change("touch ran;", "sleep 0.3;");
     let start = |cache: &str| {
         let args = ["run", "w.yaml", "--format", "json", "--cache", cache];
         crate::harness::Running::start(project.command(&args))

@@ -52,12 +52,12 @@ fn a_shown_output_is_printed_after_the_run() {
 #[test]
 fn shown_outputs_are_printed_in_the_order_of_the_file() {
     let project = project();
-    project.edit("w.yaml", "few.jsonl }", "few.jsonl, show: true }");
+    project.change("few.jsonl }", "few.jsonl, show: true }");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
     let at = |text: &str| outcome.stdout.find(text).unwrap_or_else(|| panic!("{text}\n{outcome}"));
     assert!(at("out/all.csv") < at("second") && at("second") < at("out/few.jsonl"), "{outcome}");
-    project.edit("w.yaml", "all.csv, show: true", "all.csv, show: false");
-    project.edit("w.yaml", "few.jsonl, show: true", "few.jsonl");
+    project.change("all.csv, show: true", "all.csv, show: false");
+    project.change("few.jsonl, show: true", "few.jsonl");
     assert_eq!(project.run(&["run", "w.yaml"]).exits(0).stdout, "");
 }
 
@@ -74,14 +74,13 @@ fn nothing_is_shown_of_a_run_that_fails_or_is_of_some_steps_only() {
     let project = project();
     let selected = project.run(&["run", "w.yaml", "--select", "table"]).exits(0);
     assert_eq!(selected.stdout, "");
-    project.edit(
-        "w.yaml",
+    project.change(
         "WHERE size < 2'",
         "WHERE size < 2', key: [id] }\n    assert: [ { rows: { min: 5 } } ]\n    #'",
     );
     let failed = project.run(&["run", "w.yaml"]).exits(3);
     assert_eq!(failed.stdout, "");
-    project.edit("w.yaml", "cat data.jsonl", "cat data.jsonl; exit 3");
+    project.change("cat data.jsonl", "cat data.jsonl; exit 3");
     let failed = project.run(&["run", "w.yaml", "--keep-going"]).exits(1);
     assert_eq!(failed.stdout, "");
 }
@@ -125,13 +124,13 @@ fn an_empty_table_and_a_long_one_are_shown() {
 #[test]
 fn a_text_is_written_as_it_is() {
     let project = project();
-    project.edit("w.yaml", "all.csv, show: true", "note.txt, column: note");
+    project.change("all.csv, show: true", "note.txt, column: note");
     let note = "é \\\"q\\\"\\r\\n, \\u0000 no line feed at the end";
     project.write("data.jsonl", format!("{{\"id\":\"a\",\"note\":\"{note}\",\"size\":1}}\n"));
     project.run_ok(&[]);
     assert_eq!(project.read("out/note.txt"), "é \"q\"\r\n, \0 no line feed at the end");
     // Another column is another text, although the table is the same.
-    project.edit("w.yaml", "column: note", "column: id");
+    project.change("column: note", "column: id");
     let outcome = project.run_ok(&[]);
     assert_eq!(project.read("out/note.txt"), "a");
     assert_eq!(outcome.statuses(), "table=hit small=hit");
@@ -153,7 +152,7 @@ fn a_page_a_picture_and_json_are_texts_as_they_are() {
 #[test]
 fn a_text_is_of_one_row() {
     let project = project();
-    project.edit("w.yaml", "all.csv, show: true", "note.txt, column: note");
+    project.change("all.csv, show: true", "note.txt, column: note");
     for (data, rows) in [(DATA, "2"), ("", "0")] {
         project.write("data.jsonl", data);
         let outcome = project.run(&["run", "w.yaml"]).exits(1);

@@ -125,7 +125,7 @@ fn runs_of_other_workflows_are_not_among_them() {
 #[test]
 fn failed_runs_are_listed_as_such() {
     let project = project();
-    project.edit("w.yaml", "check: y < 10 }", "check: y < 10, on_fail: fail }");
+    project.change("check: y < 10 }", "check: y < 10, on_fail: fail }");
     project.run(&["run", "w.yaml"]).exits(1);
     let all = runs(&project);
     assert_eq!(all[0]["status"], "failed");
@@ -148,10 +148,8 @@ fn a_difference_is_told_by_step_column_and_row() {
         .collect();
     assert_eq!(verdicts, [("table", "differs"), ("scaled", "differs"), ("kept", "differs")]);
     let scaled = table(&told, "scaled", "out");
-    assert_eq!(
-        (&scaled["added"], &scaled["removed"], &scaled["changed"], &scaled["same"]),
-        (&json!(1), &json!(1), &json!(2), &json!(2))
-    );
+    let found = (&scaled["added"], &scaled["removed"], &scaled["changed"], &scaled["same"]);
+    assert_eq!(found, (&json!(1), &json!(1), &json!(2), &json!(2)));
     assert_eq!(scaled["columns"]["changed"], json!({"y": 1, "note": 1}));
     assert_eq!(
         scaled["examples"],
@@ -198,12 +196,11 @@ fn a_run_is_like_itself() {
 fn params_columns_and_steps_that_differ_are_named() {
     let project = project();
     project.run_ok(&[]);
-    project.edit(
-        "w.yaml",
+    project.change(
         "note FROM input",
         "note || ''!'' AS remark, CAST(id AS varchar) AS id2 FROM input",
     );
-    project.edit("w.yaml", "  kept:", "  counted:\n    op: sql\n    from: scaled\n    with: { query: 'SELECT count(*) AS n FROM input' }\n  kept:");
+    project.change("  kept:", "  counted:\n    op: sql\n    from: scaled\n    with: { query: 'SELECT count(*) AS n FROM input' }\n  kept:");
     project.run_ok(&["--set", "factor=3"]);
     let told = diff(&project, &[]);
     assert_eq!(told[0]["params"], json!([{"name": "factor", "old": 2, "new": 3}]));
@@ -227,11 +224,7 @@ fn params_columns_and_steps_that_differ_are_named() {
 fn rows_that_cannot_be_matched_are_said_to_be() {
     let project = project();
     project.run_ok(&[]);
-    project.edit(
-        "w.yaml",
-        "note FROM input'\n      key: [id]",
-        "note FROM input'\n      key: [note]",
-    );
+    project.change("note FROM input'\n      key: [id]", "note FROM input'\n      key: [note]");
     project.run_ok(&[]);
     let told = diff(&project, &["--select", "scaled"]);
     let scaled = table(&told, "scaled", "out");
@@ -282,14 +275,13 @@ fn runs_are_named_by_the_beginning_of_their_ids() {
 #[test]
 fn the_difference_of_matrix_cells_is_told_cell_by_cell() {
     let project = project();
-    project.edit(
-        "w.yaml",
+    project.change(
         "  kept:\n    op: validate\n    from: scaled\n",
         "  kept:\n    op: validate\n    from: scaled\n    matrix: { most: [4, 8] }\n",
     );
-    project.edit("w.yaml", "check: y < 10", "check: 'y <= ${{ matrix.most }}'");
+    project.change("check: y < 10", "check: 'y <= ${{ matrix.most }}'");
     project.run_ok(&[]);
-    project.edit("w.yaml", "most: [4, 8]", "most: [4, 6]");
+    project.change("most: [4, 8]", "most: [4, 6]");
     project.run_ok(&[]);
     let told = diff(&project, &["--select", "kept[*]"]);
     let verdicts: Vec<String> = told[0]["steps"]

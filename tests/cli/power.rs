@@ -65,10 +65,8 @@ fn a_pilot_gives_the_standard_deviations_of_its_mean_squares() {
 {more}"
         )
     };
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data:
+    let project = Project::steps(&format!(
+        "  data:
     op: read
     with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
 {}{}",

@@ -103,9 +103,9 @@ fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
     assert!(sentence.ends_with("before there were results.)"), "{sentence}");
 
     // Another outcome, another estimator, and a check more.
-    project.edit("w.yaml", "[quality]", "[quality, speed]");
-    project.edit("w.yaml", "[paired]", "[paired, ols]");
-    project.edit("w.yaml", "[placebo]", "[placebo, subset]");
+    project.change("[quality]", "[quality, speed]");
+    project.change("[paired]", "[paired, ols]");
+    project.change("[placebo]", "[placebo, subset]");
     let outcome = run(&project);
     assert!(outcome.stderr.contains("effect: 1 of 4 estimates are as registered"), "{outcome}");
     let speed = "the outcome `speed` is not registered";
@@ -140,11 +140,11 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
     ] {
         let project = project();
         lock(&project, &[]);
-        project.edit("w.yaml", old, new);
+        project.change(old, new);
         project.run_ok(&[]);
         assert_eq!(estimates(&project), [exploratory("quality paired", why)], "{new}");
         // Back again, it is what was registered.
-        project.edit("w.yaml", new, old);
+        project.change(new, old);
         project.run_ok(&[]);
         assert_eq!(estimates(&project), [registered("quality paired")], "{new}");
     }
@@ -153,8 +153,8 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
 #[test]
 fn what_is_left_out_makes_the_rest_a_choice() {
     let two = |project: &Project| {
-        project.edit("w.yaml", "[quality]", "[quality, speed]");
-        project.edit("w.yaml", "[paired]", "[paired, ols]");
+        project.change("[quality]", "[quality, speed]");
+        project.change("[paired]", "[paired, ols]");
     };
     for (old, new, left, why) in [
         ("[quality, speed]", "[quality]", 2, "the registered outcome `speed` is left out"),
@@ -169,7 +169,7 @@ fn what_is_left_out_makes_the_rest_a_choice() {
         let project = project();
         two(&project);
         lock(&project, &[]);
-        project.edit("w.yaml", old, new);
+        project.change(old, new);
         let outcome = run(&project);
         let said = format!("effect: 0 of {left} estimates are as registered");
         assert!(outcome.stderr.contains(&said) && outcome.stderr.contains(why), "{outcome}");
@@ -220,7 +220,7 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     let said = lock(&project, &[]);
     assert!(said.stderr.contains("effect is registered since 20"), "{said}");
     assert_eq!(registrations(&project), first);
-    project.edit("w.yaml", "[quality]", "[speed]");
+    project.change("[quality]", "[speed]");
     let said = lock(&project, &[]);
     says(
         &said.stderr,
@@ -234,7 +234,7 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     project.run_ok(&[]);
     assert_eq!(estimates(&project), [registered("speed paired")]);
     // The earlier one still counts for what it says.
-    project.edit("w.yaml", "[speed]", "[speed, quality]");
+    project.change("[speed]", "[speed, quality]");
     project.run_ok(&[]);
     let mut found = estimates(&project);
     found.sort();
@@ -247,12 +247,12 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
 #[test]
 fn groups_and_contrasts_are_registered_one_by_one() {
     let project = project();
-    project.edit("w.yaml", "T1: 'Go on: {{ code }}'", "T1: 'Go on: {{ code }}', T2: '{{ code }}!'");
-    project.edit("w.yaml", "      unit: code\n", "      unit: code\n      treatments: [T1]\n");
-    project.edit("w.yaml", "SELECT *,", "SELECT *, id < 'd20' AS early,");
-    project.edit("w.yaml", "      unit: code\n", "      unit: code\n      by: [early]\n");
+    project.change("T1: 'Go on: {{ code }}'", "T1: 'Go on: {{ code }}', T2: '{{ code }}!'");
+    project.change("      unit: code\n", "      unit: code\n      treatments: [T1]\n");
+    project.change("SELECT *,", "SELECT *, id < 'd20' AS early,");
+    project.change("      unit: code\n", "      unit: code\n      by: [early]\n");
     lock(&project, &[]);
-    project.edit("w.yaml", "      treatments: [T1]\n", "");
+    project.change("      treatments: [T1]\n", "");
     project.run_ok(&[]);
     let rows = project.rows("effect");
     assert_eq!(rows.len(), 4);

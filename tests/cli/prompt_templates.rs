@@ -1,8 +1,5 @@
 //! `prompt`: the conversations that treatments make of rows, their ids and sizes, and what a
 //! change costs.
-//!
-//! Does not live here: templates that are wrong, and rows that they cannot write
-//! (`prompt_mistakes`).
 
 use std::collections::BTreeSet;
 
@@ -95,10 +92,8 @@ fn every_row_gives_one_row_per_treatment() {
         let snippet = text(&method, "id");
         let row = of(&rows, &snippet, "control");
         // The columns of the data point stay; its id is the unit of a paired analysis.
-        assert_eq!(
-            (&row["code"], &row["size"], &row["note"]),
-            (&method["code"], &method["size"], &method["note"])
-        );
+        let found = (&row["code"], &row["size"], &row["note"]);
+        assert_eq!(found, (&method["code"], &method["size"], &method["note"]));
         assert_ne!(row["id"], method["id"]);
         // The block ends with a line break, which is left out; that of the code is not.
         let prompt = format!("Complete:\n{}", text(&method, "code"));
@@ -330,8 +325,7 @@ fn columns_of_a_prompt_before_are_replaced() {
 #[test]
 fn rows_with_a_key_of_several_columns_have_prompts() {
     let project = project(&methods(), "treatments: { t: '{{ code }}' }");
-    project.edit(
-        "w.yaml",
+    project.change(
         "  prompts:\n    op: prompt\n    from: data\n",
         "  pairs:
     op: sql
@@ -352,9 +346,9 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
     project.run_ok(&[]);
     let before = project.rows("prompts");
     // Another text, another system message, another order of rows, one row and treatment more.
-    project.edit("w.yaml", "Only the code.", "Just code, please.");
-    project.edit("w.yaml", "You know Python.", "You know a bit.");
-    project.edit("w.yaml", "        control: |", "        another: Hi.\n        control: |");
+    project.change("Only the code.", "Just code, please.");
+    project.change("You know Python.", "You know a bit.");
+    project.change("        control: |", "        another: Hi.\n        control: |");
     let mut rows = methods();
     rows.reverse();
     rows.push(json!({"id": "d", "code": "", "size": 0, "note": ""}));
@@ -371,7 +365,7 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
     let said = |rows: &[Value]| text(of(rows, "b", "control"), "prompt");
     assert_eq!(said(&before), said(&after));
     // The same text under another name is another prompt.
-    project.edit("w.yaml", "another:", "other:");
+    project.change("another:", "other:");
     project.run_ok(&[]);
     let renamed = project.rows("prompts");
     assert!(ids(&before).is_subset(&ids(&renamed)));
@@ -399,9 +393,9 @@ fn columns_that_no_template_names_do_not_cost() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     assert_eq!(fresh.digests(), third.digests());
     // Another template is read for all rows, and back again for none.
-    project.edit("w.yaml", "Complete:", "Go on:");
+    project.change("Complete:", "Go on:");
     assert_eq!(project.run_ok(&[]).step("prompts")["computed_rows"], 3);
-    project.edit("w.yaml", "Go on:", "Complete:");
+    project.change("Go on:", "Complete:");
     project.run_ok(&[]).all_hit();
 }
 
@@ -424,8 +418,7 @@ fn a_matrix_makes_prompts_of_each_cell() {
   plain: 'Write {{ code }} in ${{ matrix.language }}.'
   kind: \"Be ${{ matrix.kind }}: {{ note }}\"",
     );
-    project.edit(
-        "w.yaml",
+    project.change(
         "    from: data\n",
         "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n",
     );

@@ -204,10 +204,8 @@ fn init_overwrites_nothing() {
 
 #[test]
 fn part_of_the_corpus_is_chosen_by_pattern() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+    let project = Project::steps(
+        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
 ",
     );
     let outcome = project.run_ok(&[]);
@@ -221,10 +219,8 @@ steps:
 
 #[test]
 fn people_see_a_line_per_step_and_a_summary() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+    let project = Project::steps(
+        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
 outputs:
   methods: { from: methods, path: methods.csv }
 ",

@@ -181,10 +181,10 @@ fn another_position_is_another_table() {
     let project = Project::new(&workflow("path: d.csv, key: [y]"));
     project.write("d.csv", "arm,y\nc,1\nt,2\n");
     project.run_ok(&[]);
-    project.edit("w.yaml", "key: [y]", "key: [y], position: { column: at }");
+    project.change("key: [y]", "key: [y], position: { column: at }");
     assert_eq!(project.run_ok(&[]).status("data"), "ran");
     assert_eq!(project.run_ok(&[]).status("data"), "hit");
-    project.edit("w.yaml", "column: at", "column: at, within: [arm]");
+    project.change("column: at", "column: at, within: [arm]");
     assert_eq!(project.run_ok(&[]).status("data"), "ran");
     assert!(project.rows("data").iter().all(|row| row["at"] == 0));
 }

@@ -162,10 +162,8 @@ fn columns_of_groups_keep_their_types_in_correlations() {
         let day = i % 2 + 1;
         format!("{day},2024-01-0{day},{},{},{}", day == 1, noise(i, 0), noise(i, 0) + noise(i, 1))
     });
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y, on], by: [k, day] } }
   other: { op: correlate, from: data, with: { outcomes: [on], variables: [y] } }
 ",

@@ -193,10 +193,8 @@ fn groups_are_analysed_apart_and_adjusted_together() {
 #[test]
 fn a_group_has_the_numbers_of_its_rows_alone() {
     let (data, _) = grouped();
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.csv, position: {{ column: row }}, key: [row] }} }}
+    let project = Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.csv, position: {{ column: row }}, key: [row] }} }}
   one:
     op: sql
     from: data
@@ -245,10 +243,8 @@ fn many_groups_that_are_refused_do_not_flood_the_screen() {
 
 #[test]
 fn a_table_without_rows_has_no_groups_and_says_so() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   none: { op: sql, from: data, with: { query: SELECT * FROM input WHERE y > 1000, key: [row] } }
   effects:
     op: regress

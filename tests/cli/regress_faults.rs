@@ -1,7 +1,5 @@
 //! `regress`: data of which every number could be computed, and would be wrong or mean something
 //! else than it seems.
-//!
-//! Does not live here: what is refused for its size or shape (`regress_refusals`).
 
 use std::fmt::Write as _;
 

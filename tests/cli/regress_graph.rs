@@ -170,10 +170,8 @@ fn estimators_adjust_for_what_the_graph_says() {
         } else {
             let reason = "by the graph, the arms differ in more than the treatment: something has \
                           to be adjusted for";
-            assert_eq!(
-                (text(difference, "status"), text(difference, "reason")),
-                ("refused", reason)
-            );
+            let found = (text(difference, "status"), text(difference, "reason"));
+            assert_eq!(found, ("refused", reason));
             assert_eq!(text(aipw, "adjusted_for"), adjusted, "{name}");
         }
     }

@@ -1,7 +1,5 @@
 //! `regress`: what a graph implies of the data is tested: partial correlations of rows, and of the
 //! means of units. `tests/reference/regress.json` holds what statsmodels and SciPy find.
-//!
-//! Does not live here: what a graph says of the effect (`regress_graph`).
 
 use serde_json::Value;
 

@@ -1,8 +1,6 @@
 //! What a referee found in `regress`: E-values of outcomes of zeros and ones, robustness values of
 //! estimators other than regressions, instruments that disagree. What the peers say is in
 //! `tests/reference/regress_referee.json`; the script beside it makes it.
-//!
-//! Does not live here: rows that are absent, and overlap (`regress_referee_rows`).
 
 use serde_json::Value;
 

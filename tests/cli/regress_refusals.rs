@@ -142,10 +142,8 @@ fn a_control_that_no_row_has() {
 
 #[test]
 fn an_empty_table() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data:
+    let project = Project::steps(
+        "  data:
     op: exec
     with: { command: 'true', output: { id: utf8!, arm: utf8, y: float64, u: utf8 } }
   effects: { op: regress, from: data, with: { treatment: arm, control: c, outcomes: [y], seed: 1 } }

@@ -108,8 +108,8 @@ fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not()
     project.run(&["plan", "w.yaml", "--set", "n=5"]).exits(0);
     assert_eq!(shown(&project, &[]).0, 3);
     // A param that the workflow no longer has is said to come from the last run.
-    project.edit("w.yaml", "  n: { type: int, default: 2 }\n", "");
-    project.edit("w.yaml", "'${{ params.n }}'", "2");
+    project.change("  n: { type: int, default: 2 }\n", "");
+    project.change("'${{ params.n }}'", "2");
     let gone = project.run(&["show", "w.yaml", "some"]).exits(2);
     assert!(gone.stderr.contains(NOTE) && gone.stderr.contains("no param `n`"), "{gone}");
     project.run(&["show", "w.yaml", "rows", "--defaults"]).exits(0);
@@ -128,7 +128,7 @@ fn paths_keep_their_meaning_in_another_folder() {
     assert!(rows.json_lines().iter().all(|row| row["id"].as_str().unwrap().starts_with('b')));
     assert_eq!(rows.stderr, format!("with --set data=other.csv --set n=4 {NOTE}\n"));
     // What is suggested is right from here.
-    project.edit("w.yaml", "seed: 1", "seed: 2");
+    project.change("seed: 1", "seed: 2");
     let missing = project.run(&["show", "w.yaml", "some"]).exits(1);
     let command = missing.stderr.lines().last().unwrap().trim();
     let data = project.path("sub/other.csv").canonicalize().unwrap();

@@ -264,7 +264,7 @@ fn mistakes_in_the_arguments_are_found_when_it_is_planned() {
             "questions",
         ),
     ] {
-        project.edit("w.yaml", old, new);
+        project.change(old, new);
         refused(&project, told);
         project.write("w.yaml", WORKFLOW);
     }

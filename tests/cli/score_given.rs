@@ -95,7 +95,7 @@ fn what_does_not_fit_is_said() {
     let row = &project.rows("scores")[0];
     assert!(row["bleu"].is_null() && row["levenshtein"].is_null(), "{row}");
     let project = rows("");
-    project.edit("w.yaml", "given: given", "given: gven");
+    project.change("given: given", "given: gven");
     let unknown = project.run(&["run", "w.yaml"]);
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.stderr.contains("given"), "{}", unknown.stderr);

@@ -1,7 +1,5 @@
 //! `score` and the functions of `sql` give the numbers of the peers: sacrebleu, codebleu,
 //! CodeXGLUE, rapidfuzz, rouge_score.
-//!
-//! Does not live here: where ours differ from theirs on purpose (`score_modes`).
 
 use std::collections::BTreeMap;
 

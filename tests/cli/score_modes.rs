@@ -1,7 +1,5 @@
 //! `score`: where ours differ from the peers, one test for each reason: `mode: correct` for texts,
 //! and `codebleu_strict` beside `codebleu`, which is published in every mode.
-//!
-//! Does not live here: the numbers that all agree on (`score_goldens`).
 
 use std::collections::BTreeMap;
 

@@ -219,10 +219,8 @@ fn functions_that_are_called_with_something_else_do_not_break() {
         "render_prompts('[]', '[\\\"a\\\", \\\"b\\\"]', code)".to_owned(),
         "python_taxonomy(code, code = 'x')".to_owned(),
     ] {
-        let project = Project::new(&format!(
-            "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.jsonl }} }}
+        let project = Project::steps(&format!(
+            "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   asked: {{ op: sql, from: data, with: {{ query: \"SELECT id, {call} AS value FROM input\" }} }}
 "
         ));

@@ -83,10 +83,8 @@ fn ids_are_short_for_people_and_whole_for_programs() {
     assert!(ids.iter().all(|id| id.len() == 10), "{shown}");
     // As many digits as tell them apart.
     let shown = project.run(&["show", "w.yaml", "cut", "--columns", "id", "--where", "n <= 2"]);
-    assert_eq!(
-        shown.exits(0).stdout.lines().skip(2).collect::<Vec<_>>(),
-        ["abcdef012345678", "abcdef012345679"]
-    );
+    let found = shown.exits(0).stdout.lines().skip(2).collect::<Vec<_>>();
+    assert_eq!(found, ["abcdef012345678", "abcdef012345679"]);
     let short = "abcdef012345678";
     let traced = project.run(&["trace", "w.yaml", short]).exits(0);
     assert!(traced.stdout.contains(&id(1)), "{traced}");
@@ -128,10 +126,8 @@ fn statistics_describe_every_column() {
     let tags = column("tags");
     assert_eq!((&tags["nulls"], &tags["mean"]), (&json!(1), &json!(3.0)));
     let about = column("about");
-    assert_eq!(
-        (&about["of"], &about["min"], &about["distinct"]),
-        (&json!(""), &Value::Null, &json!(40))
-    );
+    let found = (&about["of"], &about["min"], &about["distinct"]);
+    assert_eq!(found, (&json!(""), &Value::Null, &json!(40)));
     let shown = project.run(&["show", "w.yaml", "table", "--stats"]).exits(0);
     assert_eq!(header(&shown.stdout)[..3], ["column", "type", "nulls"], "{shown}");
     let csv = project.run(&["show", "w.yaml", "table", "--stats", "--format", "csv"]).exits(0);

@@ -96,8 +96,7 @@ fn a_key_that_is_not_unique_shows_two_rows() {
     let (text, _) = marked(&workflow("SELECT x, id FROM input").replace("key: [id]", "key: [x]"));
     let project = Project::new(&text);
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("asked")["detail"].as_str().unwrap().to_owned();
-    says(&detail, &["x", "id: b", "id: c"]);
+    says(&outcome.detail("asked"), &["x", "id: b", "id: c"]);
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     says(&shown.stderr, &["id: b", "id: c"]);
 }
@@ -250,10 +249,8 @@ fn ties_do_not_depend_on_threads() {
 
 #[test]
 fn groups_of_unnested_groups_are_refused() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  t: { op: read, with: { path: t.csv } }
+    let project = Project::steps(
+        "  t: { op: read, with: { path: t.csv } }
   twice:
     op: sql
     from: t

@@ -83,7 +83,7 @@ fn what_went_wrong_first_decides_the_exit() {
     let outcome = shell(&project, "exec \"$GALERAS\" check bad.yaml --format json >/dev/full");
     let outcome = outcome.exits(2);
     assert!(outcome.stderr.contains("No space left"), "{outcome}");
-    project.edit("w.yaml", "size < 9000", "no_such_column < 9000");
+    project.change("size < 9000", "no_such_column < 9000");
     shell(&project, "exec \"$GALERAS\" run w.yaml --format json >/dev/full").exits(2);
 }
 

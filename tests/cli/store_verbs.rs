@@ -56,7 +56,7 @@ fn looking_at_a_store_that_does_not_exist_makes_none() {
 fn what_no_recent_run_needs_is_removed() {
     let project = Project::new(WORKFLOW);
     let first = project.run_ok(&[]);
-    project.edit("w.yaml", "x > 1", "x > 25");
+    project.change("x > 1", "x > 25");
     let second = project.run_ok(&[]);
     let before = blobs(&project);
     let dry = project.run(&["cache", "gc", "--keep-runs", "1", "--dry-run"]).exits(0);
@@ -68,7 +68,7 @@ fn what_no_recent_run_needs_is_removed() {
     assert!(blobs(&project) < before);
     project.verifies("cache");
     project.run_ok(&[]).all_hit();
-    project.edit("w.yaml", "x > 25", "x > 1");
+    project.change("x > 25", "x > 1");
     let third = project.run_ok(&[]);
     assert_eq!(third.statuses(), "table=hit valid=ran");
     assert_eq!(third.digests(), first.digests());

@@ -132,7 +132,7 @@ fn damage_of_a_file_that_others_refer_to_is_no_result_of_theirs() {
 fn a_file_that_others_refer_to_stays_when_its_own_result_goes() {
     let (project, before) = project();
     // The query gives the same rows under another key, so that the first result of it is of no use.
-    project.edit("w.yaml", "AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
+    project.change("AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
     let after = project.run_ok(&[]);
     assert_eq!(after.digests(), before.digests());
     project.edit("methods.jsonl", "def f7()", "def g7()");

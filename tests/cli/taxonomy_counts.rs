@@ -1,6 +1,4 @@
 //! `taxonomy`: counts of tokens by category, by hand, through a workflow.
-//!
-//! Does not live here: comparisons with Python's tokenizer, which are unit tests.
 
 use serde_json::{Value, json};
 
@@ -20,10 +18,8 @@ const CATEGORIES: [&str; 10] = [
 ];
 
 fn project(rows: &[Value], with: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.jsonl }} }}
+    let project = Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   tokens: {{ op: taxonomy, from: data, with: {{ column: code{with} }} }}
 "
     ));
@@ -122,10 +118,8 @@ fn words_that_are_keywords_at_some_places_only() {
         3
     );
     assert_eq!(counted("match = case\nmatch(x)\ncase[1] = match.group\n", "conditional"), 0);
-    assert_eq!(
-        counted("async def f():\n    await x\n    nonlocal y\n    del z\n", "declaration"),
-        5
-    );
+    let found = counted("async def f():\n    await x\n    nonlocal y\n    del z\n", "declaration");
+    assert_eq!(found, 5);
     assert_eq!(counted("str(x) + 'str' + x.str + strange # str\n", "casting"), 1);
     assert_eq!(counted("f'{x if y else z}' 'for' \"\"\"while\n\"\"\"\n", "conditional"), 0);
     assert_eq!(counted("a := b -> c != d ~ e\n", "operators"), 3);
@@ -195,7 +189,7 @@ fn only_new_texts_are_counted() {
     assert_eq!(more.step("tokens")["computed_rows"], 2, "{more}");
     assert_eq!(project.run_ok(&["--cache", "fresh", "--jobs", "1"]).digests(), more.digests());
     // Under another name the counts are the same.
-    project.edit("w.yaml", "column: code", "column: code, prefix: p_");
+    project.change("column: code", "column: code, prefix: p_");
     project.run_ok(&[]);
     assert!(project.rows("tokens").iter().all(|row| row["p_operators"] == 1));
 }

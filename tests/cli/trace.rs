@@ -147,7 +147,7 @@ fn before_the_run_it_says_what_is_missing() {
     let shown = project.run(&["trace", "w.yaml", &id, "--cache", "empty"]).exits(1);
     says(&shown.stderr, &["not computed yet", "galeras run w.yaml"]);
     // Steps that changed since are named, too.
-    project.edit("w.yaml", "n: 6", "n: 7");
+    project.change("n: 6", "n: 7");
     let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
     let said = format!("{}{}", shown.stdout, shown.stderr);
     says(&said, &["not computed yet", "testbed"]);
@@ -155,10 +155,8 @@ fn before_the_run_it_says_what_is_missing() {
 
 #[test]
 fn a_reject_keeps_the_name_of_the_step_that_dropped_it() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv } }
   small: { op: validate, from: data, with: { rules: [ { name: r, check: x < 3 } ] } }
   odd: { op: validate, from: small, with: { rules: [ { name: r, check: x % 2 = 1 } ] } }
   dropped:

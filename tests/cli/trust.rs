@@ -334,7 +334,7 @@ fn what_has_changed_is_asked_again() {
     asks("a file of the program has changed");
     project.write("data", "1");
     unattended(&project).exits(0).all_hit();
-    project.edit("w.yaml", "printf", "echo; printf");
+    project.change("printf", "echo; printf");
     asks("the command has changed");
     project.write("w.yaml", program(ROW));
     unattended(&project).exits(0).all_hit();
@@ -395,10 +395,8 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
 /// A table may name any folder as a repository.
 #[test]
 fn a_folder_from_a_table_is_not_mined_unasked() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  repos:
+    let project = Project::steps(
+        "  repos:
     op: read
     with: { path: repos.csv, key: [repo] }
   mined:

@@ -135,12 +135,12 @@ steps:
     project.write("../outside.csv", "id\n1\n");
     let outside = project.path("../outside.csv").canonicalize().unwrap();
     let outside = outside.display().to_string();
-    project.edit("w.yaml", "OUTSIDE", outside.trim_start_matches('/'));
+    project.change("OUTSIDE", outside.trim_start_matches('/'));
     asks(&run(&project, &["--set", "sep=/"]).exits(2), &format!("read:{outside}"));
     assert!(project.stored_nothing());
     // What is named as a whole is read.
     let whole = format!("\"${{{{ params.sep }}}}{}\"", outside.trim_start_matches('/'));
-    project.edit("w.yaml", &whole, "\"${{ params.file }}\"");
+    project.change(&whole, "\"${{ params.file }}\"");
     run(&project, &["--set", &format!("file={outside}")]).exits(0);
 }
 

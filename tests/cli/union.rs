@@ -46,12 +46,12 @@ fn rows_of_all_tables_are_there_under_their_labels() {
     assert_eq!(cells(&project.rows("all")), expected);
     // The order in the file changes nothing, and neither do the names of the steps.
     let digests = outcome.digests();
-    project.edit("w.yaml", "{ Second: b, First: a }", "{ First: a, Second: b }");
+    project.change("{ Second: b, First: a }", "{ First: a, Second: b }");
     let again = project.run_ok(&[]);
     again.all_hit();
     assert_eq!(again.digests(), digests);
     // The names in `from` do.
-    project.edit("w.yaml", "First: a", "Other: a");
+    project.change("First: a", "Other: a");
     let other = project.run_ok(&[]);
     assert_eq!(other.statuses(), "a=hit b=hit c=hit all=ran");
 }
@@ -84,7 +84,7 @@ fn columns_choose_from_tables_that_differ() {
     project.run_ok(&[]);
     assert_eq!(project.rows("all")[2], json!({"source": "C", "id": "9", "x": 90}));
     // A column that is not taken changes nothing.
-    project.edit("w.yaml", "\"y\":1", "\"y\":2");
+    project.change("\"y\":1", "\"y\":2");
     assert_eq!(project.run_ok(&[]).statuses(), "a=hit b=hit c=ran all=hit");
 }
 
@@ -133,10 +133,8 @@ fn tables_without_rows_have_none_in_the_union() {
     with: { label: source }
 ";
     let outcome = Project::new(&workflow(text)).run_ok(&[]);
-    assert_eq!(
-        (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]),
-        (&json!(2), &json!(0))
-    );
+    let found = (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]);
+    assert_eq!(found, (&json!(2), &json!(0)));
 }
 
 /// A row keeps its way back.

@@ -106,7 +106,7 @@ fn what_is_not_computed_is_not_verified() {
     let said = verified(&project).exits(1);
     says(&said.stderr, &["3 of 3 steps are not computed", "galeras run w.yaml"]);
     project.run_ok(&[]);
-    project.edit("w.yaml", "x * 2", "x * 3");
+    project.change("x * 2", "x * 3");
     let said = verified(&project).exits(1);
     assert!(said.stderr.contains("2 of 3 steps are not computed"), "{said}");
 }

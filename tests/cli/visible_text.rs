@@ -251,7 +251,7 @@ fn what_programs_and_servers_say_is_made_visible() {
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     harmless("exec", &outcome);
     assert!(outcome.stderr.contains("boom \\u{1b}[31m"), "{outcome}");
-    project.edit("w.yaml", "' >&2; exit 3", "'");
+    project.change("' >&2; exit 3", "'");
     harmless("exec", &project.run(&["run", "w.yaml"]).exits(1));
 
     let api = ChatApi::start();
