@@ -159,52 +159,6 @@ fn more_words_than_the_memory_holds_are_an_error_that_says_so() {
 }
 
 #[test]
-fn many_identical_rows_are_one_cluster() {
-    let code = words(0);
-    let data = texts(std::iter::repeat_n(Some(code.as_str()), 50_000));
-    for with in ["", "method: minhash, order_by: [size], keep: last"] {
-        let (_, summary) = summary(with, &data);
-        let names = ["rows", "kept", "clusters", "largest_cluster", "duplicates"];
-        assert_eq!(numbers(&summary, names), [50_000, 1, 1, 50_000, 49_999], "{with}");
-    }
-}
-
-#[test]
-fn many_nearly_identical_rows_are_one_cluster() {
-    let code = words(0);
-    let all: Vec<String> = (0..50_000).map(|i| format!("{code} own{i}")).collect();
-    let data = texts(all.iter().map(|code| Some(code.as_str())));
-    for with in ["", "method: minhash"] {
-        let (_, summary) = summary(with, &data);
-        assert_eq!(numbers(&summary, ["kept", "largest_cluster"]), [1, 50_000], "{with}");
-    }
-}
-
-#[test]
-fn many_rows_with_one_rare_token_in_common() {
-    // Every row has the word that orders come first in, and 25 that no other has.
-    let all: Vec<String> = (0..50_000).map(|i| format!("shared {}", words(i))).collect();
-    let data = texts(all.iter().map(|code| Some(code.as_str())));
-    for with in ["", "method: minhash", "threshold: 0.5"] {
-        let (_, summary) = summary(with, &data);
-        assert_eq!(numbers(&summary, ["compared", "duplicates"]), [50_000, 0], "{with}");
-    }
-}
-
-#[test]
-fn many_rows_of_few_words() {
-    // Any two rows have words in common, and the rarest of them are in thousands of rows.
-    let mut number = 7_u64;
-    let mut word = || {
-        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        format!("w{} ", (number >> 33) % 120)
-    };
-    let all: Vec<String> = (0..20_000).map(|_| (0..40).map(|_| word()).collect()).collect();
-    let (_, exact) = summary("", &texts(all.iter().map(|code| Some(code.as_str()))));
-    assert_eq!(exact["compared"], 20_000);
-}
-
-#[test]
 fn thresholds_out_of_bounds() {
     argument_refused(
         "threshold: «0",

@@ -36,42 +36,6 @@ fn wide(steps: &str) -> Project {
 }
 
 #[test]
-fn moments_in_sql_are_those_of_fractions() {
-    let of = |x: &str, z: &str| {
-        format!(
-            "  m_{x}: {{ op: sql, from: wide, with: {{ query: \"SELECT 1 AS id, corr({z}, {x}) AS pearson, \
-             stddev({x}) AS std, var({x}) AS var, covar_samp({z}, {x}) AS covar_samp, \
-             regr_slope({z}, {x}) AS regr_slope, corr(y, {x}) AS y_pearson, \
-             covar_samp({x}, y) AS y_covar_samp, regr_slope(y, {x}) AS y_regr_slope, \
-             avg({x} - {x} + y) AS y_mean, stddev(DISTINCT {x}) AS std_distinct, \
-             sqrt(var_pop({z}) * 60 / 59) AS std_z FROM input\", key: [id] }} }}\n"
-        )
-    };
-    let peer = exact();
-    let project = wide(
-        &(of("x", "z")
-            + &of("ux", "uz")
-            + &of("x2", "uz").replace("x2", "x").replacen("m_x", "m_mixed", 1)),
-    );
-    let wanted = |column: &str, name: &str| peer["columns"][column][name].as_f64().unwrap();
-    for step in ["m_x", "m_ux", "m_mixed"] {
-        let row = &project.rows(step)[0];
-        // Rounded once, so that not a bit differs.
-        for (name, wanted) in [("var", wanted("x", "var")), ("std", wanted("x", "std"))] {
-            assert_eq!(number(row, name), wanted, "{name} of {row}");
-        }
-        assert_eq!(number(row, "std_distinct"), wanted("x", "std"), "{row}");
-        holds(row, "std_z", wanted("z", "std"), 1e-15);
-        for (prefix, column) in [("", "z"), ("y_", "y")] {
-            for name in ["pearson", "covar_samp", "regr_slope"] {
-                let wanted = peer["with_x"][column][name].as_f64().unwrap();
-                assert_eq!(number(row, &format!("{prefix}{name}")), wanted, "{name}: {row}");
-            }
-        }
-    }
-}
-
-#[test]
 fn coefficients_are_those_of_fractions_and_of_the_numbers_near_zero() {
     let methods = ["pearson", "spearman", "kendall"];
     let steps = methods.map(|method| {

@@ -194,25 +194,6 @@ fn an_address_without_its_end_is_told() {
     said(&outcome, &"path", &["/chat/completions", "HTTP 404", "ends in /v1"]);
 }
 
-#[test]
-fn a_server_that_is_not_there_is_told_quickly() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let api = ChatApi::start();
-    let project = project(&api, 50, "");
-    let text = project.read("w.yaml").replace(&api.url(), &format!("http://{closed}/v1"));
-    project.write("w.yaml", text);
-    let outcome = project.run_json(&[]).exits(1);
-    let words = [&closed[..], "cannot be reached", "refused", "is the server running"];
-    said(&outcome, &"closed", &words);
-    assert!(outcome.took < patience(5), "{:?}", outcome.took);
-    // A name that nobody has.
-    let text = project.read("w.yaml").replace(&closed, "galeras.invalid");
-    project.write("w.yaml", text);
-    let outcome = project.run_json(&["--allow", "host:http://galeras.invalid"]).exits(1);
-    said(&outcome, &"name", &["galeras.invalid cannot be reached"]);
-    assert!(outcome.took < patience(20), "{:?}", outcome.took);
-}
-
 /// What was answered before is kept, and said to be.
 #[test]
 fn a_step_that_ends_early_keeps_its_answers() {
@@ -263,20 +244,6 @@ fn warnings_are_not_as_many_as_rows() {
         .map(|p| (p["port"].as_str().unwrap(), p["rows"].as_u64().unwrap()))
         .collect();
     assert_eq!(ports, BTreeMap::from([("out", 0), ("rejects", 200), ("summary", 0)]));
-}
-
-/// What the server says is shown as one line without what a terminal would obey.
-#[test]
-fn words_of_the_server_are_harmless() {
-    let api = ChatApi::start();
-    let text = format!("red \u{1b}[31m\r\n\u{202e}{}", "long ".repeat(200));
-    api.spoil("f0(", ChatFault::Error(400, "bad", text));
-    let project = project(&api, 1, "");
-    let outcome = project.run_ok(&[]);
-    let reason = only(&project, "answers.rejects")["reason"].as_str().unwrap().to_owned();
-    assert!(!reason.contains(['\u{1b}', '\n', '\r', '\u{202e}']), "{reason:?}");
-    assert!(reason.len() < 400 && reason.contains("long long"), "{reason}");
-    assert!(!outcome.stdout.contains("\\u001b"));
 }
 
 /// A row without a conversation is no failure of the server: it is not tried again.
