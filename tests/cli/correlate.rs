@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, refused_with};
+use crate::harness::{Project, every, refused_with};
 use crate::regress_paired::reference;
 use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise, text};
 
@@ -283,23 +283,25 @@ fn wrong(with: &str, code: &str, words: &[&str]) {
     refused_with(&data, &workflow(&[("found", with)]), code, words);
 }
 
+/// The arguments with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("outcomes: [«xx], variables: [y]", "unknown-column", &["did you mean `x`?"]),
+    ("outcomes: [x], variables: [«q]", "unknown-column", &["`q`"]),
+    ("outcomes: [x], variables: [«s]", "wrong-type", &["utf8", "a number"]),
+    ("outcomes: [«s], variables: [y]", "wrong-type", &["utf8"]),
+    ("outcomes: [x], variables: [y, «x]", "duplicate-column", &["already an outcome"]),
+    ("outcomes: [x, «x], variables: [y]", "duplicate-column", &["named twice"]),
+    ("outcomes: [x], variables: [y], by: [«t]", "unknown-column", &["`t`"]),
+    ("outcomes: [x], variables: [y], by: [s, «s]", "duplicate-column", &["named twice"]),
+    ("outcomes: [x], variables: [y], alpha: «1.0", "out-of-range", &["between 0 and 1"]),
+    ("outcomes: [x], variables: [y], alpha: «0", "out-of-range", &["between 0 and 1"]),
+    ("outcomes: [x], variables: [y], method: «person", "wrong-value", &["did you mean `pearson`?"]),
+];
+
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    wrong("outcomes: [«xx], variables: [y]", "unknown-column", &["did you mean `x`?"]);
-    wrong("outcomes: [x], variables: [«q]", "unknown-column", &["`q`"]);
-    wrong("outcomes: [x], variables: [«s]", "wrong-type", &["utf8", "a number"]);
-    wrong("outcomes: [«s], variables: [y]", "wrong-type", &["utf8"]);
-    wrong("outcomes: [x], variables: [y, «x]", "duplicate-column", &["already an outcome"]);
-    wrong("outcomes: [x, «x], variables: [y]", "duplicate-column", &["named twice"]);
-    wrong("outcomes: [x], variables: [y], by: [«t]", "unknown-column", &["`t`"]);
-    wrong("outcomes: [x], variables: [y], by: [s, «s]", "duplicate-column", &["named twice"]);
-    wrong("outcomes: [x], variables: [y], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
-    wrong("outcomes: [x], variables: [y], alpha: «0", "out-of-range", &["between 0 and 1"]);
-    wrong(
-        "outcomes: [x], variables: [y], method: «person",
-        "wrong-value",
-        &["did you mean `pearson`?"],
-    );
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }
 
 #[test]

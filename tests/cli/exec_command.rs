@@ -8,7 +8,7 @@ use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 
-use crate::harness::{Project, Running, files_below, patience, says, wait_for};
+use crate::harness::{Project, Running, every, files_below, patience, says, wait_for};
 
 fn workflow(command: &str) -> String {
     format!(
@@ -47,22 +47,27 @@ fn fails(command: &str, words: &[&str]) {
     project.run(&["show", "w.yaml", "table"]).exits(1);
 }
 
-#[test]
-fn a_command_that_exits_with_one() {
-    fails(
-        "echo first >&2; echo the disk is on fire >&2; exit 1",
-        &["exit status: 1", "the disk is on fire"],
-    );
-}
+/// Commands that fail, and words of the message.
+#[rustfmt::skip]
+const FAILURES: &[(&str, &[&str])] = &[
+    ("echo first >&2; echo the disk is on fire >&2; exit 1", &["exit status: 1", "the disk is on fire"]),
+    ("no-such-program --now", &["127", "no-such-program"]),
+    ("kill -9 $$", &["signal: 9"]),
+    ("printf '{\"id\":\"a\"}\\n'", &["x", "`output`"]),
+    ("printf '{\"id\":\"a\",\"x\":1,\"y\":2}\\n'", &["y", "`output`"]),
+    (r#"printf '{"id":"a","x":"one"}\n'"#, &["x", "`output`"]),
+    (r#"printf '{"id":7,"x":1}\n'"#, &["id", "`output`"]),
+    (r#"printf '{"id":"a","x":1.5}\n'"#, &["x", "`output`"]),
+    (r#"printf '{"id":"a","x":9007199254740993.0}\n'"#, &["x", "`output`"]),
+    (r#"printf '{"id":"a","x":1e300}\n'"#, &["x", "`output`"]),
+    (r#"printf '{"id":"a","x":"1"}\n'"#, &["x", "`output`"]),
+    ("printf '{\"id\":\"a\",\"x\":null}\\n'", &["x", "null", "`output`"]),
+    ("echo hello", &["`output`"]),
+];
 
 #[test]
-fn a_command_that_does_not_exist() {
-    fails("no-such-program --now", &["127", "no-such-program"]);
-}
-
-#[test]
-fn a_command_that_is_killed() {
-    fails("kill -9 $$", &["signal: 9"]);
+fn a_command_that_fails_or_prints_another_table_fails_its_step() {
+    every(FAILURES.iter().map(|case| (case.0, case)), |(a, b)| fails(a, b));
 }
 
 #[test]
@@ -72,44 +77,6 @@ fn a_command_that_floods_standard_error_is_quoted_in_part() {
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("the end"), "{shown}");
     assert!(shown.stderr.len() < 10_000, "{}", shown.stderr.len());
-}
-
-#[test]
-fn a_missing_column() {
-    fails("printf '{\"id\":\"a\"}\\n'", &["x", "`output`"]);
-}
-
-#[test]
-fn an_extra_column() {
-    fails("printf '{\"id\":\"a\",\"x\":1,\"y\":2}\\n'", &["y", "`output`"]);
-}
-
-#[test]
-fn a_value_of_the_wrong_type() {
-    fails(r#"printf '{"id":"a","x":"one"}\n'"#, &["x", "`output`"]);
-    fails(r#"printf '{"id":7,"x":1}\n'"#, &["id", "`output`"]);
-}
-
-#[test]
-fn a_number_is_not_rounded_to_fit() {
-    fails(r#"printf '{"id":"a","x":1.5}\n'"#, &["x", "`output`"]);
-    fails(r#"printf '{"id":"a","x":9007199254740993.0}\n'"#, &["x", "`output`"]);
-    fails(r#"printf '{"id":"a","x":1e300}\n'"#, &["x", "`output`"]);
-}
-
-#[test]
-fn a_text_is_no_number() {
-    fails(r#"printf '{"id":"a","x":"1"}\n'"#, &["x", "`output`"]);
-}
-
-#[test]
-fn a_null_where_none_may_be() {
-    fails("printf '{\"id\":\"a\",\"x\":null}\\n'", &["x", "null", "`output`"]);
-}
-
-#[test]
-fn something_that_is_no_json() {
-    fails("echo hello", &["`output`"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, marked, refused};
+use crate::harness::{Outcome, Project, every, marked, refused};
 
 const PARAMS: &str = "galeras: 1
 params:
@@ -170,21 +170,23 @@ fn wrong(params: &str, code: &str, word: &str) {
     refused(&format!("galeras: 1\nparams: {{ {params} }}\n{steps}\n"), code, &[word]);
 }
 
+/// The params with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &str)] = &[
+    ("a: { type: list, default: «3 }", "wrong-type", "must be a list"),
+    ("a: { type: list, choices: [x, y], default: [x, «z] }", "wrong-value", "choices"),
+    ("a: { type: list, choices: [beta, gamma], default: [«bata] }", "wrong-value", "did you mean `beta`?"),
+    ("a: { type: list, choices: [«[x]], default: [] }", "wrong-type", "a scalar"),
+    ("a: { type: mapping, default: «[x] }", "wrong-type", "must be a mapping"),
+    ("a: { type: mapping, «choices: [x], default: {} }", "conflicting-keys", "mapping"),
+    ("a: { type: list, «min: 1, default: [] }", "conflicting-keys", "bounds"),
+    ("a: { type: «array, default: [] }", "unknown-type", "did you mean `list`?"),
+    ("a: { type: «dict, default: {} }", "unknown-type", "did you mean `mapping`?"),
+    ("a: «[x, y]", "wrong-type", "type: list, default: [x, y]"),
+    ("a: { type: list, default: «['${{ params.b }}'] }", "bad-expression", ""),
+];
+
 #[test]
 fn params_are_checked_against_themselves() {
-    wrong("a: { type: list, default: «3 }", "wrong-type", "must be a list");
-    wrong("a: { type: list, choices: [x, y], default: [x, «z] }", "wrong-value", "choices");
-    wrong(
-        "a: { type: list, choices: [beta, gamma], default: [«bata] }",
-        "wrong-value",
-        "did you mean `beta`?",
-    );
-    wrong("a: { type: list, choices: [«[x]], default: [] }", "wrong-type", "a scalar");
-    wrong("a: { type: mapping, default: «[x] }", "wrong-type", "must be a mapping");
-    wrong("a: { type: mapping, «choices: [x], default: {} }", "conflicting-keys", "mapping");
-    wrong("a: { type: list, «min: 1, default: [] }", "conflicting-keys", "bounds");
-    wrong("a: { type: «array, default: [] }", "unknown-type", "did you mean `list`?");
-    wrong("a: { type: «dict, default: {} }", "unknown-type", "did you mean `mapping`?");
-    wrong("a: «[x, y]", "wrong-type", "type: list, default: [x, y]");
-    wrong("a: { type: list, default: «['${{ params.b }}'] }", "bad-expression", "");
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }

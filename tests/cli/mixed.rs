@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, package, refused_with, says};
+use crate::harness::{Project, every, package, refused_with, says};
 use crate::regress_tables::{csv, find, noise, text};
 
 /// A workflow that reads `data.csv` and fits one model.
@@ -249,30 +249,24 @@ fn wrong(with: &str, code: &str, words: &[&str]) {
     refused_with(&data, &workflow(with), code, words);
 }
 
+/// The arguments with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("outcomes: [«yy], random: [g]", "unknown-column", &["did you mean `y`?"]),
+    ("outcomes: [«s], random: [g]", "wrong-type", &["a number"]),
+    ("outcomes: [y, «y], random: [g]", "duplicate-column", &["named twice"]),
+    ("outcomes: [y], fixed: [«y], random: [g]", "conflicting-arguments", &["an outcome"]),
+    ("outcomes: [y], random: [«y]", "conflicting-arguments", &["an outcome"]),
+    ("outcomes: [y], random: [g, «g]", "duplicate-column", &["named twice"]),
+    ("outcomes: [y], random: «[]", "conflicting-arguments", &["random effect", "regress"]),
+    ("outcomes: [y], random: [g], interactions: [«[g]]", "conflicting-arguments", &["at least two columns"]),
+    ("outcomes: [y], fixed: [x], random: [g], base: { x: «1 }", "wrong-type", &["string"]),
+    ("outcomes: [y], random: [g], slopes: { g: [«x] }", "conflicting-arguments", &["not one of `fixed`", "around a mean"]),
+    ("outcomes: [y], random: [g], correlated: «false", "conflicting-arguments", &["there are none"]),
+    ("outcomes: [y], random: [g], alpha: «1.0", "out-of-range", &["between 0 and 1"]),
+];
+
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    wrong("outcomes: [«yy], random: [g]", "unknown-column", &["did you mean `y`?"]);
-    wrong("outcomes: [«s], random: [g]", "wrong-type", &["a number"]);
-    wrong("outcomes: [y, «y], random: [g]", "duplicate-column", &["named twice"]);
-    wrong("outcomes: [y], fixed: [«y], random: [g]", "conflicting-arguments", &["an outcome"]);
-    wrong("outcomes: [y], random: [«y]", "conflicting-arguments", &["an outcome"]);
-    wrong("outcomes: [y], random: [g, «g]", "duplicate-column", &["named twice"]);
-    wrong("outcomes: [y], random: «[]", "conflicting-arguments", &["random effect", "regress"]);
-    wrong(
-        "outcomes: [y], random: [g], interactions: [«[g]]",
-        "conflicting-arguments",
-        &["at least two columns"],
-    );
-    wrong("outcomes: [y], fixed: [x], random: [g], base: { x: «1 }", "wrong-type", &["string"]);
-    wrong(
-        "outcomes: [y], random: [g], slopes: { g: [«x] }",
-        "conflicting-arguments",
-        &["not one of `fixed`", "around a mean"],
-    );
-    wrong(
-        "outcomes: [y], random: [g], correlated: «false",
-        "conflicting-arguments",
-        &["there are none"],
-    );
-    wrong("outcomes: [y], random: [g], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, refused};
+use crate::harness::{Project, every, refused};
 
 /// Steps `a`, `b` and `c` of the columns id, x; id, x; id, x, y; then `rest`.
 fn workflow(rest: &str) -> String {
@@ -152,56 +152,22 @@ fn wrong(step: &str, code: &str, words: &[&str]) {
     refused(&workflow(step), code, words);
 }
 
-#[test]
-fn a_difference_is_shown_at_its_table() {
-    wrong(
-        "  all: { op: union, from: { A: a, «C: c }, with: { label: source } }\n",
-        "wrong-inputs",
-        &["`C` has `y`, which `A` lacks", "all tables have `id`, `x`"],
-    );
-    wrong(
-        "  all: { op: union, from: { «Z: a, C: c }, with: { label: source } }\n",
-        "wrong-inputs",
-        &["`Z` lacks `y` of `C`", "`columns`"],
-    );
-    wrong(
-        "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, CAST(x AS varchar) AS x FROM input' } }\n",
-        "wrong-type",
-        &["column `x` is utf8 in `C`, and int64 in `A`", "CAST"],
-    );
-    wrong(
-        "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, x FROM input', key: [id, x] } }\n",
-        "wrong-inputs",
-        &["the key of `C` is `id`, `x`, and that of `A` is `id`"],
-    );
-    wrong(
-        "  all: { op: union, from: { A: a, C: c }, with: { label: source, columns: [«xx] } }\n",
-        "unknown-column",
-        &["there is no column `xx`"],
-    );
-    wrong(
-        "  all: { op: union, from: { A: a, «B: c2 }, with: { label: source, columns: [x] } }\n  c2: { op: sql, from: c, with: { query: 'SELECT id, y FROM input' } }\n",
-        "unknown-column",
-        &["`B` has no column `x`"],
-    );
-}
+/// The steps with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("  all: { op: union, from: { A: a, «C: c }, with: { label: source } }\n", "wrong-inputs", &["`C` has `y`, which `A` lacks", "all tables have `id`, `x`"]),
+    ("  all: { op: union, from: { «Z: a, C: c }, with: { label: source } }\n", "wrong-inputs", &["`Z` lacks `y` of `C`", "`columns`"]),
+    ("  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, CAST(x AS varchar) AS x FROM input' } }\n", "wrong-type", &["column `x` is utf8 in `C`, and int64 in `A`", "CAST"]),
+    ("  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, x FROM input', key: [id, x] } }\n", "wrong-inputs", &["the key of `C` is `id`, `x`, and that of `A` is `id`"]),
+    ("  all: { op: union, from: { A: a, C: c }, with: { label: source, columns: [«xx] } }\n", "unknown-column", &["there is no column `xx`"]),
+    ("  all: { op: union, from: { A: a, «B: c2 }, with: { label: source, columns: [x] } }\n  c2: { op: sql, from: c, with: { query: 'SELECT id, y FROM input' } }\n", "unknown-column", &["`B` has no column `x`"]),
+    ("  all: { op: union, from: { A: a, B: b }, with: { label: «x } }\n", "duplicate-column", &["`A` has a column `x` already"]),
+    ("  all: { op: union, from: «a, with: { label: source } }\n", "wrong-inputs", &["need names", "from: { A: step, B: other_step }"]),
+    ("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]),
+    ("  all: { op: «union, from: { A: a, B: b } }\n", "missing-argument", &["needs the argument `label`"]),
+];
 
 #[test]
-fn a_label_is_a_column_of_its_own() {
-    wrong(
-        "  all: { op: union, from: { A: a, B: b }, with: { label: «x } }\n",
-        "duplicate-column",
-        &["`A` has a column `x` already"],
-    );
-    wrong(
-        "  all: { op: union, from: «a, with: { label: source } }\n",
-        "wrong-inputs",
-        &["need names", "from: { A: step, B: other_step }"],
-    );
-    wrong("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]);
-    wrong(
-        "  all: { op: «union, from: { A: a, B: b } }\n",
-        "missing-argument",
-        &["needs the argument `label`"],
-    );
+fn tables_that_differ_are_refused_where_they_do() {
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }
