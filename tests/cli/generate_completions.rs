@@ -101,17 +101,16 @@ fn what_a_request_says() {
 fn the_middle_is_filled_in() {
     let api = ChatApi::start();
     let project = project(&api, 1, "suffix: after");
-    let row = |id: &str, code: Value, after: Value| {
-        format!("{}\n", json!({"id": id, "code": code, "after": after}))
-    };
-    let rows = [
-        row("a", json!("x"), json!("y")),
-        row("b", json!("x"), json!("z")),
-        row("c", json!("x"), json!("y")),
-        row("d", json!(null), json!("y")),
-        row("e", json!("x"), json!(null)),
-        row("f", json!(""), json!("y")),
+    let row = |(id, code, after)| format!("{}\n", json!({"id": id, "code": code, "after": after}));
+    let rows: [(&str, Option<&str>, Option<&str>); 6] = [
+        ("a", Some("x"), Some("y")),
+        ("b", Some("x"), Some("z")),
+        ("c", Some("x"), Some("y")),
+        ("d", None, Some("y")),
+        ("e", Some("x"), None),
+        ("f", Some(""), Some("y")),
     ];
+    let rows = rows.map(row);
     project.write("data.jsonl", rows.concat());
     let outcome = project.run_ok(&[]);
     // Equal texts with equal ends share an answer.
@@ -120,14 +119,9 @@ fn the_middle_is_filled_in() {
         let body = json!({"prompt": row["code"], "suffix": row["after"]});
         assert_eq!(row["prediction"], goes_on(&body), "{row}");
     }
-    let mut reasons: Vec<(String, String)> = project
-        .rows("answers.rejects")
-        .iter()
-        .map(|row| (row["rule"].as_str().unwrap().into(), row["reason"].as_str().unwrap().into()))
-        .collect();
-    reasons.sort();
-    let null = |rule: &str, name: &str| (rule.to_string(), format!("the column `{name}` is null"));
-    assert_eq!(reasons, [null("prompt", "code"), null("suffix", "after")]);
+    let reasons = project.cells("answers.rejects", "rule reason");
+    let wanted = ["prompt | the column `code` is null", "suffix | the column `after` is null"];
+    assert_eq!(reasons, wanted);
     // A row that cannot be asked is no reason to run again.
     project.run_ok(&[]).all_hit();
 }
@@ -162,10 +156,8 @@ fn log_probabilities_are_columns_at_both_endpoints() {
         for row in project.rows("answers") {
             let text = row["raw_response"].as_str().unwrap();
             let wanted = tokens(text);
-            let told: Vec<(String, f64)> = row["token_logprobs"]
-                .as_array()
-                .unwrap()
-                .iter()
+            let told = row["token_logprobs"].as_array().unwrap().iter();
+            let told: Vec<(String, f64)> = told
                 .map(|t| (t["token"].as_str().unwrap().into(), t["logprob"].as_f64().unwrap()))
                 .collect();
             assert_eq!(told, wanted, "chat: {chat}");
@@ -236,25 +228,7 @@ fn columns_that_are_there_stay() {
 }
 
 #[test]
-fn servers_that_fail_are_treated_as_those_of_chats() {
-    for fault in [
-        ChatFault::Error(500, "internal", "oops".into()),
-        ChatFault::Limited("retry-after", "0".into()),
-        ChatFault::CutBody,
-        ChatFault::Malformed,
-        ChatFault::NoChoices,
-        ChatFault::Raw(200, vec![], json!({"choices": [{"text": 5}]}).to_string()),
-    ] {
-        let api = ChatApi::start();
-        let project = project(&api, 3, "tries: 2, logprobs: true");
-        let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
-        api.take();
-        api.faults(vec![fault.clone()]);
-        let outcome = project.run_ok(&[]);
-        assert_eq!(api.count(), 4, "{fault:?}");
-        assert_eq!(outcome.digests(), undisturbed.digests(), "{fault:?}");
-    }
-    // A server that knows no suffix says so for all rows at once.
+fn a_server_that_knows_no_suffix_says_so_for_all_rows_at_once() {
     let api = ChatApi::start();
     let said = "suffix is not currently supported";
     api.script(move |_| Some(ChatFault::Error(400, "BadRequestError", said.into())));
@@ -287,8 +261,8 @@ fn the_version_is_locked_by_a_text() {
     project.run(&["lock", "w.yaml"]).exits(0);
     let asked = api.take();
     assert_eq!((asked.len(), asked[0].path.as_str()), (1, "POST /v1/completions"));
-    let found = asked[0].body;
-    assert_eq!(found, json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false}));
+    let wanted = json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false});
+    assert_eq!(asked[0].body, wanted);
     let locked: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
     assert_eq!(locked["versions"][0]["of"], json!({"base_url": api.url(), "model": "tiny"}));
     project.run_ok(&["--frozen"]);

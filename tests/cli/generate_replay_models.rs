@@ -47,21 +47,9 @@ fn keyed(given: &[Value], key: &str) -> Project {
     project
 }
 
-/// `model id sample = prediction` of every answer, sorted.
+/// `model | id | sample | prediction` of every answer, sorted.
 fn told(project: &Project) -> Vec<String> {
-    let of = |row: &Value| {
-        let text = |name: &str| row[name].as_str().unwrap().to_owned();
-        format!(
-            "{} {} {} = {}",
-            text("model"),
-            text("prompt_id"),
-            row["sample"],
-            text("prediction")
-        )
-    };
-    let mut told: Vec<String> = project.rows("answers").iter().map(of).collect();
-    told.sort();
-    told
+    project.cells("answers", "model prompt_id sample prediction")
 }
 
 #[track_caller]
@@ -75,23 +63,15 @@ fn fails(project: &Project) -> (Outcome, String) {
 fn all_models_answer() {
     let project = project(&given());
     let outcome = project.run_ok(&[]);
-    let wanted: Vec<String> = ["a", "b"]
-        .iter()
-        .flat_map(|model| {
-            ["d1", "d2", "d3"].map(|id| format!("{model} {id} 0 = {model} = '{id}' # 0"))
-        })
-        .collect();
+    let of = |model: &str| {
+        ["d1", "d2", "d3"].map(|id| format!("{model} | {id} | 0 | {model} = '{id}' # 0"))
+    };
+    let wanted = [of("a"), of("b")].concat();
     assert_eq!(told(&project), wanted);
-    let rows = project.rows("answers");
-    let ids: BTreeSet<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    let ids: BTreeSet<String> = project.cells("answers", "id").into_iter().collect();
     assert_eq!(ids.len(), 6);
-    let summary: Vec<(Value, Value, Value)> = project
-        .rows("answers.summary")
-        .iter()
-        .map(|row| (row["model"].clone(), row["reported_model"].clone(), row["rows"].clone()))
-        .collect();
-    let found = summary;
-    assert_eq!(found, [(json!("a"), json!("a-1"), json!(3)), (json!("b"), json!("b-1"), json!(3))]);
+    let summary = project.cells("answers.summary", "model reported_model rows");
+    assert_eq!(summary, ["a | a-1 | 3", "b | b-1 | 3"]);
     // In whatever order the table is.
     let digests = outcome.step("answers")["digest"].clone();
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
@@ -108,7 +88,8 @@ fn one_model_is_chosen() {
     let project = project(&given());
     project.change("provider: replay", "provider: replay, model: b");
     project.run_ok(&[]);
-    assert_eq!(told(&project), ["d1", "d2", "d3"].map(|id| format!("b {id} 0 = b = '{id}' # 0")));
+    let wanted = ["d1", "d2", "d3"].map(|id| format!("b | {id} | 0 | b = '{id}' # 0"));
+    assert_eq!(told(&project), wanted);
     let before = project.rows("answers");
     // The other model's answers are none of its business, not even two for one row.
     let mut rows = given();
@@ -148,18 +129,11 @@ fn a_missing_answer_says_whose_it_is() {
     rows[0]["raw_response"] = Value::Null;
     let project = project(&rows);
     project.run_ok(&[]);
-    let mut missing: Vec<(Value, Value)> = project
-        .rows("answers.rejects")
-        .iter()
-        .map(|row| (row["model"].clone(), row["id"].clone()))
-        .collect();
-    missing.sort_by_key(|(model, _)| model.to_string());
-    assert_eq!(missing, [(json!("a"), json!("d1")), (json!("b"), json!("d2"))]);
+    assert_eq!(project.cells("answers.rejects", "model id"), ["a | d1", "b | d2"]);
     assert_eq!(told(&project).len(), 4);
     // Also if all of a model's are.
-    rows.iter_mut()
-        .filter(|row| row["model"] == "b")
-        .for_each(|row| row["raw_response"] = Value::Null);
+    let of_b = rows.iter_mut().filter(|row| row["model"] == "b");
+    of_b.for_each(|row| row["raw_response"] = Value::Null);
     project.write("given.jsonl", lines(&rows));
     project.run_ok(&[]);
     assert_eq!((told(&project).len(), project.rows("answers.rejects").len()), (2, 4));
@@ -179,10 +153,9 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     let mut rows = given();
     for row in &mut rows {
         row.as_object_mut().unwrap().shift_remove("raw_response");
-        row["prediction"] = json!(format!(
-            "def f():\n    \"\"\"\n    ```\n    {}\n    ```\n    \"\"\"\n",
-            row["id"]
-        ));
+        let id = &row["id"];
+        let text = format!("def f():\n    \"\"\"\n    ```\n    {id}\n    ```\n    \"\"\"\n");
+        row["prediction"] = json!(text);
     }
     let project = project(&rows);
     project.run_ok(&[]);
@@ -239,9 +212,7 @@ outputs:
         // The second samples of the reference, which it never gave.
         let rejects = project.rows("answers.rejects");
         assert_eq!(rejects.len(), before.len() / 3, "{file}");
-        assert!(
-            rejects.iter().all(|row| row["model"] == "reference" && row["sample"] == 1),
-            "{file}"
-        );
+        let second = |row: &Value| row["model"] == "reference" && row["sample"] == 1;
+        assert!(rejects.iter().all(second), "{file}");
     }
 }

@@ -167,6 +167,28 @@ impl Project {
         self.run(&["show", "w.yaml", step, "--format", "json"]).exits(0).json_lines()
     }
 
+    /// The cells of columns, `a | 1` for each row, sorted.
+    #[track_caller]
+    pub fn cells(&self, step: &str, columns: &str) -> Vec<String> {
+        let cell = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let line =
+            |row: &Value| columns.split(' ').map(|name| cell(&row[name])).collect::<Vec<_>>();
+        let mut lines: Vec<String> =
+            self.rows(step).iter().map(|row| line(row).join(" | ")).collect();
+        lines.sort();
+        lines
+    }
+
+    /// Refused for one mistake, of this code and with this word; nothing ran.
+    #[track_caller]
+    pub fn refused_once(&self, code: &str, word: &str) {
+        let outcome = self.run_json(&[]).exits(2);
+        let found = outcome.events("diagnostic");
+        assert_eq!((found.len(), &found[0]["code"]), (1, &code.into()), "{outcome}");
+        says(&found[0].to_string(), &[word]);
+        assert!(self.stored_nothing());
+    }
+
     /// Refused for one mistake, of this code and at this `line:column`: programs and people are told
     /// the place and these words, and nothing ran.
     #[track_caller]
