@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::comparisons::{effects_are_right, mean, paired, same};
-use crate::harness::{Outcome, Project};
-use crate::paper::{history, table, text};
+use crate::harness::{Outcome, Project, text};
+use crate::paper::{history, table};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
 
 pub const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");

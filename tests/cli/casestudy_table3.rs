@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::casestudy::{Study, TREATMENTS};
 use crate::comparisons::mean;
-use crate::paper::{table, text};
+use crate::harness::text;
+use crate::paper::table;
 use crate::published_shape::{differences, of_rows, published};
 
 /// What the table of a model has in the place of Table III.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::paper::{table, text};
+use crate::harness::text;
+use crate::paper::table;
 
 #[track_caller]
 pub fn same(found: &str, expected: f64, what: &str) {

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, refused_with};
+use crate::harness::{Project, every, refused_with, text};
 use crate::regress_paired::reference;
-use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise, text};
+use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise};
 
 /// A workflow that reads `data.csv` and correlates.
 fn workflow(steps: &[(&str, &str)]) -> String {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::harness::Project;
+use crate::harness::{Project, text};
 
 fn project(steps: &str) -> Project {
     let project = Project::new(&format!(
@@ -22,10 +22,6 @@ fn project(steps: &str) -> Project {
     }
     project.write("data.jsonl", rows);
     project
-}
-
-fn text<'a>(row: &'a Value, column: &str) -> &'a str {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}"))
 }
 
 fn ids(rows: &[Value]) -> HashSet<String> {

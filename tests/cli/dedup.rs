@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, text};
 
 pub const DPU_UTILS: &str = include_str!("../reference/dedup.json");
 
@@ -43,10 +43,6 @@ pub fn write(project: &Project, rows: impl IntoIterator<Item = Value>) {
 /// The words `t<from>` to `t<to - 1>`.
 pub fn words(from: usize, to: usize) -> String {
     (from..to).map(|i| format!("t{i}")).collect::<Vec<_>>().join(" ")
-}
-
-pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}"))
 }
 
 /// The clusters of two rows and more, sorted.

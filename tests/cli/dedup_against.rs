@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::dedup::{kept, summary, text, words};
-use crate::harness::{Project, refused_with, says};
+use crate::dedup::{kept, summary, words};
+use crate::harness::{Project, lines, refused_with, says, text};
 
 const READ: &str = "galeras: 1
 steps:
@@ -22,10 +22,6 @@ steps:
 /// `unique` with its `from` and `with`.
 fn workflow(from: &str, with: &str) -> String {
     format!("{READ}  unique:\n    op: dedup\n    from: {from}\n    with: {with}\n")
-}
-
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
 fn project(with: &str, data: &[Value], corpus: &[Value]) -> Project {

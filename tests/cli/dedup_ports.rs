@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::dedup::{DPU_UTILS, clusters, kept, project, ran, summary, text, words, write};
-use crate::harness::says;
+use crate::dedup::{DPU_UTILS, clusters, kept, project, ran, summary, words, write};
+use crate::harness::{says, text};
 
 fn ids(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| text(row, "id")).collect()

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
-use crate::paper::{Numbers, Shipped, file, method, table, text};
+use crate::harness::text;
+use crate::paper::{Numbers, Shipped, file, method, table};
 use crate::repository::{Repository, at, day};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL};
 

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use crate::harness::Project;
-use crate::regress_tables::{csv, equal, find, holds, noise, number, ran, text};
+use crate::harness::{Project, text};
+use crate::regress_tables::{csv, equal, find, holds, noise, number, ran};
 
 fn exact() -> Value {
     serde_json::from_str(include_str!("../reference/far_numbers.json")).unwrap()

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::harness::Outcome;
-use crate::paper::{Shipped, file, method, sorted, text};
+use crate::harness::{Outcome, text};
+use crate::paper::{Shipped, file, method, sorted};
 use crate::repository::{Repository, at, day};
 
 /// The columns of a table in their order.

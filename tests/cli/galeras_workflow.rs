@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::harness::Outcome;
-use crate::paper::{Shipped, paper, sorted, text};
+use crate::comparisons::same;
+use crate::harness::{Outcome, text};
+use crate::paper::{Shipped, paper, sorted};
 
 /// Steps of the testbeds by the names in the tables.
 const TESTBEDS: [(&str, &str); 5] = [
@@ -58,15 +59,6 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, (squares / (n - 1.0)).sqrt())
-}
-
-#[track_caller]
-fn same(found: &str, expected: f64, what: &str) {
-    let found: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));
-    assert!(
-        (found - expected).abs() <= 1e-9 * expected.abs().max(1.0),
-        "{what}: {found} {expected}"
-    );
 }
 
 #[test]

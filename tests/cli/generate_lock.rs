@@ -7,11 +7,11 @@ use crate::harness::{Outcome, Project, marked, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL, VERSION};
 
 #[track_caller]
-fn lock(project: &Project) -> Outcome {
+pub fn lock(project: &Project) -> Outcome {
     project.run(&["lock", "w.yaml"]).exits(0)
 }
 
-fn locked(project: &Project) -> Value {
+pub fn locked(project: &Project) -> Value {
     serde_json::from_str(&project.read("galeras.lock")).unwrap()
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, lines};
 
 /// Rows of `data.jsonl` are completed by a model of the texts of `train.jsonl`.
 const WORKFLOW: &str = "galeras: 1
@@ -19,10 +19,6 @@ steps:
     from: { input: prompts, train: train }
     with: { provider: ngram, seed: 1, temperature: 0 }
 ";
-
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
-}
 
 fn project(data: &[Value], train: &[Value]) -> Project {
     let project = Project::new(WORKFLOW);
@@ -429,4 +425,3 @@ fn mistakes_are_found_before_anything_runs() {
     refused("ngram", "ngrams", "wrong-value", "`ngram`");
     refused("train: train", "train: train, answers: data", "wrong-inputs", "`answers`");
 }
-

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, says};
+use crate::harness::{Project, every, lines, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -18,10 +18,6 @@ steps:
     from: { input: prompts, answers: given }
     with: { provider: replay, on: [snippet_id, treatment] }
 ";
-
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
-}
 
 fn data() -> Vec<Value> {
     (1..=3).map(|i| json!({"id": format!("d{i}"), "code": format!("x = {i}"), "n": i})).collect()

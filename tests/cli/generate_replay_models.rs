@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, lines};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -28,10 +28,6 @@ fn given() -> Vec<Value> {
         }
     }
     rows
-}
-
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
 /// A table as other tools write it: the `id` is that of what was answered.

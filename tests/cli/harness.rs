@@ -287,6 +287,17 @@ pub fn marked(workflow: &str) -> (String, String) {
     (format!("{before}{after}"), format!("{line}:{column}"))
 }
 
+/// The text in a column.
+#[track_caller]
+pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
+    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row:#}"))
+}
+
+/// Rows as lines of JSON.
+pub fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
 /// Every file below a folder, sorted.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

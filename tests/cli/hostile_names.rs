@@ -28,7 +28,7 @@ const NAMES: [&str; 16] = [
     "--help",
 ];
 
-fn is_unseen(c: char) -> bool {
+pub fn is_unseen(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -43,7 +43,7 @@ fn harmless(what: &str, outcome: &Outcome) {
 }
 
 /// A text as YAML and JSON write it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let text = Value::from(text).to_string();
     let letters = |c: char| match is_unseen(c) {
         true => format!("\\u{:04x}", u32::from(c)),

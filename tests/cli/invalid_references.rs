@@ -4,7 +4,7 @@
 use crate::harness::{Project, every, marked, says};
 
 /// A table of three columns, then `rest`, indented as an entry of `steps`.
-fn workflow(rest: &str) -> String {
+pub fn workflow(rest: &str) -> String {
     format!(
         "galeras: 1
 params:

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::generate_lock::{lock, locked};
 use crate::harness::{Outcome, Project, marked, says};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
@@ -26,15 +27,6 @@ fn remote() -> (Project, Repository, HttpGit) {
     let server = HttpGit::start(&project.path("served"));
     project.write("w.yaml", workflow(&format!("{{ repo: r, url: '{}' }}", server.url("r")), ""));
     (project, repo, server)
-}
-
-#[track_caller]
-fn lock(project: &Project) -> Outcome {
-    project.run(&["lock", "w.yaml"]).exits(0)
-}
-
-fn locked(project: &Project) -> Value {
-    serde_json::from_str(&project.read("galeras.lock")).unwrap()
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project};
-use crate::paper::{Shipped, method, paper, records, table, text, written};
+use crate::harness::{Outcome, Project, text};
+use crate::paper::{Shipped, method, paper, records, table, written};
 use crate::repository::{Repository, at, day};
 
 const RATINGS: [&str; 6] =

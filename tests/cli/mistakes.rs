@@ -4,22 +4,7 @@
 //! `INSTA_UPDATE=always cargo test -p galeras-tests --test cli mistakes` writes the texts anew.
 
 use crate::harness::{Project, every};
-
-/// A table of three columns, then `rest`, indented as an entry of `steps`.
-fn workflow(rest: &str) -> String {
-    format!(
-        "galeras: 1
-params:
-  seed: {{ type: int, default: 1 }}
-steps:
-  table:
-    op: exec
-    with:
-      command: touch ran; printf '{{\"id\":\"a\",\"code\":\"x y\",\"size\":1}}'
-      output: {{ id: utf8!, code: utf8!, size: int64! }}
-{rest}"
-    )
-}
+use crate::invalid_references::workflow;
 
 /// The whole message for a workflow with mistakes in just these lines.
 #[track_caller]

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, every, package, refused_with, says};
-use crate::regress_tables::{csv, find, noise, text};
+use crate::harness::{Project, every, package, refused_with, says, text};
+use crate::regress_tables::{csv, find, noise};
 
 /// A workflow that reads `data.csv` and fits one model.
 fn workflow(with: &str) -> String {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::comparisons::{average, paired, same, same_rounded};
 use crate::evaluations::{answer, block, documented, study};
-use crate::harness::says;
-use crate::paper::{table, text};
+use crate::harness::{says, text};
+use crate::paper::table;
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// The prices of the models, of a million tokens read and written.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, text};
 use crate::repository::{Commit, Repository, at, day};
 
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
@@ -274,12 +274,6 @@ pub fn written(records: &[Vec<String>]) -> String {
     let cell = |cell: &String| format!("\"{}\"", cell.replace('"', "\"\""));
     let line = |r: &Vec<String>| r.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n";
     records.iter().map(line).collect()
-}
-
-/// A text column of a row.
-#[track_caller]
-pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}"))
 }
 
 /// The values of a text column, sorted.

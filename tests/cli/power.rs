@@ -3,13 +3,9 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, refused, says, told};
-use crate::regress_tables::{CLOSED, csv, find, holds, noise, number, text};
-
-fn peer(part: &str) -> Value {
-    let text = include_str!("../reference/effect_sizes.json");
-    serde_json::from_str::<Value>(text).unwrap()[part].clone()
-}
+use crate::harness::{Project, refused, says, text, told};
+use crate::regress_effect_sizes::peer;
+use crate::regress_tables::{CLOSED, csv, find, holds, noise, number};
 
 /// A workflow with one step, without an input.
 fn assumed(with: &str) -> String {

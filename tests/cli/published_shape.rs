@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Project, marked};
-use crate::paper::{paper, text};
+use crate::harness::{Project, marked, text};
+use crate::paper::paper;
 
 /// The published keys and types.
 pub fn published() -> Value {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
-use crate::harness::{Project, says};
-use crate::paper::{table, text};
+use crate::harness::{Project, says, text};
+use crate::paper::table;
 
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 

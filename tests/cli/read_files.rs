@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::harness::{Project, says};
 
-fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
+pub fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
     let project = Project::new(&format!(
         "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: {file} }} }}\n"
     ));

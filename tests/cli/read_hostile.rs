@@ -11,14 +11,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 
 use crate::harness::{Outcome, Project, TIME_OUT, files_below, hides, says};
-
-fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: {file} }} }}\n"
-    ));
-    project.write(file, content);
-    project
-}
+use crate::read_files::project;
 
 fn parquet(names: &[&str]) -> Vec<u8> {
     let columns: Vec<ArrayRef> = (0..names.len())

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
-use crate::regress_tables::{csv, find, noise, number, ran, text};
+use crate::harness::{Project, text};
+use crate::regress_tables::{csv, find, noise, number, ran};
 
 /// 60 units under two arms: outcome and covariate as numbers, `passed` as true and false.
 fn table(header: &str, arms: [&str; 2]) -> String {

@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, says, text};
 use crate::regress_paired::reference;
 use crate::regress_refusals::{TWO, is_refused};
 use crate::regress_tables::{
     OPTIMUM, agrees, analysed, csv, estimate, find, holds, lacks, noise, number, ran, ran_with,
-    status, text,
+    status,
 };
 
 /// Rows whose covariate moves arm and outcome, and what peers say of them.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says};
-use crate::regress_tables::{CLOSED, analysed, csv, equal, find, holds, noise, number, ran, text};
+use crate::harness::{Project, says, text};
+use crate::regress_tables::{CLOSED, analysed, csv, equal, find, holds, noise, number, ran};
 
-fn peer(part: &str) -> Value {
+pub fn peer(part: &str) -> Value {
     let text = include_str!("../reference/effect_sizes.json");
     serde_json::from_str::<Value>(text).unwrap()[part].clone()
 }

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::harness::Project;
+use crate::harness::{Project, text};
 use crate::regress_refusals::{TWO, is_refused};
-use crate::regress_tables::{analysed, csv, find, noise, number, text, workflow};
+use crate::regress_tables::{analysed, csv, find, noise, number, workflow};
 
 /// The warnings of a run of `effects` on a table.
 #[track_caller]

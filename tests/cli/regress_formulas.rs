@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::harness::text;
 use crate::regress_goldens::theirs;
-use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, find, holds, number, ran, text};
+use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, find, holds, number, ran};
 
 /// Pairs as units under `t` and `c`.
 fn pairs(of: impl IntoIterator<Item = (f64, f64)>) -> String {

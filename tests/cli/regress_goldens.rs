@@ -4,8 +4,9 @@
 
 use serde_json::Value;
 
+use crate::harness::text;
 use crate::regress_paired::reference;
-use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, lacks, number, ran_with, text};
+use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, lacks, number, ran_with};
 
 /// A data set: its rows, what the peers say of it, and how its arms are written.
 struct Golden {

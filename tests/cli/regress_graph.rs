@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
-use crate::regress_tables::{analysed, csv, find, noise, ran, text};
+use crate::harness::{Project, text};
+use crate::regress_tables::{analysed, csv, find, noise, ran};
 
 fn dags() -> Value {
     serde_json::from_str(include_str!("../reference/causal/dags.json")).unwrap()

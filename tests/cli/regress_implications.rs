@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
+use crate::harness::text;
 use crate::regress_paired::reference;
-use crate::regress_tables::{OPTIMUM, analysed, csv, holds, text};
+use crate::regress_tables::{OPTIMUM, analysed, csv, holds};
 
 #[test]
 fn implied_independencies_are_tested() {

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
-use crate::regress_tables::{OPTIMUM, analysed, estimate, find, holds, number, ran, text};
+use crate::harness::{Project, text};
+use crate::regress_tables::{OPTIMUM, analysed, estimate, find, holds, number, ran};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("../reference/generalised_models.json")).unwrap()

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, says, text};
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran, status, text, workflow,
+    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran, status, workflow,
 };
 
 pub fn reference() -> Value {

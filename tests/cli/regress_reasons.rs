@@ -1,7 +1,8 @@
 //! `regress`: the reasons of refusals speak of the columns of the table.
 
+use crate::harness::text;
 use crate::regress_refusals::{PROPENSITY, TWO, is_refused, rows};
-use crate::regress_tables::{analysed, csv, find, noise, text};
+use crate::regress_tables::{analysed, csv, find, noise};
 
 #[test]
 fn reasons_name_the_columns_of_the_table() {

@@ -4,11 +4,9 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, says, text};
 use crate::regress_refusals::{TWO, is_refused};
-use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, estimate, find, holds, number, ran, text,
-};
+use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, estimate, find, holds, number, ran};
 
 /// A table and what the peers say of it.
 pub fn peer(name: &str) -> Value {

@@ -4,12 +4,10 @@
 
 use serde_json::Value;
 
-use crate::harness::Project;
+use crate::harness::{Project, text};
 use crate::regress_referee::{measure, peer};
 use crate::regress_refusals::{TWO, is_refused};
-use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, estimate, holds, noise, number, ran, text,
-};
+use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, estimate, holds, noise, number, ran};
 
 fn value(project: &Project, step: &str, name: &str) -> f64 {
     number(&measure(project, step, "attrition", name), "value")

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, every, hides, says};
-use crate::regress_tables::{analysed, csv, find, lacks, noise, number, ran_with, text, workflow};
+use crate::harness::{Project, every, hides, says, text};
+use crate::regress_tables::{analysed, csv, find, lacks, noise, number, ran_with, workflow};
 
 /// Rows of two arms: `arm`, `y`, and covariates `x` and `w` that tell nobody apart.
 pub fn rows(n: u64, row: impl Fn(u64, &str, i64, i64, i64) -> String) -> String {

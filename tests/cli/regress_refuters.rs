@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, says};
-use crate::regress_tables::{analysed, csv, equal, find, noise, number, ran, text};
+use crate::harness::{Project, says, text};
+use crate::regress_tables::{analysed, csv, equal, find, noise, number, ran};
 
 const REFUTERS: [&str; 4] = ["placebo", "random_common_cause", "subset", "bootstrap"];
 

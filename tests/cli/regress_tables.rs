@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::harness::{Project, says};
+use crate::harness::{Project, says, text};
 
 /// A workflow that reads `data.csv` and has these steps: name and arguments of `regress`.
 pub fn workflow(steps: &[(&str, &str)]) -> String {
@@ -65,12 +65,6 @@ pub fn find<'a>(rows: &'a [Value], wanted: &[(&str, &str)]) -> &'a Value {
 #[track_caller]
 pub fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column} of {row:#}"))
-}
-
-/// The text in a column.
-#[track_caller]
-pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row:#}"))
 }
 
 /// The relative error that formulas may have; tables hold twelve digits.

@@ -34,7 +34,7 @@ fn project() -> Project {
 }
 
 /// Runs the program in a folder of the project.
-fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
+pub fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
     let mut command = project.command_as_typed(args);
     command.current_dir(project.path(folder));
     Running::start(command).finish()

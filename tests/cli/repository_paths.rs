@@ -1,6 +1,7 @@
 //! Where the paths of repositories start, and what folders of one name are called.
 
 use crate::harness::{Outcome, Project, Running, says};
+use crate::remembered_set::run_in;
 use crate::repository::{Repository, at, day, def, workflow};
 
 /// A workflow in `flows`, and clones beside it and above.
@@ -14,12 +15,6 @@ fn project() -> Project {
         clone.commit(at(day(1)).write("m.py", def("f", number)));
     }
     project
-}
-
-fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
-    let mut command = project.command_as_typed(args);
-    command.current_dir(project.path(folder));
-    Running::start(command).finish()
 }
 
 /// Names and addresses of the repositories.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, refused_with};
+use crate::harness::{Project, lines, refused_with};
 use crate::score_odd_texts::COLUMNS;
 
 const WORKFLOW: &str = "galeras: 1
@@ -30,10 +30,6 @@ fn data() -> Vec<Value> {
         })
     };
     (0..40).map(row).collect()
-}
-
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
 fn project(rows: &[Value]) -> Project {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
-use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, number, text};
+use crate::harness::{Outcome, Project, text};
+use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, number};
 
 const WORKFLOW: &str = include_str!("../../workflows/table3.yaml");
 

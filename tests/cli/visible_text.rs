@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::generate_openai;
 use crate::harness::{Outcome, Project, Running};
+use crate::hostile_names::{is_unseen, quoted};
 use crate::repository::{Repository, at, day};
 
 /// Colours, a title, a bell, a return, a backspace, DEL, a C1 control and what turns text around.
@@ -17,11 +18,6 @@ const FILE: &str = "d\u{1b}]0;t\r\u{7}\u{9b}2J\u{202e}";
 /// For names of data and repositories, in which control characters are refused.
 const TURNED: &str = "r\u{202e}\u{2066}";
 
-fn is_unseen(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Nothing that the program says steers a terminal.
 #[track_caller]
 fn harmless(what: &str, outcome: &Outcome) {
@@ -32,16 +28,6 @@ fn harmless(what: &str, outcome: &Outcome) {
         assert!(!text.contains(is_unseen), "{what}: {stream}");
     }
     assert!(!outcome.stderr.contains("panicked"), "{what}: {outcome}");
-}
-
-/// A text as YAML and JSON write it, all in letters.
-fn quoted(text: &str) -> String {
-    let text = Value::from(text).to_string();
-    let letters = |c: char| match is_unseen(c) {
-        true => format!("\\u{:04x}", u32::from(c)),
-        false => c.to_string(),
-    };
-    text.chars().map(letters).collect()
 }
 
 /// A project whose every name is hostile, and its workflow file.
