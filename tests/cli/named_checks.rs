@@ -287,6 +287,23 @@ fn bodies_that_do_nothing_are_rejected() {
 }
 
 #[test]
+fn only_the_returns_of_the_method_itself_count() {
+    let points = [
+        ("inner", "def f(a):\n    def g():\n        return 1\n    return g\n"),
+        ("none", "def f(a):\n    print('return 1; return 2')\n"),
+        (
+            "three",
+            "def f(a):\n    if a:\n        return 1\n    for x in a:\n        return\n    return 3\n",
+        ),
+        ("two", "def f(a):\n    if a: return 1\n    return 2\n"),
+    ];
+    assert_eq!(kept(&points, "{ use: several_returns }"), ["three", "two"]);
+    assert_eq!(kept(&points, "{ use: several_returns, with: { more_than: 2 } }"), ["three"]);
+    let any = "{ use: several_returns, with: { more_than: 0, column: code } }";
+    assert_eq!(kept(&points, any), ["inner", "three", "two"]);
+}
+
+#[test]
 fn mistakes_are_found_before_anything_runs() {
     for (rule, said) in [
         ("{ use: complexity_recomputd }", "did you mean `complexity_recomputed`?"),

@@ -40,14 +40,6 @@ fn prompts(row: Value, with: &str) -> Vec<Value> {
     project.rows("prompts")
 }
 
-/// The text that a template, written as one line of YAML, makes of a row.
-#[track_caller]
-fn written(row: Value, template: &str) -> String {
-    let rows = prompts(row, &format!("treatments: {{ t: {} }}", json!(template)));
-    assert_eq!(rows.len(), 1, "{rows:?}");
-    text(&rows[0], "prompt")
-}
-
 fn text(row: &Value, column: &str) -> String {
     row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}")).to_owned()
 }
@@ -160,85 +152,93 @@ fn sizes_are_counted_over_the_prompt() {
     assert_eq!(counts, [4, 3, 1]);
 }
 
-#[test]
-fn loops_conditions_filters_and_lists() {
-    let row = || {
-        json!({
-            "id": "a", "n": 3, "share": 0.25, "yes": true, "none": "", "code": "if x:\n  y",
-            "names": ["b", "a", "b"], "of": {"path": "x.py", "lines": [1, 2]}
-        })
-    };
-    for (template, wanted) in [
-        ("{% for n in names %}{{ loop.index }}{{ n }} {% endfor %}", "1b 2a 3b "),
-        ("{{ names | unique | sort | join(', ') }}", "a, b"),
-        ("{{ names | length }} {{ names[0] }} {{ names[-1] }}", "3 b b"),
-        ("{% if yes and n > 2 %}many{% else %}few{% endif %}", "many"),
-        ("{% if none %}some{% elif share == 0.25 %}quarter{% endif %}", "quarter"),
-        ("{{ n + 1 }} {{ share * 2 }} {{ n // 2 }} {{ yes }}", "4 0.5 1 True"),
-        ("{{ code | upper }} {{ code[:2] }} {{ code | length }}", "IF X:\n  Y if 9"),
-        ("{% set m = n * n %}{{ m }}{# {{ nothing }} of this #}", "9"),
-        ("{% for line in code | lines %}> {{ line }}\n{% endfor %}", "> if x:\n>   y\n"),
-        ("{%- for i in range(n) -%} {{ i }} {%- endfor %}", "012"),
-        ("{{ of.path }}:{{ of.lines | last }}", "x.py:2"),
-        ("{{ 'a' if n == 3 else 'b' }}{{ 'x' ~ n }}", "ax3"),
-        ("{{ code | indent(2) }}", "if x:\n    y"),
-        ("{{ names | map('upper') | join }}", "BAB"),
-    ] {
-        assert_eq!(written(row(), template), wanted, "{template}");
+/// The text that each template, written as one line of YAML, makes of a row.
+#[track_caller]
+fn all_written(row: &Value, templates: &[(&str, &str)]) {
+    let treatments: Vec<String> = (templates.iter().enumerate())
+        .map(|(at, (template, _))| format!("  t{at:02}: {}\n", json!(template)))
+        .collect();
+    let rows = prompts(row.clone(), &format!("treatments:\n{}", treatments.concat()));
+    for (at, (template, wanted)) in templates.iter().enumerate() {
+        let row = of(&rows, row["id"].as_str().unwrap(), &format!("t{at:02}"));
+        assert_eq!(row["prompt"], *wanted, "{template}");
     }
 }
 
 #[test]
-fn a_part_of_a_column_is_written() {
-    let row = || json!({"id": "a", "code": "def f(): pass", "names": ["p", "q", "r"], "n": 2});
-    assert_eq!(written(row(), "{{ id }} {{ code[:3] }}"), "a def");
-    assert_eq!(written(row(), "{{ id }} {{ names[1:] | join }}"), "a qr");
-    assert_eq!(written(row(), "{{ code[n:5] }}"), "f f");
-    // Another thing of that name, elsewhere in the template, is not this one.
-    let elsewhere = "{% for code in names %}{{ code }}{% endfor %} {{ code[:3] }}";
-    assert_eq!(written(row(), elsewhere), "pqr def");
-}
-
-#[test]
-fn lists_are_written_also_those_without_items() {
-    let none = json!({"id": "a", "names": ["x"], "n": 0});
-    assert_eq!(written(none, "{{ names }}{{ names[:n] }}"), "['x'][]");
-}
-
-#[test]
-fn a_column_may_be_set_anew() {
-    let row = || json!({"id": "a", "code": " x ", "n": 2});
-    assert_eq!(written(row(), "{{ id }}{% set code = code | trim %}{{ code }}"), "ax");
-    assert_eq!(
-        written(row(), "{{ id }}{% with code = code | trim %}{{ code }}{% endwith %}"),
-        "ax"
+fn templates_have_loops_conditions_filters_and_lists() {
+    let row = json!({
+        "id": "a", "n": 3, "share": 0.25, "yes": true, "none": "", "code": "if x:\n  y",
+        "names": ["b", "a", "b"], "of": {"path": "x.py", "lines": [1, 2]}, "no": 0, "x": " x ",
+    });
+    all_written(
+        &row,
+        &[
+            ("{% for n in names %}{{ loop.index }}{{ n }} {% endfor %}", "1b 2a 3b "),
+            ("{{ names | unique | sort | join(', ') }}", "a, b"),
+            ("{{ names | length }} {{ names[0] }} {{ names[-1] }}", "3 b b"),
+            ("{% if yes and n > 2 %}many{% else %}few{% endif %}", "many"),
+            ("{% if none %}some{% elif share == 0.25 %}quarter{% endif %}", "quarter"),
+            ("{{ n + 1 }} {{ share * 2 }} {{ n // 2 }} {{ yes }}", "4 0.5 1 True"),
+            ("{{ code | upper }} {{ code[:2] }} {{ code | length }}", "IF X:\n  Y if 9"),
+            ("{% set m = n * n %}{{ m }}{# {{ nothing }} of this #}", "9"),
+            ("{% for line in code | lines %}> {{ line }}\n{% endfor %}", "> if x:\n>   y\n"),
+            ("{%- for i in range(n) -%} {{ i }} {%- endfor %}", "012"),
+            ("{{ of.path }}:{{ of.lines | last }}", "x.py:2"),
+            ("{{ 'a' if n == 3 else 'b' }}{{ 'x' ~ n }}", "ax3"),
+            ("{{ code | indent(2) }}", "if x:\n    y"),
+            ("{{ names | map('upper') | join }}", "BAB"),
+            // Parts of columns, also next to another thing of that name.
+            ("{{ id }} {{ code[:2] }}", "a if"),
+            ("{{ id }} {{ names[1:] | join }}", "a ab"),
+            ("{{ code[n:5] }}", "x:"),
+            ("{% for code in names %}{{ code }}{% endfor %} {{ code[:2] }}", "bab if"),
+            ("{{ names }}{{ names[:no] }}", "['b', 'a', 'b'][]"),
+            // A column may be set anew.
+            ("{{ id }}{% set x = x | trim %}{{ x }}", "ax"),
+            ("{{ id }}{% with x = x | trim %}{{ x }}{% endwith %}", "ax"),
+            ("{% filter indent(n) %}{{ id }}\nb{% endfilter %}", "a\n   b"),
+            // Braces that are no template, and comments.
+            ("{% raw %}{{ a | b }} {% c %}{% endraw %} {{ id }}", "{{ a | b }} {% c %} a"),
+            ("{# {{ code | nope }} #}{{ id }}", "a"),
+            ("{{ '{{ a | b }}' }} {{ id }}", "{{ a | b }} a"),
+            ("{ code } {x} }} %} | upper {{ id }}", "{ code } {x} }} %} | upper a"),
+            // One line break at the end of a template is left out, and one only.
+            ("{{ id }}\n", "a"),
+            ("{{ id }}\n\n", "a\n"),
+            ("{{ id }}\r\n", "a"),
+            ("  {{ id }} \n b  ", "  a \n b  "),
+        ],
     );
-    assert_eq!(written(row(), "{% filter indent(n) %}{{ id }}\nb{% endfilter %}"), "a\n  b");
+    let code = "def f():\r\n    return 1\r\n\r\n";
+    let windows = json!({"id": "a", "code": code});
+    let between = format!("a\r\n{code}b");
+    all_written(
+        &windows,
+        &[("{{ code }}", code), ("a\r\n{{ code }}b", &between), ("{{ code }}\n", code)],
+    );
+    let functions =
+        json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"});
+    all_written(
+        &functions,
+        &[
+            ("{{ id }} {{ range }}", "a R"),
+            ("{{ id }} {{ dict }}", "a D"),
+            ("{{ id }} {{ debug }}", "a B"),
+            ("{{ id }} {{ namespace }}", "a N"),
+            ("{{ loop }}", "L"),
+        ],
+    );
 }
 
 #[test]
 fn braces_in_columns_are_not_interpreted() {
     let code = "x = f'{{n}}' + '{% if %}' + \"{{ code }}\" # {{ nothing | nope }} ${{ params.x }}";
     let row = json!({"id": "a", "code": code});
-    assert_eq!(written(row.clone(), "{{ code }}"), code);
-    assert_eq!(written(row.clone(), "{{ code }}{{ code }}"), code.repeat(2));
+    all_written(&row, &[("{{ code }}", code), ("{{ code }}{{ code }}", &code.repeat(2))]);
     // Nor does the second message of a conversation see the first as a template.
     let rows = prompts(row, "treatments:\n  t:\n    - '{{ code }}'\n    - 'Again: {{ code }}'");
     assert_eq!(rows[0]["messages"], json!([user(code), user(&format!("Again: {code}"))]));
-}
-
-#[test]
-fn braces_that_are_no_template_are_written_with_raw() {
-    let row = json!({"id": "a", "code": "x"});
-    let raw = "{% raw %}{{ a | b }} {% c %}{% endraw %} {{ code }}";
-    assert_eq!(written(row.clone(), raw), "{{ a | b }} {% c %} x");
-    // What stands in a comment is no part of the template either.
-    assert_eq!(written(row.clone(), "{# {{ code | nope }} #}{{ code }}"), "x");
-    assert_eq!(written(row.clone(), "{{ '{{ a | b }}' }} {{ code }}"), "{{ a | b }} x");
-    assert_eq!(
-        written(row, "{ code } {x} }} %} | upper {{ code }}"),
-        "{ code } {x} }} %} | upper x"
-    );
 }
 
 #[test]
@@ -248,19 +248,6 @@ fn texts_are_written_as_they_are() {
     let rows = prompts(row, "treatments: { 'Ω: größer': \"Schreibe „{{ code }}“ weiter …\" }");
     assert_eq!(rows[0]["prompt"], format!("Schreibe „{code}“ weiter …"));
     assert_eq!((&rows[0]["treatment"], &rows[0]["snippet_id"]), (&"Ω: größer".into(), &"ñ".into()));
-}
-
-#[test]
-fn line_ends_of_columns_are_kept() {
-    let code = "def f():\r\n    return 1\r\n\r\n";
-    let row = json!({"id": "a", "code": code});
-    assert_eq!(written(row.clone(), "{{ code }}"), code);
-    assert_eq!(written(row.clone(), "a\r\n{{ code }}b"), format!("a\r\n{code}b"));
-    // One line break at the end of a template is left out, and one only.
-    assert_eq!(written(row.clone(), "{{ code }}\n"), code);
-    assert_eq!(written(row.clone(), "{{ id }}\n\n"), "a\n");
-    assert_eq!(written(row.clone(), "{{ id }}\r\n"), "a");
-    assert_eq!(written(row, "  {{ id }} \n b  "), "  a \n b  ");
 }
 
 #[test]
@@ -284,20 +271,8 @@ fn a_treatment_may_say_the_same_of_every_row() {
     project.run_ok(&[]);
     let rows = project.rows("prompts");
     assert_eq!((rows.len(), ids(&rows).len()), (6, 6));
-    assert!(
-        rows.iter().all(|row| row["prompt"] == "Write a program." || row["prompt"] == "2\nGo.")
-    );
-}
-
-#[test]
-fn a_column_may_have_the_name_of_a_function() {
-    let row =
-        json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"});
-    for (name, wanted) in [("range", "R"), ("dict", "D"), ("debug", "B"), ("namespace", "N")] {
-        let template = format!("{{{{ id }}}} {{{{ {name} }}}}");
-        assert_eq!(written(row.clone(), &template), format!("a {wanted}"), "{name}");
-    }
-    assert_eq!(written(row, "{{ loop }}"), "L");
+    let said = |row: &Value| row["prompt"] == "Write a program." || row["prompt"] == "2\nGo.";
+    assert!(rows.iter().all(said));
 }
 
 #[test]
