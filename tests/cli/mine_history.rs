@@ -147,44 +147,24 @@ fn with_header(header: &str) -> Value {
 }
 
 #[test]
-fn odd_zones_shift_nothing() {
+fn odd_headers_hide_no_date() {
+    let both = |who: &str| format!("author {who}\ncommitter {who}");
     for zone in ["+051800", "-7", "+9999"] {
-        let row = with_header(&format!("author A <a> DATE {zone}\ncommitter A <a> DATE {zone}"));
+        let row = with_header(&both(&format!("A <a> DATE {zone}")));
         assert_eq!(row["author_time"], "2022-01-06T12:00:00Z", "{zone}");
     }
-    with_header("author A <a> DATE\ncommitter A <a> DATE");
-}
-
-#[test]
-fn odd_names_do_not_hide_the_date() {
+    with_header(&both("A <a> DATE"));
     for name in [" <>", "A <a <b>>", "A> <a>", "A <a> b>", "<a>"] {
-        with_header(&format!("author {name} DATE +0000\ncommitter {name} DATE +0000"));
+        with_header(&both(&format!("{name} DATE +0000")));
     }
-}
-
-#[test]
-fn further_headers_are_passed_over() {
-    let who = "author A <a> DATE +0000\ncommitter A <a> DATE +0000";
+    // Dates of authors that cannot be read, or that no calendar has.
+    for date in ["never +0000", "", "99999999999999999 +0000", "9000000000000 +0000"] {
+        let row = with_header(&format!("author A <a> {date}\ncommitter A <a> DATE +0000"));
+        assert!(row["author_time"].is_null(), "{date}: {row}");
+    }
+    let who = both("A <a> DATE +0000");
     let row = with_header(&format!("{who}\ngpgsig -----BEGIN\n \n x\n -----END\nodd header"));
     assert_eq!(row["commit_message"], "odd");
-}
-
-#[track_caller]
-fn author_time_is_null(date: &str) {
-    let row = with_header(&format!("author A <a> {date}\ncommitter A <a> DATE +0000"));
-    assert!(row["author_time"].is_null(), "{date}: {row}");
-}
-
-#[test]
-fn a_date_of_the_author_that_cannot_be_read_is_null() {
-    author_time_is_null("never +0000");
-    author_time_is_null("");
-}
-
-#[test]
-fn a_date_of_the_author_that_no_calendar_has_is_null() {
-    author_time_is_null("99999999999999999 +0000");
-    author_time_is_null("9000000000000 +0000");
 }
 
 /// A history with a merge that itself changes `h`; the ids of the branch `side`, of `main`
