@@ -6,6 +6,7 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
+use crate::paper::records;
 use crate::harness::{Outcome, Project};
 use crate::repository::{Repository, at, day};
 
@@ -34,7 +35,7 @@ pub fn is_unseen(c: char) -> bool {
 }
 
 #[track_caller]
-fn harmless(what: &str, outcome: &Outcome) {
+pub fn harmless(what: &str, outcome: &Outcome) {
     for (stream, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         let line = text.lines().find(|line| line.contains(is_unseen));
         assert!(line.is_none() && !text.contains(is_unseen), "{what}: {stream}: {line:?}");
@@ -212,7 +213,7 @@ fn what_programs_read_is_well_formed() {
     }
     assert_sound_xml(&graph("svg"));
     let csv = project.read("out/all.csv");
-    let records = csv_records(&csv);
+    let records = records(&csv);
     let width = records[0].len();
     assert!(records.iter().all(|record| record.len() == width), "{width} columns");
     for name in NAMES {
@@ -267,25 +268,6 @@ fn assert_entities(text: &str) {
         let known = ["&amp", "&lt", "&gt", "&quot", "&apos"].contains(&entity);
         assert!(known || entity.starts_with("&#"), "{entity}");
     }
-}
-
-/// The records of a CSV file, as RFC 4180 has them.
-fn csv_records(text: &str) -> Vec<Vec<String>> {
-    let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
-    let (mut inside, mut chars) = (false, text.chars().peekable());
-    while let Some(c) = chars.next() {
-        match (inside, c) {
-            (true, '"') if chars.peek() == Some(&'"') => field.extend(chars.next()),
-            (_, '"') => inside = !inside,
-            (false, ',') => record.push(std::mem::take(&mut field)),
-            (false, '\n') => {
-                record.push(std::mem::take(&mut field));
-                records.push(std::mem::take(&mut record));
-            }
-            (_, c) => field.push(c),
-        }
-    }
-    records
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::generate_openai;
 use crate::harness::{Outcome, Project, Running};
-use crate::hostile_names::{is_unseen, quoted};
+use crate::hostile_names::{is_unseen, quoted, harmless};
 use crate::repository::{Repository, at, day};
 
 /// Colours, a title, a bell, a return, a backspace, DEL, a C1 control and what turns text around.
@@ -17,18 +17,6 @@ const FILE: &str = "d\u{1b}]0;t\r\u{7}\u{9b}2J\u{202e}";
 
 /// For names of data and repositories, in which control characters are refused.
 const TURNED: &str = "r\u{202e}\u{2066}";
-
-/// Nothing that the program says steers a terminal.
-#[track_caller]
-fn harmless(what: &str, outcome: &Outcome) {
-    for (stream, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
-        let line = text.lines().find(|line| line.contains(is_unseen));
-        assert!(line.is_none(), "{what}: {stream}: {line:?}");
-        // The end of a line may be part of the data, too.
-        assert!(!text.contains(is_unseen), "{what}: {stream}");
-    }
-    assert!(!outcome.stderr.contains("panicked"), "{what}: {outcome}");
-}
 
 /// A project whose every name is hostile, and its workflow file.
 fn project() -> (Project, String) {
