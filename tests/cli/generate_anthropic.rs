@@ -208,7 +208,7 @@ fn ends(fault: ChatFault, words: &[&str]) {
     api.script(move |_| Some(fault.clone()));
     let project = project(&api, 20, "concurrency: 1, api_key_env: MY_KEY");
     let outcome = with_key(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
-    says(outcome.detail("answers"), words);
+    says(&outcome.detail("answers"), words);
     assert_eq!(api.count(), 1, "{outcome}");
     for text in [&outcome.stdout, &outcome.stderr] {
         assert!(!text.contains(&KEY[12..28]), "{outcome}");

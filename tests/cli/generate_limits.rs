@@ -1,10 +1,6 @@
-//! `generate` within limits: money, pace, waits that a server asks for, memory; and a server that
-//! goes away for a while.
+//! `generate` within limits: money, pace, and waits that a server asks for.
 
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -183,7 +183,7 @@ fn library(project: &Project, params: &[&str]) -> (Outcome, Vec<Value>) {
 fn answers_are_code_that_goes_on() {
     let project = Project::new(LIBRARY);
     let (outcome, rows) = library(&project, &[]);
-    let found = outcome.step("answers")["rows"];
+    let found = outcome.step("answers")["rows"].clone();
     assert_eq!(found, 2 * outcome.step("testbed")["rows"].as_u64().unwrap());
     for row in &rows {
         let (cut, prediction) = (text(row, "random_cut"), text(row, "prediction"));

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::generate_openai::{data, project, workflow};
-use crate::harness::{Outcome, Project, Running, files_below, marked, says, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const NAME: &str = "SECRET_OF_MINE";

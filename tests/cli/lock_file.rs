@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::generate_lock::{lock, locked};
-use crate::harness::{Outcome, Project, marked, says};
+use crate::harness::{Project, marked, says};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 

@@ -90,20 +90,24 @@ fn mistakes_are_told_in_words() {
 #[test]
 fn steps_that_need_each_other_and_one_behind_them() {
     let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
-    one(
+    told(
         "cycle",
-        &format!("  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}"),
-        11,
+        &workflow(&format!(
+            "  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}"
+        )),
+        &[11],
     );
 }
 
 #[test]
 fn two_steps_of_one_name_and_one_that_reads_them() {
     let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
-    one(
+    told(
         "duplicate_step",
-        &format!("  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}"),
-        14,
+        &workflow(&format!(
+            "  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}"
+        )),
+        &[14],
     );
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::generate_openai::data;
-use crate::harness::{Outcome, Project, Running, wait_for};
+use crate::harness::{Project, Running, flat, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
@@ -47,16 +47,6 @@ fn ten_dollars() -> ChatApi {
     api
 }
 
-/// Without the line breaks that the width of a screen brings.
-fn flat(text: &str) -> String {
-    text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
-}
-
-#[track_caller]
-fn says(outcome: &Outcome, words: &[&str]) {
-    says(&outcome.stdout, words);
-}
-
 #[test]
 fn the_limit_of_a_step_is_for_all_of_its_cells() {
     for concurrency in [1, 16] {
@@ -65,7 +55,10 @@ fn the_limit_of_a_step_is_for_all_of_its_cells() {
         let project = project("", &cells(&api, &more));
         let outcome = project.run_json(&["--keep-going", "--jobs", "3"]).exits(1);
         assert_eq!(api.count(), 3, "{outcome}");
-        says(&outcome, &["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"]);
+        says(
+            &outcome.stdout,
+            &["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"],
+        );
         // So it stays, whatever is run.
         project.run_json(&["--select", "answers[name=b]"]).exits(1);
         assert_eq!(api.count(), 3);
@@ -85,13 +78,16 @@ fn a_budget_is_for_all_steps() {
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.count(), 25);
     says(
-        &outcome,
+        &outcome.stdout,
         &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows"],
     );
     project.change("max_usd: 250", "max_requests: 30");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.count(), 30);
-    says(&outcome, &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"]);
+    says(
+        &outcome.stdout,
+        &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"],
+    );
     project.change("max_requests: 30", "max_requests: 40, max_usd: 400");
     project.run_ok(&[]);
     assert_eq!(api.count(), 2 * ROWS);
@@ -139,7 +135,7 @@ fn an_account_with_a_failed_request_stays_open() {
     assert_eq!(api.take().len(), ROWS);
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
-    says(&outcome, &["$200.00 of the $205.00", "by other runs that did not finish"]);
+    says(&outcome.stdout, &["$200.00 of the $205.00", "by other runs that did not finish"]);
     assert_eq!(api.count(), 0);
 }
 
@@ -159,13 +155,16 @@ fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
     outer("budget: { max_usd: 1000 }");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.take().len(), ROWS + 3);
-    says(&outcome, &["$30.00 of the $30.00 that `max_usd` of the `budget` of `sub` allows"]);
+    says(&outcome.stdout, &["$30.00 of the $30.00 that `max_usd` of the `budget` of `sub` allows"]);
     // What the outer budget has left is less than what the inner one allows by now.
     project.edit("inner.yaml", "max_usd: 30", "max_usd: 1000");
     project.change("max_usd: 1000", "max_usd: 250");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.take().len(), 2);
-    says(&outcome, &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"]);
+    says(
+        &outcome.stdout,
+        &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"],
+    );
 }
 
 #[test]
@@ -400,7 +399,7 @@ fn a_damaged_ledger_ends_all_spending_and_says_what_to_do() {
     std::fs::write(&ledger, damaged).unwrap();
     project.change("max_usd: 35", "max_usd: 300");
     let outcome = project.run_json(&[]).exits(1);
-    says(&outcome, &["what was spent is not known", "delete it to begin new accounts"]);
+    says(&outcome.stdout, &["what was spent is not known", "delete it to begin new accounts"]);
     assert_eq!(api.count(), asked);
     project.run(&["plan", "w.yaml"]).exits(4);
     std::fs::remove_file(&ledger).unwrap();

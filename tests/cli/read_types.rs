@@ -66,7 +66,7 @@ fn read_infers_nothing_that_would_lose_what_is_written() {
     let csv = "id,sha,zip,big\na,1234567,7,1\nb,12e4567,\"007\",1e400\n";
     let project = project("d.csv", csv, "");
     project.run_ok(&[]);
-    let found = project.rows("data")[1];
+    let found = project.rows("data").remove(1);
     assert_eq!(found, json!({"id": "b", "sha": "12e4567", "zip": "007", "big": "1e400"}));
     let words = ["line 2: the column `x` has fractions", "9007199254740993"];
     refuses("d.csv", "id,x\na,9007199254740993\nb,1.5\n", "", &words);

@@ -74,7 +74,7 @@ fn modifiers_of_pairs_know_clusters() {
     for contrast in peer["contrasts"].as_array().unwrap() {
         for (name, slope) in contrast["modifiers_place"].as_object().unwrap() {
             let here = |row: &&Value| {
-                let same = |column: &&str| row[**column] == contrast[**column];
+                let same = |column: &&str| row[*column] == contrast[*column];
                 row["bin"] == 0
                     && row["modifier"] == **name
                     && ["outcome", "treatment", "control"].iter().all(same)

@@ -1,6 +1,6 @@
 //! Where the paths of repositories start, and what folders of one name are called.
 
-use crate::harness::{Outcome, Project, Running, says};
+use crate::harness::{Project, says};
 use crate::remembered_set::run_in;
 use crate::repository::{Repository, at, day, def, workflow};
 

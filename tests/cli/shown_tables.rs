@@ -83,8 +83,8 @@ fn ids_are_short_for_people_and_whole_for_programs() {
     assert!(ids.iter().all(|id| id.len() == 10), "{shown}");
     // As many digits as tell them apart.
     let shown = project.run(&["show", "w.yaml", "cut", "--columns", "id", "--where", "n <= 2"]);
-    let found = shown.exits(0).stdout.lines().skip(2).collect::<Vec<_>>();
-    assert_eq!(found, ["abcdef012345678", "abcdef012345679"]);
+    let shown = shown.exits(0).stdout;
+    assert_eq!(shown.lines().skip(2).collect::<Vec<_>>(), ["abcdef012345678", "abcdef012345679"]);
     let short = "abcdef012345678";
     let traced = project.run(&["trace", "w.yaml", short]).exits(0);
     assert!(traced.stdout.contains(&id(1)), "{traced}");

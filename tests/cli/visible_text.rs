@@ -5,8 +5,8 @@ use galeras_test_servers::chat_api::{ChatApi, ChatFault, error};
 use serde_json::Value;
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running};
-use crate::hostile_names::{is_unseen, quoted, harmless};
+use crate::harness::{Project, Running};
+use crate::hostile_names::{harmless, quoted};
 use crate::repository::{Repository, at, day};
 
 /// Colours, a title, a bell, a return, a backspace, DEL, a C1 control and what turns text around.
