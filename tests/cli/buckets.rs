@@ -131,7 +131,7 @@ fn no_listing_is_needed_to_find_a_result() {
     lab.push(&other).exits(0);
     let done = lab.run_ok(&self::project(), &["--remote", STORE]);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    // Who asks what there is cannot be told otherwise.
+    // A request for metadata cannot be told apart from one for the object.
     let ls = lab.run(&project, &["cache", "ls", "--cache", STORE]).exits(4);
     assert!(ls.stderr.contains("cannot list s3://lab/p/"), "{ls}");
 }
@@ -303,7 +303,7 @@ fn what_is_old_and_unused_is_collected() {
         let args = [&["cache", "gc", "--cache", STORE, "--keep-runs", "1"], more].concat();
         lab.run(&project, &[&args[..], &["--format", "json"]].concat()).exits(0)
     };
-    // Somebody may be about to name what is new.
+    // Another process may be about to name new files.
     let report = gc(&["--dry-run"]).json_lines()[0]["report"].clone();
     assert_eq!((&report["manifests"], &report["blobs"]), (&1.into(), &0.into()), "{report}");
     let before = SystemTime::now() - Duration::from_secs(2 * 86_400);

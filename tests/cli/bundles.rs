@@ -59,7 +59,7 @@ pub(crate) fn bundled(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["bundle", "flows/w.yaml", "-o", "b.zip"], more].concat())
 }
 
-/// What is packed in a bundle, by name.
+/// The files of a bundle, by name.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// The files in a bundle by name.
@@ -245,7 +245,7 @@ fn a_table_that_is_left_out_keeps_its_digest() {
     let blob = scaled["blob"].as_str().unwrap();
     assert!(!files.keys().any(|name| name.contains(blob)));
     project.run(&["verify", "b.zip"]).exits(0);
-    // What needs no table that was left out is found.
+    // A workflow that needs no omitted table is complete.
     let other = self::project();
     other.edit(
         "flows/w.yaml",

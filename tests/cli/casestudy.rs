@@ -196,7 +196,6 @@ fn only_the_steps_of_the_chosen_testbed_run() {
     let other = study.run();
     let steps = embedded(&other);
     assert!(steps.contains("random_cut") && !steps.contains("documented"), "{steps:?}");
-    // What both testbeds come from is there.
     assert_eq!(other.status("testbeds/verified"), "hit");
     let mut undocumented = 0;
     for row in study.rows("prompts") {

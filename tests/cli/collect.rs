@@ -77,7 +77,7 @@ fn the_shipped_workflow_collects_from_local_repositories() {
     assert_eq!(of("a"), [(2, "one"), (2, "two"), (3, "bad"), (3, "one"), (3, "two")]);
     assert_eq!(of("a"), of("b"));
     assert!(kept.iter().all(|row| row["path"] != "old.py"));
-    // What has a syntax error stays, counted.
+    // Methods with a syntax error stay, and are counted.
     let errors = |row: &&serde_json::Value| row["n_ast_errors"].as_i64().unwrap() > 0;
     let broken: Vec<_> = kept.iter().filter(errors).map(|row| row["fun_name"].clone()).collect();
     assert_eq!(broken, ["bad", "bad"]);

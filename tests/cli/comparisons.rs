@@ -1,4 +1,4 @@
-//! What tests of studies ask of scores under several prompts, and of the effects that are told.
+//! Checks of scores under several prompts, and of the reported effects, for tests of studies.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -32,7 +32,7 @@ fn sampled(n: usize, seed: usize) -> String {
     format!("  s{n}_{seed}: {{ op: sample, from: data, with: {{ n: {n}, seed: {seed} }} }}\n")
 }
 
-/// Where a docstring is most of a method, a share of the whole shows nothing of the body.
+/// If a docstring is most of a method, a share of the whole shows nothing of the body.
 #[test]
 fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
     let doc = "Says what it does, at length, again. ".repeat(20);

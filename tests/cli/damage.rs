@@ -59,7 +59,7 @@ fn a_flipped_byte_is_found_and_repaired() {
     project.verifies("cache");
     let after = project.run_ok(&[]);
     assert_eq!(after.digests(), before.digests());
-    // What was computed from it may be wrong: nobody knows when it was damaged.
+    // Results computed from the file may be wrong: the time of the damage is unknown.
     assert_eq!(after.statuses(), "table=ran valid=ran");
     project.verifies("cache");
     assert!(blob.exists());

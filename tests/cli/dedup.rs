@@ -75,7 +75,7 @@ fn arguments(with: &Value) -> String {
     arguments.map(|(name, value)| format!("{name}: {}, ", word(value))).collect()
 }
 
-/// What dpu_utils found in the `texts`, when asked as `asked` says.
+/// The duplicates of dpu_utils among the `texts`, with the settings `asked`.
 #[track_caller]
 fn agrees_with_dpu_utils(name: &str, texts: &Value, asked: &Value) {
     let project = project(&arguments(&asked["with"]));

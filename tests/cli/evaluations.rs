@@ -13,7 +13,7 @@ use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL};
 
 const METHODS: usize = 14;
 
-/// What a fix puts in front of the last line of a method: one branch more.
+/// The fix: one branch more in front of the last line of a method.
 const FIX: &str = "    if len([0]) > 1:\n        return None\n";
 
 fn name(n: usize) -> String {
@@ -48,7 +48,7 @@ fn fixed(code: &str) -> String {
     before_the_end(code, FIX)
 }
 
-/// What is said of a method, in its docstring or of a change to it.
+/// The docstring of a method, or the message of a change to it.
 fn said_of(n: usize) -> String {
     let words = Numbers::new(900_000 + n as u64).words(3 + n % 4);
     format!("Return what part {n} gives when nothing comes to it, or {words}")

@@ -113,7 +113,7 @@ fn a_command_that_hangs_ends_with_the_interruption() {
     let outcome = running.finish().exits(130);
     assert!(interrupted.elapsed() < patience(5), "{:?}", interrupted.elapsed());
     assert_eq!(outcome.finished()["status"], "interrupted");
-    // What the command had started is gone, too. A dead child of nobody may stay as a zombie.
+    // The child of the command has ended as well. It may stay as a zombie.
     let child = project.read("child").trim().to_owned();
     wait_for("the end of the child", || {
         match std::fs::read_to_string(format!("/proc/{child}/stat")) {

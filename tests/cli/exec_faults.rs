@@ -176,7 +176,7 @@ fn a_parquet_file_without_its_end_is_no_table() {
     breaks_off("parquet", &[1, 4, 8, 100], write, &["broke off"]);
 }
 
-/// Whether a process has ended. A dead child of nobody may stay as a zombie.
+/// True if a process has ended. It may stay as a zombie.
 fn is_gone(pid: &str) -> bool {
     match std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|s| s.trim().starts_with('Z')),

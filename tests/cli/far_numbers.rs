@@ -132,7 +132,7 @@ fn agree(near: &[Value], far: &[Value], except: &[&str], relative: f64, about: &
             let about = format!("{about}: {column} of {far:#}\nnear {near:#}");
             match (value.as_f64(), far[column].as_f64()) {
                 (Some(near), Some(far)) => {
-                    // What is zero but for rounding has no relative error.
+                    // Zero up to rounding has no relative error.
                     let tiny = near.abs().max(far.abs()) < 1e-12;
                     if !tiny {
                         equal(far, near, relative, &about);

@@ -141,7 +141,7 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
         assert_eq!(row["duplicate_of"], first.unwrap()["id"]);
     }
     let mut rules = rejected(&fixed.rows("fixes.rejects"), &commits);
-    // What the first commit added fixes nothing.
+    // The methods of the first commit fix nothing.
     let added = |rule: &String| rule.starts_with("says_that_it_fixes 00 ");
     assert_eq!(rules.iter().filter(|rule| added(rule)).count(), 15);
     rules.retain(|rule| !added(rule));

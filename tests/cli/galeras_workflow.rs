@@ -114,7 +114,7 @@ fn both_tables_are_those_of_the_testbeds() {
         assert_eq!(told["duplicates"], duplicates.len().to_string(), "{name}");
         same(&told["percent"], duplicates.len() as f64 / 0.4, &format!("percent of {name}"));
         assert_eq!(told["size"], rows.len().to_string(), "{name}");
-        // What people see is what is in the files.
+        // The shown tables are those in the files.
         let start = &name[..name.len().min(10)];
         let line = |l: &&str| l.contains(start) && l.contains(&told["size"]);
         assert!(outcome.stdout.lines().any(|l| line(&l)), "{name}\n{}", outcome.stdout);
@@ -127,7 +127,7 @@ fn both_tables_are_those_of_the_testbeds() {
     }
 }
 
-/// What the paper's pipeline takes for a word of code.
+/// The words of code in the paper's pipeline.
 fn tokens(code: &str) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
     for word in code.split(|c: char| !c.is_alphanumeric() && c != '_') {

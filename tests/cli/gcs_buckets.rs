@@ -242,7 +242,7 @@ fn a_service_account_signs_what_it_asks_with() {
         run_as(&project, &run, &env).exits(0);
         run_as(&project, &run, &env).all_hit();
     }
-    // Somebody else's key.
+    // The key of another account.
     fs::remove_file(&key).unwrap();
     keygen(&["-q", "-t", "rsa", "-b", "2048", "-m", "PEM", "-N", ""]);
     let mut other = account;

@@ -127,7 +127,7 @@ fn answers_in_blocks_are_read() {
         assert_eq!((&row["raw_response"], &row["prediction"]), (&json!(raw), &json!(prediction)));
         assert_eq!((row["finish_reason"].as_str(), api.count()), (Some(reason), 1));
     }
-    // What came from a cache was read, too.
+    // Tokens that came from a cache were read as well.
     let api = ChatApi::start();
     let usage = json!({"input_tokens": 1, "cache_read_input_tokens": 20,
         "cache_creation_input_tokens": 300, "output_tokens": 4});

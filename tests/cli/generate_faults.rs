@@ -187,7 +187,7 @@ fn an_address_without_its_end_is_told() {
     said(&outcome, &["/chat/completions", "HTTP 404", "ends in /v1"]);
 }
 
-/// What was answered before is kept, and said to be.
+/// Earlier answers are kept, and reported as kept.
 #[test]
 fn a_step_that_ends_early_keeps_its_answers() {
     let api = ChatApi::start();

@@ -32,7 +32,7 @@ fn the_run_stops_before_the_request_that_would_pass_the_limit() {
         assert_eq!(api.take().len(), 3, "{outcome}");
         let detail = outcome.step("answers")["detail"].to_string();
         assert!(detail.contains("the answers for 3 rows are kept"), "{detail}");
-        // What is spent is spent, in whichever run.
+        // Money spent by one run counts in the next.
         over_budget(&project, "$30.00", "$35.00");
         assert_eq!(api.take().len(), 0);
         // A higher limit uses what was paid.

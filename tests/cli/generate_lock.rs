@@ -109,7 +109,7 @@ fn another_version_ends_the_run_and_its_answer_is_kept() {
     project.run_ok(&[]);
     api.take();
     api.set_version(Some("tiny-2026-02-02"));
-    // What has answers of the pinned version asks nothing.
+    // Prompts with answers of the pinned version are not asked.
     project.run_ok(&["--frozen"]).all_hit();
     project.write("data.jsonl", data(0..8));
     drifts(&project, "tiny-2026-02-02");

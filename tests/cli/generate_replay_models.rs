@@ -166,7 +166,7 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     assert_eq!(project.rows("answers"), before);
 }
 
-/// What one run exports, another one reads: two models united, and replayed as they are.
+/// One run exports, another one reads: two models united, and replayed as they are.
 #[test]
 fn an_exported_table_of_two_models_is_replayed() {
     let made = "galeras: 1

@@ -1,4 +1,4 @@
-//! What `generate` does not ask again, whatever else changes, and what it has to.
+//! The questions that `generate` does not ask again, and the changes that make it ask.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn asks_nothing(api: &ChatApi, project: &Project) -> Outcome {
     outcome
 }
 
-/// What the answers say, by code and sample.
+/// The texts of the answers, by code and sample.
 fn said(project: &Project) -> Vec<(String, u64, String)> {
     let text = |row: &Value| row["raw_response"].as_str().unwrap().to_owned();
     answers(project).into_iter().map(|((code, sample), row)| (code, sample, text(&row))).collect()
@@ -351,7 +351,7 @@ fn a_shared_beginning_that_fails_is_rejected_for_all() {
     assert_eq!(project.rows("answers").len(), 4);
 }
 
-/// What a row was answered stays, whatever else is asked.
+/// The answers of a row stay when other rows are asked.
 #[test]
 fn an_answer_does_not_change_when_something_else_does() {
     let api = ChatApi::start();

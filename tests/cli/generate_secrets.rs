@@ -25,7 +25,7 @@ fn run(project: &Project, args: &[&str]) -> Outcome {
     Running::start(command(project, args)).finish()
 }
 
-/// Whether the text has the key, or a piece of it that tells much.
+/// True if the text has the key, or a telling piece of it.
 fn tells(bytes: &[u8]) -> bool {
     let has = |piece: &[u8]| bytes.windows(piece.len()).any(|window| window == piece);
     KEY.as_bytes().windows(16).any(has)

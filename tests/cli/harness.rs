@@ -209,7 +209,7 @@ impl Project {
         outcome
     }
 
-    /// Whether no result, run or temporary file is stored.
+    /// True if no result, run or temporary file is stored.
     pub fn stored_nothing(&self) -> bool {
         ["actions", "blobs", "runs", "memo", "tmp"]
             .iter()

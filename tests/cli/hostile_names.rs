@@ -226,7 +226,7 @@ fn what_programs_read_is_well_formed() {
     }
 }
 
-/// Whether every string of a line of DOT ends on it.
+/// True if every string of a line of DOT ends on it.
 fn dot_is_sound(line: &str) -> bool {
     let (mut open, mut chars) = (false, line.chars());
     while let Some(c) = chars.next() {

@@ -42,7 +42,7 @@ fn a_plan_says_what_would_run_and_why() {
     let steps = planned.json_lines()[0]["steps"].as_array().unwrap().clone();
     assert_eq!((&steps[2]["state"], &steps[2]["reason"]), (&"run".into(), &"ARG_CHANGED".into()));
     assert!(steps[2]["detail"].as_str().unwrap().contains("n: 2 → 1"), "{planned}");
-    // What a run did after is what the plan said.
+    // The run did what the plan said.
     assert_eq!(project.run_ok(&["--set", "n=1"]).statuses(), "table=hit valid=hit rest=ran");
 }
 

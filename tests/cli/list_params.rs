@@ -120,7 +120,7 @@ fn a_whole_list_or_mapping_is_an_argument() {
     assert_eq!(found, (&json!(6), &json!(3)));
 }
 
-/// What `--set` says is refused at the place of the mistake in its text.
+/// A mistake in `--set` is reported at its place in the text.
 #[track_caller]
 fn set_refused(rest: &str, set: &str, found: &str, says: &str) {
     let project = project(rest);

@@ -290,7 +290,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
     project.run(&["lock", "w.yaml"]).exits(1);
     assert_eq!(project.read("galeras.lock"), before);
     server.heal();
-    // What was pinned is still what runs.
+    // The pinned commit is still used.
     project.run_ok(&["--frozen"]);
     assert_eq!(mined(&project).rows.len(), 1);
 }

@@ -33,7 +33,7 @@ fn small() -> Shipped {
     small
 }
 
-/// What the ratings in `filled.csv` make of the agreement, by question.
+/// The agreement from the ratings in `filled.csv`, by question.
 #[track_caller]
 fn agreement(paper: &Shipped) -> BTreeMap<String, Value> {
     let rows = paper.rows("rated.agreement");

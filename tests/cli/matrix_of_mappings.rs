@@ -159,7 +159,7 @@ fn cells_are_selected_by_any_of_their_keys() {
     }
 }
 
-/// What several cells share selects all of them, and their reader has a cell for each.
+/// A shared value selects all of its cells, and their reader has a cell for each.
 #[test]
 fn a_shared_value_selects_several_cells() {
     let text = "  cells:

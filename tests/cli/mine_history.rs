@@ -26,7 +26,7 @@ fn the_window_is_half_open() {
     let mined = mining.mine();
     assert_eq!(mined.column("commit_id"), [&ids[1], &ids[2]]);
     assert_eq!(mined.column("commit_time"), ["2022-01-01T00:00:00Z", "2022-12-31T23:59:59Z"]);
-    // What came before the window is what its first commit is compared with.
+    // The first commit of the window is compared with the last one before it.
     assert_eq!(mined.of(&ids[1]), ["m.py f 1-2 modified 2"]);
 }
 

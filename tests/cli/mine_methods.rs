@@ -72,7 +72,7 @@ fn methods_that_pydriller_calls_changed_are_changed() {
     assert_eq!(run, ["m.py P.run 2-3 modified 2", "m.py Q.run 7-8 modified 2"]);
 }
 
-/// What a commit does that turns one content of `m.py` into another.
+/// The changes of a commit that turns one content of `m.py` into another.
 #[track_caller]
 fn change(more: &str, before: &str, after: &str) -> (Mined, Vec<String>) {
     let mining = Mining::with(more);

@@ -230,7 +230,7 @@ fn a_row_leads_back_to_its_commit() {
     assert_eq!(place("mined")["values"]["commit_id"], id, "{told}");
     assert_eq!(place("mined")["values"]["path"], "pkg/m.py");
     assert_eq!(place("mined")["values"]["repo"], "r");
-    // What was rejected can be traced, too.
+    // Rejects can be traced as well.
     let reject = found.rejects[0]["id"].as_str().unwrap();
     let shown = mining.project.run(&["trace", "w.yaml", reject]).exits(0);
     says(&shown.stdout, &["pkg/bad.py", "decodes", "mined"]);

@@ -127,7 +127,7 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
     for (found, expected) in values("p_adjusted").into_iter().zip(holm(&values("p_value"))) {
         assert!((found - expected).abs() < 1e-9, "{found} {expected}");
     }
-    // What each has cost.
+    // The costs of each model.
     let costs = table(&study.project.read("compare/costs.csv"));
     for (name, input, output) in PRICES {
         let line = costs.iter().find(|line| line["model"] == name).unwrap();

@@ -156,7 +156,7 @@ fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.take().len(), ROWS + 3);
     says(&outcome.stdout, &["$30.00 of the $30.00 that `max_usd` of the `budget` of `sub` allows"]);
-    // What the outer budget has left is less than what the inner one allows by now.
+    // The outer budget has less left than the inner one allows.
     project.edit("inner.yaml", "max_usd: 30", "max_usd: 1000");
     project.change("max_usd: 1000", "max_usd: 250");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
@@ -339,7 +339,7 @@ fn a_free_server_is_not_announced() {
     assert_eq!(outcome.events("spent")[0]["steps"][0]["usd"], json!(null));
 }
 
-/// What reads the answers of a step that may cost money is announced when its prompts are there.
+/// A step that reads paid answers is announced when its prompts are there.
 #[test]
 fn a_judge_of_answers_is_announced_by_itself() {
     let api = ten_dollars();

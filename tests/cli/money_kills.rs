@@ -40,7 +40,7 @@ fn billing() -> ChatApi {
     api
 }
 
-/// What a bill comes to.
+/// The sum of a bill.
 fn dollars(bill: Bill) -> f64 {
     (bill.prompt_tokens as f64 * 0.1 + bill.completion_tokens as f64 * 1000.0) / 1e6
 }

@@ -197,7 +197,7 @@ fn a_cut_inside_of_a_signature_is_rejected() {
 #[test]
 fn a_cut_has_some_of_the_body_on_both_sides() {
     let codes = [
-        // What stands in front of the cut or behind it is nothing, white space or a comment.
+        // The text before or after the cut is nothing, white space or a comment.
         ("a", "def f(a):\n    ", "return a\n"),
         ("b", "def f(a):\n    # first\n    ", "return a\n"),
         ("c", "def f(a):\n    return a", "\n"),

@@ -1,4 +1,4 @@
-//! Where output files come from: in their metadata, in the store, and as `origin` tells it.
+//! The origin of output files: in their metadata, in the store, and as `origin` reports it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -52,7 +52,7 @@ fn rows(project: &Project, name: &str) -> usize {
     reader.map(|batch| batch.unwrap().num_rows()).sum()
 }
 
-/// What `origin` says of one file.
+/// The answer of `origin` about one file.
 #[track_caller]
 fn origin(project: &Project, name: &str, exit: i32) -> Value {
     let outcome = project.run(&["origin", name, "--format", "json"]).exits(exit);
@@ -183,7 +183,7 @@ fn a_parquet_file_is_known_without_the_store() {
     let told = project.run(&["origin", "out/some.parquet", "out/rejects.parquet"]).exits(0);
     assert_eq!(told.stdout.matches("what the file says of itself").count(), 2, "{told}");
     assert_eq!(origin(&project, "out/data.csv", 1)["state"], "unknown");
-    // What it says must be true of its rows.
+    // The metadata must be true of the rows.
     let mut bytes = fs::read(project.path("out/data.parquet")).unwrap();
     let other = metadata(&project, "out/some.parquet")["galeras.table_digest"].clone();
     let own = metadata(&project, "out/data.parquet")["galeras.table_digest"].clone();
@@ -213,7 +213,7 @@ fn damaged_records_are_found_and_told() {
     assert_eq!(kinds, vec!["damaged_origin"; 5], "{found}");
     project.run(&["cache", "verify", "--repair"]);
     project.verifies("cache");
-    // What is right is recognised again.
+    // Correct files are recognised again.
     project.run_ok(&["--overwrite"]).all_hit();
     assert_eq!(origin(&project, "out/data.csv", 0)["state"], "written");
 }

@@ -1,4 +1,4 @@
-//! What outputs may replace: what their own workflow wrote, and nothing else without `--overwrite`.
+//! Outputs replace files of their own workflow, and nothing else without `--overwrite`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -81,7 +81,7 @@ fn the_file_of_another_workflow_is_not_replaced() {
         assert_eq!(planned.events("plan").len(), 1, "the plan is told, too: {planned}");
         assert!(!project.path("ran").exists(), "nothing runs");
         assert_eq!(fs::read(project.path(&path)).unwrap(), before);
-        // What is not written is not in the way, nor is a file in another folder.
+        // Outputs that are not written conflict with nothing, nor do files in another folder.
         run(&project, "other.yaml", &["--select", "data"]).exits(0);
         run(&project, "other.yaml", &["--out", "theirs"]).exits(0);
         project.run(&["plan", "other.yaml", "--out", "theirs"]).exits(0);
@@ -107,7 +107,7 @@ fn a_workflow_is_known_by_its_name_and_that_of_its_file() {
     refused(&run(&project, "w.yaml", &[]).exits(2), "w.yaml", &["`mine` (`w.yaml`)"]);
     project.write("w.yaml", workflow("mine", "1", "out/o.csv"));
     assert!(written(&run(&project, "w.yaml", &[]).exits(0)));
-    // Where the file is does not matter.
+    // The folder of the file does not matter.
     project.write("deep/w.yaml", workflow("mine", "2", "out/o.csv"));
     project.write("deep/data.jsonl", DATA);
     assert!(written(&run(&project, "deep/w.yaml", &[]).exits(0)));

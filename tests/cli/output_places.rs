@@ -1,4 +1,4 @@
-//! Where outputs may be written: never over what the workflow reads, never two to one file, never
+//! The places of outputs: never over what the workflow reads, never two to one file, never
 //! into the store, never where a folder is.
 
 use std::fs;
@@ -58,7 +58,7 @@ fn refused(
 }
 
 const OVER: &str = "overwritten-input";
-/// Where the step names its file.
+/// The place where the step names its file.
 const READ: Option<&str> = Some("5:19");
 
 #[test]

@@ -74,7 +74,7 @@ impl Shipped {
         self.project.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// What a verb says of the workflow.
+    /// Runs a verb on the workflow.
     #[track_caller]
     pub fn verb(&self, verb: &str) -> Outcome {
         self.call(&[verb, self.file], &[])
@@ -98,7 +98,7 @@ impl Shipped {
         self.call(&["show", self.file, step, "--format", "json"], &[]).exits(0).json_lines()
     }
 
-    /// What became of a data point.
+    /// The trace of a data point.
     #[track_caller]
     pub fn trace(&self, id: &str) -> Outcome {
         self.call(&["trace", self.file, id], &[])

@@ -179,7 +179,7 @@ fn mistakes_are_found_before_anything_runs() {
         "conflicting-arguments",
         "cluster_size",
     );
-    // What is missing is missing of the step.
+    // A missing argument is reported at the step.
     let outcome = Project::new(&assumed("units: [9]")).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["conflicting-arguments w.yaml:3:3"], "{outcome}");
     assert!(told(&outcome.events("diagnostic")[0]).contains("pilot or assumed"), "{outcome}");

@@ -1,4 +1,4 @@
-//! What a run says of how far it is: counts with their units, `step 3 of 12`, the time left, lines
+//! The progress of a run: counts with their units, `step 3 of 12`, the time left, lines
 //! in a pipe, and where to look afterwards.
 
 use std::process::Command;
@@ -83,12 +83,12 @@ fn every_step_that_starts_says_which_one_of_how_many_it_is() {
     let outcome = run_piped(&project, &["--select", "features"]).exits(0);
     let found = started(&outcome);
     assert_eq!(found, ["methods started step 1 of 2 NEW", "features started step 2 of 2 NEW"]);
-    // What is stored counts as a step that is done.
+    // A stored step counts as done.
     let outcome = run_piped(&project, &["--jobs", "1"]).exits(0);
     assert_eq!(started(&outcome), ["few started step 3 of 3 NEW"]);
     let told = project.run_ok(&["--force", "features"]).events("run_progress");
     assert_eq!((&told[0]["begun"], &told[0]["steps"]), (&2.into(), &3.into()), "{told:?}");
-    // Where nothing is computed there is no progress to be told.
+    // If nothing is computed, no progress is reported.
     let outcome = project.run_ok(&[]);
     outcome.all_hit();
     assert!(outcome.events("run_progress").is_empty(), "{outcome}");

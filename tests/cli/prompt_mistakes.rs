@@ -30,7 +30,7 @@ fn wrong(with: &str, code: &str, words: &[&str]) {
     refused(&workflow(with), code, words);
 }
 
-/// What the step does with rows of a file.
+/// A project that reads these rows from a file.
 #[track_caller]
 fn project(rows: &[Value], with: &str) -> Project {
     let text = workflow(with);
@@ -208,7 +208,7 @@ const WRITES_A_NULL: [&str; 19] = [
     "{{ doc | tojson }}",
 ];
 
-/// What became of row `b` under each of [`WRITES_A_NULL`]: the reason, if it was set aside.
+/// The reason why row `b` was set aside under each of [`WRITES_A_NULL`], if it was.
 fn of_nulls() -> Vec<(&'static str, Option<String>)> {
     let of = |template: &'static str| {
         let (_, rejects) = told(&format!("treatments: {{ t: \"{template}\" }}"));
@@ -261,7 +261,7 @@ fn a_template_without_end_is_stopped() {
     let with = "treatments:
   t: '{% for a in range(n) %}{% for b in range(n) %}x{% endfor %}{% endfor %}'";
     let project = project(&rows, with);
-    // Whether that is the fault of the row or of the template, it is told and takes no time.
+    // The row or the template may get the blame, but within bounded time.
     let outcome = project.run_json(&[]);
     assert!(outcome.took < patience(20) && outcome.code.is_some(), "{outcome}");
     let told = match outcome.code {

@@ -45,7 +45,7 @@ pub fn of_rows(rows: &[Value]) -> Value {
     rows.iter().map(kind).fold(Value::Object(Map::new()), merge)
 }
 
-/// What only one of two shapes has, and what has different types.
+/// The keys of only one of two shapes, and those of different types.
 pub fn differences(published: &Value, ours: &Value, at: &str) -> Vec<String> {
     let (Some(theirs), Some(own)) = (published.as_object(), ours.as_object()) else {
         let same = ours.is_null() || published == ours;

@@ -117,7 +117,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     }
     for row in &scores {
         assert!(text(row, "prediction").starts_with(text(row, "random_cut").trim_end()), "{row}");
-        // What the model was shown is no merit of its own.
+        // The shown part of a method earns no score.
         assert!(row["bleu"].as_f64() <= row["whole_bleu"].as_f64(), "{row}");
     }
     // A model that learned a method would go on with the rest of it.
@@ -194,7 +194,7 @@ fn init_overwrites_nothing() {
     assert!(made.stdout.contains("lines to other/.gitignore"), "{made}");
     let ignored = project.read("other/.gitignore");
     assert!(ignored.starts_with("mine\n# galeras\n/cache/\n"), "{ignored}");
-    // What is there already is not added, however it is written.
+    // Entries that are there already are not added, however they are written.
     project.write("third/.gitignore", ignored.replace('/', ""));
     project.run(&["init", "third"]).exits(0);
     assert_eq!(project.read("third/.gitignore"), ignored.replace('/', ""));

@@ -127,7 +127,7 @@ fn a_damaged_stored_table_ends_no_verb() {
             assert!(said.iter().any(|text| outcome.stderr.contains(text)), "{outcome}");
         }
     }
-    // Whatever is damaged is computed again.
+    // Damaged results are computed again.
     sound.edit("w.yaml", "n < 9", "n < 8");
     let outcome = sound.run_ok(&[]);
     ends_well(&outcome);

@@ -37,7 +37,7 @@ fn sorted(rows: &[Value]) -> Vec<String> {
     rows
 }
 
-/// What `DataFrame.to_json` wrote of two arms of three answers.
+/// The output of `DataFrame.to_json` for two arms of three answers.
 const PANDAS: &str = r#"{"y":{"0":5,"1":7,"2":9,"3":6,"4":8,"5":10},
 "arm":{"0":"c","1":"c","2":"c","3":"t","4":"t","5":"t"},
 "score":{"0":0.5,"1":null,"2":1.0,"3":2.5,"4":1e-3,"5":-4.0},

@@ -260,7 +260,7 @@ fn a_unit_that_is_the_cluster_is_a_unit() {
 
 #[test]
 fn a_group_with_an_arm_in_one_cluster_has_no_effect() {
-    // Where m is 1, all treated rows are in the first place.
+    // If m is 1, all treated rows are in the first place.
     let row = |i: u64| {
         let m = i % 2;
         let arm = if noise(i, 3) > 50 { "t" } else { "c" };

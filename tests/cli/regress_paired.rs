@@ -345,7 +345,7 @@ fn the_summary_fits_a_terminal() {
     ));
     project.write("data.csv", peer["csv"].as_str().unwrap());
     let shown = project.run(&["run", "w.yaml"]).exits(0);
-    // What a difference is called is all that may be in the file only.
+    // Only the name of the difference may be cut from the screen.
     let cut = shown.stdout.replace("… 1 more column: measure (in the file)", "");
     assert!(!cut.contains('…'), "nothing else is cut\n{shown}");
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{shown}");

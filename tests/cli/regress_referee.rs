@@ -1,4 +1,4 @@
-//! What a referee found in `regress`: E-values of outcomes of zeros and ones, robustness values of
+//! A referee's findings in `regress`: E-values of outcomes of zeros and ones, robustness values of
 //! estimators other than regressions, instruments that disagree. What the peers say is in
 //! `tests/reference/regress_referee.json`; the script beside it makes it.
 

@@ -1,4 +1,4 @@
-//! What a referee found in `regress`, about rows: units that lack an arm and the bounds where
+//! A referee's findings in `regress`, about rows: units that lack an arm and the bounds where
 //! outcomes are absent; arms that overlap too little. The peers' numbers are those of
 //! `regress_referee`.
 
@@ -148,7 +148,7 @@ fn arms_that_overlap_too_little_are_refused() {
     assert!(text(&row, "note").contains("for them the regression extrapolates."), "{row}");
     let note = text(&project.rows("effects.overlap")[0], "note").to_owned();
     assert!(note.contains("That is too little overlap: 1,099 of 2,000 rows"), "{note}");
-    // Who insists gets the number of the peer, far from the truth, 10.
+    // `max_clipped: 1` gives the number of the peer, far from the truth, 10.
     let row = estimate(&project, "any", "weighting");
     holds(&row, "estimate", peer["weighting"].as_f64().unwrap(), OPTIMUM);
     // Overlap weights are never large.

@@ -63,7 +63,7 @@ fn refuses(table: &str, with: &str, reason: &str) {
         assert!(text(&row, "reason").contains(reason), "{row}");
     }
     for row in project.rows("effects.sensitivity") {
-        // What is absent is counted and bounded; the test of all arms is not about these two.
+        // Absent rows are counted and bounded; the test of all arms is not about these two.
         let other = ["omnibus", "attrition"].contains(&text(&row, "analysis"));
         assert!(row["value"].is_null() || other, "{row}");
     }

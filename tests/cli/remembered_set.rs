@@ -57,7 +57,7 @@ fn looking_goes_by_the_last_run() {
     project.run_ok(&["--set", "n=3"]);
     let said = format!("with --set n=3 {NOTE}\n");
     assert_eq!(shown(&project, &[]), (3, said.clone()));
-    // What is given counts, and so do the defaults if they are asked for.
+    // Given settings count, and so do the defaults if they are asked for.
     assert_eq!(shown(&project, &["--set", "n=2"]), (2, String::new()));
     assert_eq!(shown(&project, &["--defaults"]), (2, String::new()));
     let both = project.run(&["show", "w.yaml", "some", "--defaults", "--set", "n=2"]).exits(2);
@@ -72,7 +72,7 @@ fn looking_goes_by_the_last_run() {
     let traced = project.run(&["trace", "w.yaml", "a"]);
     assert!(traced.stderr.starts_with(&said), "{traced}");
 
-    // What plans, draws or runs does what it is told.
+    // `plan`, `graph` and `run` use only what they are given.
     let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
     assert!(planned.stderr.is_empty() && planned.stdout.contains("\"rows\":2"), "{planned}");
     assert_eq!(project.run_ok(&[]).step("some")["rows"], 2);
@@ -127,7 +127,7 @@ fn paths_keep_their_meaning_in_another_folder() {
     assert_eq!(rows.json_lines().len(), 4);
     assert!(rows.json_lines().iter().all(|row| row["id"].as_str().unwrap().starts_with('b')));
     assert_eq!(rows.stderr, format!("with --set data=other.csv --set n=4 {NOTE}\n"));
-    // What is suggested is right from here.
+    // The suggested command works from this folder.
     project.change("seed: 1", "seed: 2");
     let missing = project.run(&["show", "w.yaml", "some"]).exits(1);
     let command = missing.stderr.lines().last().unwrap().trim();

@@ -27,7 +27,7 @@ pub fn day(n: i64) -> i64 {
 
 /// A repository below a folder of its own.
 pub struct Repository {
-    /// What `git -C` and Galeras are given.
+    /// The path for `git -C` and for Galeras.
     pub path: PathBuf,
     tips: RefCell<HashMap<String, String>>,
 }
@@ -281,7 +281,7 @@ pub struct Mining {
     pub repo: Repository,
 }
 
-/// What was mined.
+/// The results of `mine`.
 pub struct Mined {
     /// In the order of committer dates, paths and lines.
     pub rows: Vec<Value>,

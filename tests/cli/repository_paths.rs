@@ -1,4 +1,4 @@
-//! Where the paths of repositories start, and what folders of one name are called.
+//! The base folder of repository paths, and the names of folders of one name.
 
 use crate::harness::{Project, says};
 use crate::remembered_set::run_in;
@@ -74,7 +74,7 @@ fn two_clones_in_folders_of_one_name_are_told_apart() {
     let found = repositories(&project, ".", "flows/w.yaml", &set);
     let names: Vec<&str> = found.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(names, ["mine/repo", "r", "theirs/repo"]);
-    // Where names were given twice, one has to give another.
+    // Names that were given twice are a conflict.
     project.write("list.csv", "repo,url\nx,./r\nx,../mine/repo\n");
     let args = ["run", "flows/w.yaml", "--set", "repos=list.csv"];
     let refused = run_in(&project, ".", &args).exits(2);

@@ -95,7 +95,7 @@ fn a_few_rows_of_a_large_part_are_found() {
     assert_eq!(again.digests(), fresh.digests());
 }
 
-/// What is read row by row is compared with its digest before, as whole files are.
+/// Files read row by row are checked against their digest first, as whole files are.
 #[test]
 fn no_row_is_read_from_a_damaged_part() {
     let project = project(7_000);

@@ -67,7 +67,7 @@ fn people_see_keys_first_then_what_the_step_made() {
     assert_eq!(header(&shown.stdout)[..3], ["size", "id", "text"], "{shown}");
     let shown = project.run(&["show", "w.yaml", "cells[size=1].rejects"]).exits(0);
     assert_eq!(header(&shown.stdout)[..2], ["id", "step"], "{shown}");
-    // What was asked for stays as it was asked for, and programs get the table's own order.
+    // An explicit choice of columns keeps its order, and programs get the table's own order.
     let shown = project.run(&["show", "w.yaml", "cut", "--columns", "n,id"]).exits(0);
     assert_eq!(header(&shown.stdout), ["n", "id"]);
     let csv = project.run(&["show", "w.yaml", "cut", "--format", "csv"]).exits(0);
@@ -92,7 +92,7 @@ fn ids_are_short_for_people_and_whole_for_programs() {
         let shown = project.run(&["show", "w.yaml", "cut", "--format", format]).exits(0);
         assert!((1..=40).all(|n| shown.stdout.contains(&id(n))), "{format}");
     }
-    // What was asked for in SQL is shown as it is.
+    // Results of SQL are shown as they are.
     let shown = project.run(&["sql", "w.yaml", "SELECT id FROM cut"]).exits(0);
     assert!(shown.stdout.contains(&id(7)), "{shown}");
 }

@@ -11,7 +11,7 @@ outputs:
   valid: { from: valid, path: valid.csv, show: true }
 ";
 
-/// What prints, in the project below.
+/// The verbs that print, in the project below.
 const VERBS: &[&str] = &[
     "--help",
     "--version",

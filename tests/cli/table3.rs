@@ -74,7 +74,7 @@ fn of<'a>(rows: &'a [Value], at: usize, more: &[(&str, &str)]) -> &'a Value {
     find(rows, &[&[("treatment", treatment), ("control", control)], more].concat())
 }
 
-/// What the reference says of a contrast.
+/// The numbers of the reference for a contrast.
 fn theirs(at: usize) -> Value {
     reference()["ate_on_y_levenshtein"][CONTRASTS[at].0].clone()
 }

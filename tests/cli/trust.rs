@@ -1,4 +1,4 @@
-//! What a stranger's workflow may do: nothing when it is looked at, nothing unasked when it is
+//! The limits of a stranger's workflow: nothing when it is looked at, nothing unasked when it is
 //! run, what was allowed and no more, and what was agreed to is not asked again.
 
 use std::io::Write as _;
@@ -345,7 +345,7 @@ fn what_has_changed_is_asked_again() {
     let args = ["run", "copy/w.yaml", "--format", "json"];
     let copy = Running::start(project.command_as_typed(&args)).finish().exits(2);
     assert_eq!(flags(&copy), ["exec"]);
-    // What was agreed to can be taken back.
+    // Consent can be taken back.
     unattended(&project).exits(0);
     std::fs::remove_dir_all(project.path("cache")).unwrap();
     std::fs::remove_dir_all(project.path("../home/.local/share/galeras/trust")).unwrap();

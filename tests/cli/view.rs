@@ -26,7 +26,7 @@ struct Server {
     token: String,
 }
 
-/// What came back.
+/// A response of the server.
 struct Reply {
     status: u16,
     head: String,
@@ -241,14 +241,14 @@ fn ratings_are_on_disk_before_the_browser_is_told_and_a_killed_server_loses_none
     drop(server);
     let server = Server::start(&project);
     assert!(server.page("/review/rate?step=judged&rater=ann").contains("3 of 6 answers"));
-    // What was said last is taken back, step by step.
+    // The last decision is taken back, step by step.
     for expected in ["p002", "p001"] {
         let reply = server.post("/review/undo", "step=judged&rater=ann");
         assert!(reply.header("location").unwrap().contains(expected), "{}", reply.head);
     }
     assert_eq!(answers(&project, "ann").len(), 5, "undo is a line, too");
     assert!(server.page("/review/rate?step=judged&rater=ann").contains("1 of 6 answers"));
-    // Nobody sees what others say, and nothing is decided before all are done.
+    // Raters do not see each other's answers, and nothing is decided before all are done.
     assert_eq!(server.rate("ben", "p000", "no").status, 303);
     let (host, cookie) = (server.host(), server.cookie());
     let headers = [("Host", host.as_str()), ("Cookie", &cookie)];

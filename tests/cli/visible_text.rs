@@ -1,5 +1,5 @@
-//! What a terminal gets: whatever files, columns, cells, params, repositories, programs, models and
-//! servers say, nobody's screen is cleared, retitled, recoloured, rung or read backwards.
+//! The output on a terminal: whatever files, columns, cells, params, repositories, programs, models
+//! and servers contain, no screen is cleared, retitled, recoloured, rung or read backwards.
 
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, error};
 use serde_json::Value;
