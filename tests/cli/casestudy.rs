@@ -18,15 +18,10 @@ pub const TREATMENTS: [&str; 3] = ["T1", "T2", "control"];
 const SCORES: [&str; 8] =
     ["bleu", "chrf", "codebleu", "exact_match", "levenshtein", "parses", "rouge_l", "similarity"];
 
+#[rustfmt::skip]
 const WHOLE: [&str; 8] = [
-    "whole_bleu",
-    "whole_chrf",
-    "whole_codebleu",
-    "whole_exact_match",
-    "whole_levenshtein",
-    "whole_parses",
-    "whole_rouge_l",
-    "whole_similarity",
+    "whole_bleu", "whole_chrf", "whole_codebleu", "whole_exact_match", "whole_levenshtein",
+    "whole_parses", "whole_rouge_l", "whole_similarity",
 ];
 
 /// The table of scores of the case study: by treatment, of what was written and of the whole, and

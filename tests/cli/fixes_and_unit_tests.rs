@@ -293,13 +293,11 @@ fn pairs(rows: &[Value]) -> Vec<String> {
     pairs
 }
 
+#[rustfmt::skip]
 const PAIRS: [&str; 7] = [
-    "testRunFastOnes -> runFast, name",
-    "test_connections -> test_connection, only call",
-    "test_it_works -> render, only call",
-    "test_parse_url -> parse_url, name",
-    "test_render -> render, name",
-    "test_render_again -> render, name",
+    "testRunFastOnes -> runFast, name", "test_connections -> test_connection, only call",
+    "test_it_works -> render, only call", "test_parse_url -> parse_url, name",
+    "test_render -> render, name", "test_render_again -> render, name",
     "test_save_all -> Store.save, name",
 ];
 

@@ -27,15 +27,10 @@ const KINDS: [[&str; 3]; 5] = [
     ["Summarization", "SummarizationGen", "code ⇒ text"],
 ];
 
+#[rustfmt::skip]
 const FEATURES: [&str; 8] = [
-    "n_ast_errors",
-    "ast_levels",
-    "n_ast_nodes",
-    "n_whitespaces",
-    "complexity",
-    "nloc",
-    "token_counts",
-    "n_identifiers",
+    "n_ast_errors", "ast_levels", "n_ast_nodes", "n_whitespaces", "complexity", "nloc",
+    "token_counts", "n_identifiers",
 ];
 
 fn chars(row: &Value, column: &str) -> usize {

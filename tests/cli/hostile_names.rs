@@ -10,23 +10,11 @@ use crate::paper::records;
 use crate::harness::{Outcome, Project};
 use crate::repository::{Repository, at, day};
 
+#[rustfmt::skip]
 const NAMES: [&str; 16] = [
-    "a \"b\" 'c' `d`",
-    "two  words",
-    " ",
-    "line\nbreak",
-    "re\rturn",
-    "tab\tbed",
-    "esc\u{1b}[31m\u{1b}]0;t\u{7}",
-    "c1\u{9b}2J",
-    "rtl\u{202e}x\u{2066}y",
-    "nul\0x",
-    "<b>&amp;</b>",
-    "a[b=c].d",
-    "${x}",
-    "|;{}#",
-    "%s\\N\\",
-    "--help",
+    "a \"b\" 'c' `d`", "two  words", " ", "line\nbreak", "re\rturn", "tab\tbed",
+    "esc\u{1b}[31m\u{1b}]0;t\u{7}", "c1\u{9b}2J", "rtl\u{202e}x\u{2066}y", "nul\0x",
+    "<b>&amp;</b>", "a[b=c].d", "${x}", "|;{}#", "%s\\N\\", "--help",
 ];
 
 pub fn is_unseen(c: char) -> bool {

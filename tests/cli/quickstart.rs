@@ -9,17 +9,10 @@ use crate::paper::table;
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 
 /// The rows of the table of scores: what comes after the cut, then some of the whole.
+#[rustfmt::skip]
 const SCORES: [&str; 10] = [
-    "bleu",
-    "chrf",
-    "codebleu",
-    "exact_match",
-    "levenshtein",
-    "parses",
-    "rouge_l",
-    "similarity",
-    "whole_bleu",
-    "whole_similarity",
+    "bleu", "chrf", "codebleu", "exact_match", "levenshtein", "parses", "rouge_l", "similarity",
+    "whole_bleu", "whole_similarity",
 ];
 
 #[test]

@@ -4,17 +4,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, marked};
 
+#[rustfmt::skip]
 const CATEGORIES: [&str; 10] = [
-    "blocks",
-    "exceptions",
-    "oop",
-    "tests",
-    "declaration",
-    "conditional",
-    "loops",
-    "operators",
-    "casting",
-    "extra_tokens",
+    "blocks", "exceptions", "oop", "tests", "declaration", "conditional", "loops", "operators",
+    "casting", "extra_tokens",
 ];
 
 fn project(rows: &[Value], with: &str) -> Project {
