@@ -150,7 +150,7 @@ fn a_server_that_is_down_costs_a_remote_a_warning_and_a_store_an_error() {
     let run = run_with(&lab, &project(), &run, &env).exits(4);
     assert!(format!("{run}").contains("Connection refused"), "{run}");
     assert!(run.took < patience(25), "{:?}", run.took);
-    // An address that is none is said, and not shown: it may hold a password.
+    // An address that is none is reported, and not shown: it may hold a password.
     for address in ["me:hunter2@host", "", "ftp://me:hunter2@host"] {
         let env = [("AWS_ENDPOINT_URL", address)];
         let args = ["cache", "ls", "--cache", STORE];

@@ -1,5 +1,5 @@
 //! Stores and remotes in buckets of S3, on `s3s-fs`: the same results as in a folder, nothing sent twice,
-//! no listing needed, and leases in the place of locks.
+//! no listing needed, and leases instead of locks.
 //!
 //! Lives here, too: the server that these tests share. Does not live here: servers that refuse or are
 //! not there (`bucket_faults`).
@@ -169,7 +169,7 @@ fn a_stranger_gets_all_hits_and_asks_no_model() {
         requests.iter().map(|request| request.went).sum::<u64>()
     };
     assert_eq!((tables("GET"), tables("HEAD")), (needed, 0));
-    // Of tables that nobody needs the sizes are compared.
+    // Of tables that no one needs the sizes are compared.
     let looks = |r: &S3Request| r.method == "HEAD" && r.key.starts_with("p/blobs/");
     let requests = lab.api.requests();
     assert!(requests.iter().all(|r| r.method == "GET" || looks(r)), "{requests:?}");

@@ -222,7 +222,7 @@ fn damaged_missing_and_further_files_are_named() {
     };
     check(&lead_out, "../evil.txt", "outside of the bundle");
     assert!(!project.root().parent().unwrap().join("evil.txt").exists());
-    // Packed anew with nothing changed, all files are equal, and that it was is said.
+    // Packed again with nothing changed, all files are equal, and the new packing is reported.
     let said = check(&|_| {}, "d.zip", "packed anew");
     assert_eq!(said.stdout.lines().count(), 2, "{said}");
     project.write("e.zip", "PK nothing");

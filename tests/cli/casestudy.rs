@@ -25,7 +25,7 @@ const WHOLE: [&str; 8] = [
 ];
 
 /// The table of scores of the case study: by treatment, of what was written and of the whole, and
-/// those of an echo and of the right answer beside them.
+/// those of an echo and of the right answer next to them.
 #[track_caller]
 fn arms_are_right(study: &Study, rows: &[Value]) {
     let told = table(&study.project.read("casestudy/table_scores.csv"));
@@ -273,7 +273,7 @@ fn a_change_asks_for_what_is_new_only() {
         .map(|row| row["reference_blocks"].as_i64().unwrap())
         .sum();
     assert_eq!(blocks["reference"], references.to_string());
-    // Another way of taking code out of answers, or of scoring them, asks nobody.
+    // Another way of taking code out of answers, or of scoring them, asks no one.
     study.more.push("extract=raw".into());
     study.run();
     study.more.retain(|set| !set.starts_with("samples"));

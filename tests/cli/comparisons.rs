@@ -16,7 +16,7 @@ pub fn same(found: &str, expected: f64, what: &str) {
     );
 }
 
-/// As `same`, of a number that is told with four digits behind the point.
+/// As `same`, of a number that is reported with four digits behind the point.
 #[track_caller]
 pub fn same_rounded(found: &str, expected: f64, what: &str) {
     let number: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));

@@ -1,6 +1,6 @@
 //! `correlate`: the coefficients, intervals and p-values of SciPy, by groups and with missing
 //! values; what is refused, and what is wrong before anything runs.
-//! `tests/reference/regress.json` holds what SciPy finds; the script beside it makes it.
+//! `tests/reference/regress.json` holds what SciPy finds; the script next to it makes it.
 
 use serde_json::{Value, json};
 

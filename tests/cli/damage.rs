@@ -120,7 +120,7 @@ fn nothing_is_computed_from_a_flipped_bit() {
         project.change("x > 1", "x > 0");
         let after = project.run_ok(&[]);
         assert_eq!(after.digests(), truth.digests(), "{at}");
-        // The way back: what was there before is the truth, too.
+        // The way back: what was there before is the truth as well.
         project.write("w.yaml", WORKFLOW);
         assert_eq!(project.run_ok(&[]).digests(), before.digests(), "{at}");
     }
@@ -145,7 +145,7 @@ fn a_folder_in_the_place_of_a_file_is_repaired() {
         project.verifies("cache");
         assert_eq!(project.run_ok(&[]).digests(), before.digests());
     }
-    // A manifest, too.
+    // A manifest as well.
     let (project, before) = project();
     let key = before.step("table")["key"].as_str().unwrap().to_owned();
     let manifest = project.path(&format!("cache/actions/{}/{key}.json", &key[..2]));

@@ -1,6 +1,6 @@
 //! `dedup`: which rows are duplicates of each other.
 //!
-//! `tests/reference/dedup.json` holds what dpu_utils 0.6.1 finds; the script beside it makes
+//! `tests/reference/dedup.json` holds what dpu_utils 0.6.1 finds; the script next to it makes
 //! it. Not here: which row is kept and what the ports say (`dedup_ports`), the same result
 //! everywhere and what a rerun costs (`dedup_reuse`), bad input (`dedup_bad_input`).
 

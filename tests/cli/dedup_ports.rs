@@ -97,7 +97,7 @@ fn rows_that_are_similar_through_others_are_one_cluster() {
 #[test]
 fn similarities_are_those_with_the_kept_row_of_the_cluster() {
     let peer: Value = serde_json::from_str(DPU_UTILS).unwrap();
-    // Words that do not count would have to be left out here, too.
+    // Words that do not count would have to be left out here as well.
     let counts = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let texts = peer["many"]["texts"].as_object().unwrap().iter();
     let texts: BTreeMap<String, String> = texts

@@ -210,7 +210,7 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
     }
     assert!(table(&read("refutations.csv")).len() >= 3 * outcomes.len());
 
-    // Nothing runs and nobody is asked again.
+    // Nothing runs and no one is asked again.
     let again = study.run(&[]).exits(0);
     again.all_hit();
     assert_eq!(again.digests(), outcome.digests());

@@ -1,5 +1,5 @@
 //! Stores and remotes in buckets of Google Cloud Storage, on a server that answers as its reference
-//! says; and who asks there: a service account, the machine, nobody.
+//! says; and who asks there: a service account, the machine, no one.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -94,7 +94,7 @@ fn a_bucket_that_is_not_there_and_an_account_that_is_none_are_told() {
     }
 }
 
-/// The program with another environment, of which nobody else's server is asked for a token.
+/// The program with another environment, of which no one else's server is asked for a token.
 #[track_caller]
 fn run_as(project: &Project, args: &[&str], env: &[(&str, &str)]) -> Outcome {
     let mut command = project.command(args);

@@ -186,7 +186,7 @@ fn what_a_killed_run_left_outlives_a_clean_up() {
     assert_eq!(api.count(), 1);
 }
 
-/// A step that failed keeps its answers, too; a clean-up takes only what no run needs.
+/// A step that failed keeps its answers as well; a clean-up takes only what no run needs.
 #[test]
 fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     let api = ChatApi::start();
@@ -261,7 +261,7 @@ fn two_steps_of_a_run_ask_nothing_twice() {
     assert_eq!((answers(&project).len(), project.rows("others").len()), (20, 20));
 }
 
-/// The second run waits for the first one, which is killed: it goes on with what is there.
+/// The second run waits for the first one, which is killed: it continues with what is there.
 #[test]
 fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
     let api = ChatApi::start();

@@ -72,7 +72,7 @@ fn a_refusal_costs_nothing() {
     assert_eq!(api.count(), 5);
 }
 
-/// Prompts count, too, and what they will cost is guessed: never too low.
+/// Prompts count as well, and what they will cost is guessed: never too low.
 #[test]
 fn what_was_really_spent_is_within_the_limit() {
     for (concurrency, tokens) in [(1, 12), (8, 12), (8, 60)] {

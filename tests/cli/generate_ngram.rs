@@ -73,7 +73,7 @@ fn copy() -> String {
 #[test]
 fn a_text_that_is_not_the_rows_own_is_learned() {
     assert_eq!(completed("a", &[("other", &copy())]), METHOD.trim_end());
-    // Also beside the row's own text, which adds nothing.
+    // Also next to the row's own text, which adds nothing.
     assert_eq!(completed("a", &[("a", METHOD), ("other", &copy())]), METHOD.trim_end());
 }
 
@@ -363,7 +363,7 @@ fn odd_code_comes_back_as_it_was() {
         let (cut, prediction) = (text(row, "random_cut"), text(row, "prediction"));
         assert!(prediction.starts_with(&cut), "{cut:?} -> {prediction:?}");
     }
-    // And so does no code at all, which may go on in any way.
+    // And so does no code at all, which may continue in any way.
     let empty = self::project(&[json!({"id": "e", "random_cut": ""})], &others());
     empty.run_ok(&[]);
     assert_eq!(empty.rows("answers").len(), 1);

@@ -136,7 +136,7 @@ fn a_request_says_what_was_told_and_nothing_else() {
         "chat_template_kwargs": {"enable_thinking": false},
     });
     assert_eq!(asked.body, wanted);
-    // No chance at all is told, too.
+    // A temperature of 0 is sent as well.
     project(&api, 1, "temperature: 0").run_ok(&[]);
     assert_eq!(api.take()[0].body["temperature"].as_f64(), Some(0.0));
 }
@@ -393,7 +393,7 @@ fn a_server_that_counts_no_tokens_is_taken() {
 #[test]
 fn as_many_requests_as_allowed_go_side_by_side_over_connections_that_are_kept() {
     let mut digests = Vec::new();
-    // Requests take so long that a busy machine, too, gets to the others meanwhile.
+    // Requests take so long that a busy machine gets to the others meanwhile.
     for (concurrency, latency) in [(1, 20), (5, 250)] {
         let api = ChatApi::start();
         api.set_latency(Duration::from_millis(latency));

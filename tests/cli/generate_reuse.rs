@@ -139,7 +139,7 @@ fn what_is_made_of_the_answers_asks_nothing() {
     project.change("control:", "renamed:");
     assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
     assert!(before.is_disjoint(&ids(&project)));
-    // A column that nobody asks about.
+    // A column that no one asks about.
     let rows = data(0..3).replace('}', ",\"note\":\"new\"}");
     project.write("data.jsonl", rows);
     assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));

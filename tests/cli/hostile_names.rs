@@ -41,7 +41,7 @@ pub fn quoted(text: &str) -> String {
     text.chars().map(letters).collect()
 }
 
-/// A workflow with `NAME` in the place of a name, and the line of it.
+/// A workflow with `NAME` instead of a name, and the line of it.
 const PLACES: [(&str, &str, u64); 8] = [
     ("step", "galeras: 1\nsteps:\n  NAME: { op: methods, with: { corpus: python-stdlib } }\n", 3),
     (
@@ -277,7 +277,7 @@ fn outputs_go_where_their_path_says_or_are_refused() {
             outcome.exits(0);
             assert!(project.path(&path).is_file(), "{name:?}");
         }
-        // Nothing was written beside it.
+        // Nothing was written next to it.
         let files = fs::read_dir(project.path("out")).map_or(0, Iterator::count);
         assert_eq!(files, usize::from(!refused), "{name:?}");
     }

@@ -191,7 +191,7 @@ fn an_edited_lock_file_is_refused() {
         let shown = project.run(&["run", "w.yaml"]).exits(2);
         assert!(shown.stderr.contains("galeras.lock"), "{shown}");
     }
-    // `lock` writes it anew.
+    // `lock` writes it again.
     lock(&project);
     assert_eq!(locked(&project)["snapshots"][0]["rows"], {
         let good: Value = serde_json::from_str(&good).unwrap();

@@ -1,4 +1,4 @@
-//! Values of a matrix that vary together: lists of mappings, by themselves and beside other axes.
+//! Values of a matrix that vary together: lists of mappings, by themselves and next to other axes.
 
 use serde_json::json;
 
@@ -84,7 +84,7 @@ fn values_keep_their_types_and_are_found_by_their_keys() {
     assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
 }
 
-/// As in GitHub Actions: an axis of mappings beside another axis, and keys of the mapping.
+/// As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
 #[test]
 fn an_axis_of_mappings_goes_with_other_axes() {
     let text = "  cells:

@@ -1,4 +1,4 @@
-//! `mine` beside `git log -p`: a history of random edits, and the same answer from both.
+//! `mine` next to `git log -p`: a history of random edits, and the same answer from both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

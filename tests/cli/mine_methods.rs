@@ -1,4 +1,4 @@
-//! `mine`: which methods of a file a commit changed, and what is said of them.
+//! `mine`: which methods of a file a commit changed, and what is reported of them.
 
 use std::collections::BTreeSet;
 

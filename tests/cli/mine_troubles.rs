@@ -20,7 +20,7 @@ fn good_and_bad() -> (Project, Repository, Vec<String>) {
     (project, bad, ids)
 }
 
-/// The run goes on; what came of the repositories.
+/// The run continues; what came of the repositories.
 #[track_caller]
 fn run(project: &Project) -> (Outcome, Mined) {
     let outcome = project.run_ok(&[]);
@@ -239,7 +239,7 @@ fn the_boundary_of_a_shallow_clone_is_a_reject() {
     assert_eq!(found.rejects[0]["commit_id"], ids[1]);
     assert_eq!(found.of(&ids[2]), ["b.py b 1-2 modified 2", "pkg/a.py a 1-2 modified 2"]);
     assert_eq!(found.rows.len(), 3);
-    // Deepened, the clone is mined anew; nothing of the rest is.
+    // Deepened, the clone is mined again; nothing of the rest is.
     let args = ["-C", to.to_str().unwrap(), "fetch", "-q", "--unshallow"];
     assert!(git(&project.root()).args(args).status().unwrap().success());
     let outcome = project.run_ok(&["--force", "mined"]);

@@ -1,7 +1,7 @@
 //! The messages about mistakes, word for word: each is in `snapshots/`, as its readers get it. All
 //! mistakes are reported at once, the exit code is 2, and nothing ran.
 //!
-//! `INSTA_UPDATE=always cargo test -p galeras-tests --test cli mistakes` writes the texts anew.
+//! `INSTA_UPDATE=always cargo test -p galeras-tests --test cli mistakes` writes the texts again.
 
 use crate::harness::{Project, every};
 use crate::invalid_references::workflow;

@@ -91,7 +91,7 @@ fn nested_and_crossed_columns_have_shares_of_the_variance() {
     let sample = find(&rows, &[("group", "sample")]);
     prints(sample, "sd", 2.9041, 4);
     prints(sample, "share", variance("sample") / total, 9);
-    // Two rows of one sample are of one batch, too.
+    // Two rows of one sample are of one batch as well.
     prints(sample, "icc", (variance("sample") + variance("batch")) / total, 9);
     prints(find(&rows, &[("group", "batch")]), "icc", variance("batch") / total, 9);
     assert!(find(&rows, &[("group", "(residual)")])["icc"].is_null());

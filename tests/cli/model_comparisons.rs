@@ -26,7 +26,7 @@ fn models(api: &ChatApi, names: &[&str]) -> String {
     format!("[{}]", of.map(model).collect::<Vec<_>>().join(", "))
 }
 
-/// `small` gives back what it was shown, the others go on.
+/// `small` gives back what it was shown, the others continue.
 fn rivals(asked: &ChatRequest) -> String {
     let said = asked.said().join("\n");
     let code = block(&said);
@@ -72,7 +72,7 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
     study.set("models", &models(&api, &["small", "medium"]));
     study.run(&[]).exits(0);
     let asked = api.take().len();
-    // A third model is asked for its own answers, and nobody else is.
+    // A third model is asked for its own answers, and no one else is.
     study.set("models", &models(&api, &["small", "medium", "large"]));
     let shown = study.run_human().exits(0);
     let asked_later = api.take();

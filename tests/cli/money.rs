@@ -1,4 +1,4 @@
-//! Limits on what steps and workflows spend, and what is said of it before and afterwards.
+//! Limits on what steps and workflows spend, and what is reported of it before and afterwards.
 
 use serde_json::{Value, json};
 
@@ -281,7 +281,7 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
     // step has no room for a single one that is lost.
     let project =
         project("budget: { max_usd: 700 }", &cells(&api, &format!("{TEN}, max_usd: 605")));
-    // With one thread for steps, too, all cells are in the paragraph.
+    // With one thread for steps as well, all cells are in the paragraph.
     let script = "exec \"$GALERAS\" run w.yaml --jobs 1 2> said";
     let running = Running::start(project.shell(script));
     wait_for("a request", || api.count() > 0);
@@ -325,7 +325,7 @@ fn a_run_says_what_it_spent() {
     let text = "spent: 60 requests, 300 tokens read, 600 written, $600.00";
     assert!(said.contains(text), "{said}");
     assert!(said.contains("answers[name=c]"), "{said}");
-    // Nothing was asked, nothing is said.
+    // Nothing was asked, nothing is reported.
     assert!(project.run_ok(&[]).events("spent").is_empty());
 }
 

@@ -78,7 +78,7 @@ fn kill(api: &ChatApi, project: &Project, more: u64) {
     let after = api.bill().requests + more;
     let running = Running::start(project.command(&RUN));
     let stat = format!("/proc/{}/stat", running.id());
-    // A run that may not spend any more ends by itself.
+    // A run that may not spend any more ends without a signal.
     let ended = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
     wait_for("some requests", || api.bill().requests >= after || ended());
     if !ended() {
@@ -156,7 +156,7 @@ fn a_limit_that_is_not_reached_changes_nothing() {
     assert!(spent < 400.0);
     let united = project.run_ok(&[]);
     united.all_hit();
-    // The account is closed: what comes next begins anew.
+    // The account is closed: what comes next begins again.
     let ledgers = crate::harness::files_below(&project.path("cache/downloads/spending"));
     assert!(ledgers.iter().all(|file| fs::metadata(file).unwrap().len() == 0), "{ledgers:?}");
 }

@@ -87,7 +87,7 @@ fn a_parquet_file_says_where_it_comes_from() {
     let counts =
         ["data", "some", "rejects"].map(|name| rows(&project, &format!("out/{name}.parquet")));
     assert_eq!(counts, [3, 4, 1]);
-    // Neither the folder nor the user is told.
+    // Neither the folder nor the user is reported.
     for name in ["data.parquet", "some.parquet", "rejects.parquet"] {
         let bytes = fs::read(project.path("out").join(name)).unwrap();
         let text = String::from_utf8_lossy(&bytes);

@@ -177,7 +177,7 @@ fn message(n: usize) -> String {
     }
 }
 
-/// A repository of 20 commits in the window and two beside it: each adds a file of six methods,
+/// A repository of 20 commits in the window and two next to it: each adds a file of six methods,
 /// a stub and a method of one line, and changes two methods of the file before.
 pub fn history(project: &Project, name: &str, number: usize) -> Repository {
     let repo = Repository::bare(project.path(name));

@@ -316,7 +316,7 @@ fn a_lock_file_that_is_edited_by_hand_is_read_or_refused() {
     project.write("galeras.lock", &damaged);
     let outcome = project.run(&["run", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("bad-lock"), "{outcome}");
-    // Locking anew would lose what was registered.
+    // Locking again would lose what was registered.
     let outcome = project.run(&["lock", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("it holds registrations"), "{outcome}");
     assert_eq!(project.read("galeras.lock"), damaged);

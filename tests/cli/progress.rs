@@ -136,7 +136,7 @@ steps:
   after: { op: sql, from: slow, with: { query: SELECT id FROM input, key: [id] } }
 ";
 
-/// Runs until the slow step is told of, and on to the end. What was told of the time left.
+/// Runs until the slow step is reported, and on to the end. Returns the reported times left.
 #[track_caller]
 fn waited(project: &Project, more: &str, ready: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let _ = std::fs::remove_file(project.path("go"));

@@ -138,7 +138,7 @@ treatments:
 fn sizes_are_counted_over_the_prompt() {
     let row = json!({"id": "a", "x": "to be  or\tnot\nto  be\u{a0}é é"});
     let rows = prompts(row.clone(), "treatments: { t: 'x {{ x }} x' }\nsystem: '{{ x }} {{ x }}'");
-    // x to be or not to be é é x; the space that does not break a line parts words, too.
+    // x to be or not to be é é x; the space that does not break a line parts words as well.
     assert_eq!(rows[0]["prompt_size"], 10);
     assert_eq!(rows[0]["p_vocab_size"], 6);
     // U+0020 only: 1 + 1 + 2 + 2 + 1 + 1.
@@ -194,7 +194,7 @@ fn templates_have_loops_conditions_filters_and_lists() {
             ("{{ code[n:5] }}", "x:"),
             ("{% for code in names %}{{ code }}{% endfor %} {{ code[:2] }}", "bab if"),
             ("{{ names }}{{ names[:no] }}", "['b', 'a', 'b'][]"),
-            // A column may be set anew.
+            // A column may be set again.
             ("{{ id }}{% set x = x | trim %}{{ x }}", "ax"),
             ("{{ id }}{% with x = x | trim %}{{ x }}{% endwith %}", "ax"),
             ("{% filter indent(n) %}{{ id }}\nb{% endfilter %}", "a\n   b"),

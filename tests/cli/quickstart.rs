@@ -113,7 +113,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
         // The shown part of a method earns no score.
         assert!(row["bleu"].as_f64() <= row["whole_bleu"].as_f64(), "{row}");
     }
-    // A model that learned a method would go on with the rest of it.
+    // A model that learned a method would continue with the rest of it.
     let exact = scores.iter().filter(|row| row["exact_match"] == 1).count();
     assert!(exact <= 9, "{exact} of 90 methods were known");
 
@@ -151,7 +151,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
         let (low, high) = (number("echo"), number("reference"));
         let way = (number("control") - low) / (high - low);
         assert!((number("of_the_way") - way).abs() < 0.01, "{line:?}");
-        // The line is on the screen, too, with both ends.
+        // The line is on the screen as well, with both ends.
         let told = shown.stdout.lines().find(|told| told.starts_with(&format!("{score} ")));
         let told: Vec<&str> = told.unwrap().split_whitespace().collect();
         assert_eq!(told.len(), 7, "{told:?}");

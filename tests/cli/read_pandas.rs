@@ -281,7 +281,7 @@ fn a_path_is_read_in_the_place_of_a_url() {
     let copy = project.run_ok(&["--set", "data=copy.json"]);
     assert_eq!(copy.step("data")["digest"], fetched.step("data")["digest"]);
     assert_eq!(copy.status("data"), "hit", "{copy}");
-    // A copy that is not there is told, the address does not take its place.
+    // A copy that is not there is reported, the address does not take its place.
     let outcome = project.run_json(&["--set", "data=missing.json"]).exits(2);
     assert!(outcome.stdout.contains("missing.json` does not exist"), "{outcome}");
 }

@@ -45,7 +45,7 @@ fn more(with: &str, code: &str, words: &[&str]) {
     refused(&format!("{LEAST}{with}"), code, words);
 }
 
-/// Other arguments in the place of the least ones of these names.
+/// Other arguments instead of the least ones of these names.
 #[track_caller]
 fn instead(with: &str, code: &str, words: &[&str]) {
     let given = |line: &&str| !with.contains(&line[..=line.find(':').unwrap()]);

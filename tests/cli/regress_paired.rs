@@ -1,6 +1,6 @@
 //! `regress` with a unit: the paired estimates, clusters, contrasts of all arms, adjusted
 //! p-values and effect modification. `tests/reference/regress.json` holds what SciPy and
-//! statsmodels find; the script beside it makes it.
+//! statsmodels find; the script next to it makes it.
 
 use serde_json::{Value, json};
 

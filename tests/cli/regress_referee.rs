@@ -1,6 +1,6 @@
 //! A referee's findings in `regress`: E-values of outcomes of zeros and ones, robustness values of
 //! estimators other than regressions, instruments that disagree. What the peers say is in
-//! `tests/reference/regress_referee.json`; the script beside it makes it.
+//! `tests/reference/regress_referee.json`; the script next to it makes it.
 
 use serde_json::Value;
 
@@ -200,7 +200,7 @@ fn instruments_that_disagree_are_refused_at_five_percent() {
         let row = measure(&project, step, "instruments", "anderson_rubin_low");
         assert!(text(&row, "reason").contains("every effect is rejected"), "{row}");
     }
-    // One of them alone disagrees with nobody.
+    // One of them alone disagrees with no one.
     assert_eq!(text(&estimate(&project, "z_hc1", "iv"), "status"), "ok");
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::harness::{Project, every, hides, says, text};
 use crate::regress_tables::{analysed, csv, find, lacks, noise, number, ran_with, workflow};
 
-/// Rows of two arms: `arm`, `y`, and covariates `x` and `w` that tell nobody apart.
+/// Rows of two arms: `arm`, `y`, and covariates `x` and `w` that tell no one apart.
 pub fn rows(n: u64, row: impl Fn(u64, &str, i64, i64, i64) -> String) -> String {
     let made = (0..n).map(|i| {
         let arm = if noise(i, 4) % 2 == 0 { "t" } else { "c" };

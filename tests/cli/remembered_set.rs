@@ -42,7 +42,7 @@ pub fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
 
 const NOTE: &str = "as in the last run; --set NAME=VALUE or --defaults for others";
 
-/// How many rows are shown, and what is said about it.
+/// How many rows are shown, and what is reported about it.
 fn shown(project: &Project, more: &[&str]) -> (usize, String) {
     let args = [&["show", "w.yaml", "some", "--format", "json"], more].concat();
     let shown = project.run(&args).exits(0);
@@ -107,7 +107,7 @@ fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not()
     // Other verbs leave no trace.
     project.run(&["plan", "w.yaml", "--set", "n=5"]).exits(0);
     assert_eq!(shown(&project, &[]).0, 3);
-    // A param that the workflow no longer has is said to come from the last run.
+    // A param that the workflow no longer has is reported to come from the last run.
     project.change("  n: { type: int, default: 2 }\n", "");
     project.change("'${{ params.n }}'", "2");
     let gone = project.run(&["show", "w.yaml", "some"]).exits(2);

@@ -4,7 +4,7 @@ use crate::harness::{Project, says};
 use crate::remembered_set::run_in;
 use crate::repository::{Repository, at, day, def, workflow};
 
-/// A workflow in `flows`, and clones beside it and above.
+/// A workflow in `flows`, and clones next to it and above.
 fn project() -> Project {
     let project = Project::empty();
     let text = workflow("", "").replace("repos: []", "repos: '${{ params.repos }}'");

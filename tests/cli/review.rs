@@ -185,7 +185,7 @@ fn files_are_sources_by_their_content_and_their_raters() {
     project.run_ok(&[]).all_hit();
     file(&project, "ann", "yn");
     project.run_ok(&[]).all_hit();
-    // The same lines of somebody else are another result.
+    // The same lines of someone else are another result.
     std::fs::rename(project.path("ratings/ann.jsonl"), project.path("ratings/zoe.jsonl")).unwrap();
     assert_eq!(project.run_ok(&[]).status("judged"), "ran");
     assert!(project.rows("judged.rejects")[0]["reason"].as_str().unwrap().contains("zoe"));

@@ -66,7 +66,7 @@ fn an_echo_gets_nothing_and_the_reference_all() {
         }
         assert_eq!((&row["exact_match"], &row["levenshtein"]), (&json!(1), &json!(0)));
     }
-    // The published way beside it: an echo has a part of the points.
+    // The published way next to it: an echo has a part of the points.
     let both = project.rows("both");
     let mean = |column: &str| {
         both.iter().map(|row| row[column].as_f64().unwrap()).sum::<f64>() / both.len() as f64

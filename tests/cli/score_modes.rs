@@ -1,5 +1,5 @@
 //! `score`: where ours differ from the peers, one test for each reason: `mode: correct` for texts,
-//! and `codebleu_strict` beside `codebleu`, which is published in every mode.
+//! and `codebleu_strict` next to `codebleu`, which is published in every mode.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `score`: texts that nobody wrote by hand: huge, empty, broken, hostile.
+//! `score`: texts that no one wrote by hand: huge, empty, broken, hostile.
 
 use std::collections::BTreeMap;
 

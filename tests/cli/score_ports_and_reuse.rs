@@ -195,7 +195,7 @@ fn a_change_of_the_metrics_or_groups() {
     let first = project.run_ok(&[]);
     assert_eq!(first.step("scores")["computed_rows"], 40);
     let before = project.rows("scores");
-    // Other groups need no score anew.
+    // Other groups need no score again.
     set(&project, ", by: [note]");
     let grouped = project.run_ok(&[]);
     assert_eq!(grouped.status("scores"), "ran");

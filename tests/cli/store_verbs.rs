@@ -144,7 +144,7 @@ fn workflows_are_told_apart_by_what_they_take() {
 fn a_store_that_is_read_is_not_emptied() {
     let project = Project::new(WORKFLOW);
     project.run_ok(&[]);
-    // It waits until somebody reads the pipe.
+    // It waits until someone reads the pipe.
     let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status().unwrap();
     assert!(made.success());
     let args = ["show", "w.yaml", "table", "--format", "csv", "-o", "pipe"];

@@ -95,7 +95,7 @@ fn a_value_is_stored_once_and_whoever_looks_from_outside_gets_all_columns() {
     assert_eq!(columns(&project.path("long.parquet")), ["id", "code", "n"]);
     let again = project.run(&["path", "w.yaml", "long"]).exits(0).stdout;
     assert_eq!(Path::new(again.trim()), path);
-    // A copy that somebody changed is no copy.
+    // A copy that someone changed is no copy.
     fs::write(&path, b"PAR1 not any more").unwrap();
     let again = project.run(&["path", "w.yaml", "long"]).exits(0).stdout;
     assert_eq!(columns(Path::new(again.trim())), ["id", "code", "n"]);
@@ -161,7 +161,7 @@ fn what_is_sent_has_the_files_that_it_refers_to() {
     project.verifies("cache");
     project.run_ok(&["--out", "other"]).all_hit();
 
-    // A bundle is read by others, too: its tables are whole.
+    // A bundle is read by others as well: its tables are whole.
     project.run(&["bundle", "w.yaml", "-o", "b.zip"]).exits(0);
     let zip = File::open(project.path("b.zip")).unwrap();
     zip::ZipArchive::new(zip).unwrap().extract(project.path("unpacked")).unwrap();

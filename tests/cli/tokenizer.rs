@@ -1,7 +1,7 @@
 //! `tokenizer`: the model that is learned, where it goes, and what `dedup` makes of it.
 //!
 //! `tests/reference/tokenizer.json` holds what Python's tokenizers 0.23.3 learns; the script
-//! beside it makes it, and checks that Python loads a model that Galeras wrote.
+//! next to it makes it, and checks that Python loads a model that Galeras wrote.
 
 use std::time::Duration;
 

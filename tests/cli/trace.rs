@@ -146,7 +146,7 @@ fn before_the_run_it_says_what_is_missing() {
     let id = id(&project.rows("testbed"), 0);
     let shown = project.run(&["trace", "w.yaml", &id, "--cache", "empty"]).exits(1);
     says(&shown.stderr, &["not computed yet", "galeras run w.yaml"]);
-    // Steps that changed since are named, too.
+    // Steps that changed since are named as well.
     project.change("n: 6", "n: 7");
     let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
     let said = format!("{}{}", shown.stdout, shown.stderr);

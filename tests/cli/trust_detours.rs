@@ -18,7 +18,7 @@ steps:
   mined: { op: mine, from: repos, with: { since: '2022-01-01', until: '2023-01-01' } }
 ";
 
-/// The program as somebody types it who has agreed to nothing.
+/// The program as someone types it who has agreed to nothing.
 fn typed(project: &Project, args: &[&str]) -> Outcome {
     let mut command = project.command_as_typed(args);
     // A run of ssh leaves a trace.

@@ -225,7 +225,7 @@ fn rows_that_were_not_computed_from_their_input_are_found() {
     assert!(said.stdout.contains("kept differs"), "{said}");
 }
 
-/// Puts the tables of a step of another store in the place of those of a result, in a manifest with a
+/// Puts the tables of a step of another store instead of those of a result, in a manifest with a
 /// digest of its own that fits.
 fn forge(project: &Project, other: &Project, step: &str) {
     let manifest = |project: &Project| {
