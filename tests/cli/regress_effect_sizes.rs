@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
-use crate::regress_tables::{CLOSED, analysed, csv, equal, find, holds, noise, number, ran};
+use crate::regress_tables::{
+    CLOSED, analysed, csv, equal, find, holds, noise, number, ran, ran_with,
+};
 
 pub fn peer(part: &str) -> Value {
     let text = include_str!("../reference/effect_sizes.json");
@@ -153,12 +155,10 @@ fn groups_are_analysed_apart_and_adjusted_together() {
         ("one_outcome", "contrasts, groups", "one_outcome"),
         ("contrasts_only", "contrasts", "contrasts_only"),
     ];
-    let steps = families.map(|(name, over, _)| (name, format!("{GROUPED}, adjust_over: [{over}]")));
-    let mut steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (*name, with.as_str())).collect();
-    let each = format!("{GROUPED}, adjust_over: []");
-    steps.extend([("usual", GROUPED), ("each", each.as_str())]);
-    let project = ran(&data, &steps);
+    let mut steps =
+        families.map(|(name, over, _)| (name, format!("adjust_over: [{over}]"))).to_vec();
+    steps.extend([("usual", String::new()), ("each", "adjust_over: []".into())]);
+    let project = ran_with(&data, GROUPED, &steps);
     for (step, _, family) in families {
         let rows = project.rows(step);
         assert_eq!(rows.len(), 12);
@@ -310,15 +310,11 @@ fn margins_are_tested_as_statsmodels_does_and_adjusted() {
 fn margins_in_standard_deviations_agree_with_the_interval_of_the_effect_size() {
     let peer = peer("within");
     let pairs = format!("{ARMS}, unit: unit");
-    let steps: Vec<(String, String)> = [("sd", "cohens_d"), ("sd_difference", "cohens_dz")]
-        .iter()
-        .map(|(units, _)| {
-            let equivalence = format!("equivalence: {{ margin: 0.5, units: {units} }}");
-            ((*units).to_owned(), format!("{pairs}, alpha: 0.025, {equivalence}"))
-        })
-        .collect();
-    let mut steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
+    let of = |units: &str| {
+        format!("{pairs}, alpha: 0.025, equivalence: {{ margin: 0.5, units: {units} }}")
+    };
+    let (sd, sd_difference) = (of("sd"), of("sd_difference"));
+    let mut steps: Vec<(&str, &str)> = vec![("sd", &sd), ("sd_difference", &sd_difference)];
     let adjusted = format!("{ARMS}, confounders: [x], equivalence: {{ margin: 0.5, units: sd }}");
     let csv = table(&peer);
     let rows = csv.lines().enumerate().map(|(at, line)| match at {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::text;
 use crate::regress_goldens::theirs;
-use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, find, holds, number, ran};
+use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, find, holds, number, ran_with};
 
 /// Pairs as units under `t` and `c`.
 fn pairs(of: impl IntoIterator<Item = (f64, f64)>) -> String {
@@ -128,9 +128,7 @@ fn p_values_are_adjusted_as_by_benjamini_and_hochberg() {
         .iter()
         .map(|(adjust, _)| ((*adjust).to_string(), format!("{with}, adjust: {adjust}")))
         .collect();
-    let steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
-    let project = ran(&csv(&header, rows), &steps);
+    let project = ran_with(&csv(&header, rows), "", &steps);
     for (adjust, name) in methods {
         let rows = project.rows(adjust);
         assert_eq!(rows.len(), 15);
@@ -159,9 +157,7 @@ fn instruments_give_two_stage_least_squares() {
         .iter()
         .map(|kind| (kind.to_lowercase(), format!("{with}, standard_errors: {kind}")))
         .collect();
-    let steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
-    let project = ran(&csv(&header, rows), &steps);
+    let project = ran_with(&csv(&header, rows), "", &steps);
     for (kind, ols, iv, f) in CARD {
         let rows = project.rows(&kind.to_lowercase());
         let row = find(&rows, &[("estimator", "ols")]);

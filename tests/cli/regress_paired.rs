@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Project, says, text};
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran, status, workflow,
+    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran_with, status, workflow,
 };
 
 pub fn reference() -> Value {
@@ -17,13 +17,9 @@ const THREE: &str = "treatment: arm, control: c, unit: unit";
 
 /// A project that analyses the three arms.
 #[track_caller]
-fn three_arms(steps: &[(&str, &str)]) -> (Value, Project) {
+fn three_arms<N: AsRef<str>, M: AsRef<str>>(steps: &[(N, M)]) -> (Value, Project) {
     let peer = reference()["three_arms"].clone();
-    let steps: Vec<(&str, String)> =
-        steps.iter().map(|(name, with)| (*name, format!("{THREE}, {with}"))).collect();
-    let steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (*name, with.as_str())).collect();
-    let project = ran(peer["csv"].as_str().unwrap(), &steps);
+    let project = ran_with(peer["csv"].as_str().unwrap(), THREE, steps);
     (peer, project)
 }
 
@@ -123,10 +119,9 @@ fn the_summary_has_a_line_for_each_primary_estimate() {
 fn clusters_of_units_have_robust_standard_errors() {
     let kinds = ["CR0", "CR1", "CR2", "CR3"];
     let with = "outcomes: [y, z], contrasts: all, cluster: place";
-    let steps = kinds.map(|kind| (kind.to_lowercase(), format!("{with}, standard_errors: {kind}")));
-    let mut steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
-    steps.push(("usual", with));
+    let step = |kind: &str| (kind.to_lowercase(), format!("{with}, standard_errors: {kind}"));
+    let mut steps = kinds.map(step).to_vec();
+    steps.push(("usual".into(), with.into()));
     let (peer, project) = three_arms(&steps);
     let usual = project.rows("usual");
     for kind in kinds {
@@ -154,8 +149,6 @@ fn regressions_are_clustered_by_unit_or_by_cluster() {
         steps.push((name.clone(), format!("{kind}, estimators: [ols, lin]")));
         steps.push((format!("place_{name}"), format!("{kind}, cluster: place, estimators: [ols]")));
     }
-    let steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
     let (peer, project) = three_arms(&steps);
     for kind in kinds {
         let rows = project.rows(&kind.to_lowercase());

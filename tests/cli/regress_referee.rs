@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use crate::harness::{Project, says, text};
 use crate::regress_refusals::{TWO, is_refused};
-use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, estimate, find, holds, number, ran};
+use crate::regress_tables::{
+    CLOSED, OPTIMUM, analysed, csv, estimate, find, holds, number, ran, ran_with,
+};
 
 /// A table and what the peers say of it.
 pub fn peer(name: &str) -> Value {
@@ -55,8 +57,7 @@ fn risk_ratios_are_those_of_the_estimator() {
         let errors = if ["ols", "lin"].contains(&name) { "HC2" } else { "HC0" };
         (name, format!("{with}, estimators: [{name}], standard_errors: {errors}"))
     });
-    let steps: Vec<(&str, &str)> = steps.iter().map(|(name, with)| (*name, &**with)).collect();
-    let project = ran(peer["csv"].as_str().unwrap(), &steps);
+    let project = ran_with(peer["csv"].as_str().unwrap(), "", &steps);
     for (estimator, near) in [("ols", CLOSED), ("weighting", OPTIMUM)] {
         for name in RATIO {
             let row = measure(&project, estimator, "evalue", name);
@@ -171,8 +172,7 @@ fn instruments(name: &str) -> (Value, Project) {
         ("z_hc1", format!("{one}, standard_errors: HC1")),
         ("z_cr1", format!("{one}, standard_errors: CR1, cluster: place")),
     ];
-    let steps: Vec<(&str, &str)> = steps.iter().map(|(name, with)| (*name, &**with)).collect();
-    let project = ran(peer["csv"].as_str().unwrap(), &steps);
+    let project = ran_with(peer["csv"].as_str().unwrap(), "", &steps);
     (peer, project)
 }
 

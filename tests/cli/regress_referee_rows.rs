@@ -7,7 +7,9 @@ use serde_json::Value;
 use crate::harness::{Project, text};
 use crate::regress_referee::{measure, peer};
 use crate::regress_refusals::{TWO, is_refused};
-use crate::regress_tables::{CLOSED, OPTIMUM, analysed, csv, estimate, holds, noise, number, ran};
+use crate::regress_tables::{
+    CLOSED, OPTIMUM, analysed, csv, estimate, holds, noise, number, ran, ran_with,
+};
 
 fn value(project: &Project, step: &str, name: &str) -> f64 {
     number(&measure(project, step, "attrition", name), "value")
@@ -183,7 +185,7 @@ fn arms_that_overlap_are_not_trimmed() {
         }),
     );
     let with = format!("{TWO}, confounders: [x], estimators: [weighting]");
-    let project = ran(&table, &[("effects", &with), ("trim", &format!("{with}, overlap: trim"))]);
+    let project = ran_with(&table, &with, &[("effects", ""), ("trim", "overlap: trim")]);
     let rows = |step: &str| -> Vec<Value> { project.rows(step) };
     assert_eq!(rows("effects"), rows("trim"));
 }
