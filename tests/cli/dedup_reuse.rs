@@ -144,28 +144,6 @@ fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
 }
 
 #[test]
-fn another_threshold_that_changes_no_row_stops_there() {
-    let project = project(400);
-    // No two texts of so few words have a similarity between the two thresholds.
-    project.change("threshold: 0.8", "threshold: 0.801");
-    let first = project.run_ok(&[]);
-    project.change("threshold: 0.801", "threshold: 0.8010001");
-    let second = project.run_ok(&[]);
-    assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=hit");
-    assert_eq!(digests(&second), digests(&first));
-}
-
-#[test]
-fn a_description_or_a_comment_reruns_nothing() {
-    let project = project(400);
-    project.run_ok(&[]);
-    project.change("op: dedup\n", "op: dedup  # as Allamanis did\n    description: One of each\n");
-    project.run_ok(&[]).all_hit();
-    project.change("order_by: [day]", "order_by: [day], keep: first, min_tokens: 20");
-    project.run_ok(&[]).all_hit();
-}
-
-#[test]
 fn a_row_that_is_added_runs_dedup_again_with_the_result_of_a_new_store() {
     let project = project(400);
     project.run_ok(&[]);
