@@ -39,6 +39,11 @@ fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
         let reason = "1 unit has rows in two clusters or more: a unit must lie within one";
         is_refused(row, reason);
     }
+    let row =
+        |i: u64| format!("{},{},{},{}", ["t", "c"][i as usize % 2], noise(i, 1), i / 2, i % 7);
+    let rows = analysed(&csv("arm,y,unit,place", (0..60).map(row)), with).rows("effects");
+    let reason = "30 units have rows in two clusters or more: a unit must lie within one";
+    is_refused(&rows[0], reason);
 }
 
 #[test]
