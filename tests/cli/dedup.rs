@@ -110,7 +110,7 @@ fn the_cases_of_dpu_utils_give_the_same() {
 fn a_token_after_a_space_counts_unlike_in_dpu_utils() {
     let code: String = (b'a'..=b'y').map(|c| format!(" {0}{0}{0}", char::from(c))).collect();
     let project = project("tokens: bpe");
-    project.change("from: data\n", "from: { input: data, tokenizer: bpe }\n");
+    project.change("dedup, from: data,", "dedup, from: { input: data, tokenizer: bpe },");
     let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code } }\n";
     project.write("w.yaml", project.read("w.yaml") + bpe);
     write(&project, ["a", "b"].map(|id| json!({"id": id, "code": code})));

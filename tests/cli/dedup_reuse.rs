@@ -112,9 +112,8 @@ fn the_same_holds_for_bpe() {
     let project = project(4_000);
     project.change("order_by: [day]", "tokens: bpe, keep: last");
     project.change("from: features", "from: { input: features, tokenizer: bpe }");
-    project.change("  unique:\n",
-        "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n  unique:\n",
-    );
+    let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n";
+    project.change("  unique:", &format!("{bpe}  unique:"));
     is_the_same_everywhere(&project);
 }
 

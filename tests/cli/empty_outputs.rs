@@ -109,9 +109,8 @@ fn only_what_was_asked_for_counts() {
 #[test]
 fn a_matrix_is_walked_cell_by_cell() {
     let project = project("5");
-    let cells = "    matrix: { least: [0, 9] }\n    with: { rules: [ { name: large, check: 'x > \
-                 ${{ matrix.least }}' } ] }\n";
-    project.change("    with: { rules: [ { name: large, check: x > 5 } ] }\n", cells);
+    project.change("from: data, with", "from: data, matrix: { least: [0, 9] }, with");
+    project.change("check: x > 5", "check: 'x > ${{ matrix.least }}'");
     let text = project.read("w.yaml");
     let outputs = text.find("outputs:").unwrap();
     let outputs = format!(

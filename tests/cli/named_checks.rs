@@ -322,7 +322,7 @@ fn mistakes_are_found_before_anything_runs() {
         let told = format!("{} {}", found[0]["message"], found[0]["help"]);
         assert!(told.contains(said), "{rule}: {}", found[0]);
         // The line of the rule, not of the step.
-        assert_eq!(found[0]["line"], 14, "{rule}: {}", found[0]);
+        assert_eq!(found[0]["line"], 11, "{rule}: {}", found[0]);
         assert!(project.stored_nothing(), "{rule}");
     }
     // Features that were not measured.
