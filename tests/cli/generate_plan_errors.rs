@@ -19,7 +19,11 @@ const STEPS: [(&str, &str, &str); 7] = [
     ("any", "table", "{ @ }"),
     ("openai", "table", "{ model: m, base_url: 'URL', messages: code, @ }"),
     ("completions", "table", "{ endpoint: completions, model: m, base_url: 'URL', @ }"),
-    ("anthropic", "table", "{ provider: anthropic, model: m, messages: code, max_tokens: 5, @ }"),
+    (
+        "anthropic",
+        "table",
+        "{ provider: anthropic, model: m, base_url: 'URL', messages: code, max_tokens: 5, @ }",
+    ),
     (
         "ngram",
         "{ input: table, train: table }",
@@ -81,7 +85,7 @@ const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
     ("anthropic", "order: «3", CONFLICT, &["order", "belongs to"]),
     ("anthropic", "given: «code", CONFLICT, &["given", "belongs to"]),
     ("anthropic", "temperature: «1.5", "out-of-range", &["at most 1"]),
-    ("anthropic", "base_url: «'http://h/v1/chat/completions'", "bad-url", &["/v1/messages"]),
+    ("any", "provider: anthropic, max_tokens: 5, model: m, messages: code, base_url: «'http://h/v1/chat/completions'", "bad-url", &["/v1/messages"]),
     ("echo", "code: «code", CONFLICT, &["ngram", "did you mean `given`?"]),
     ("echo", "reference: «code", CONFLICT, &["reference", "did you mean `given`?"]),
     ("echo", "temperature: «0", CONFLICT, &["openai", "takes"]),
@@ -162,9 +166,9 @@ fn fields_that_the_step_sets_are_not_for_the_extra_body() {
 #[test]
 fn arguments_that_are_missing_have_no_place_of_their_own() {
     for (with, code, words) in [
-        ("messages: code", "missing-argument", &["`model`"][..]),
+        ("base_url: 'URL', messages: code", "missing-argument", &["`model`"][..]),
         (
-            "provider: anthropic, model: m, messages: code, top_p: 1",
+            "provider: anthropic, model: m, base_url: 'URL', messages: code, top_p: 1",
             "missing-argument",
             &["needs `max_tokens`", "max_tokens: 1024"],
         ),
