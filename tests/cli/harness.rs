@@ -181,12 +181,13 @@ impl Project {
 
     /// Refused for one mistake, of this code and with this word; nothing ran.
     #[track_caller]
-    pub fn refused_once(&self, code: &str, word: &str) {
+    pub fn refused_once(&self, code: &str, word: &str) -> Value {
         let outcome = self.run_json(&[]).exits(2);
         let found = outcome.events("diagnostic");
         assert_eq!((found.len(), &found[0]["code"]), (1, &code.into()), "{outcome}");
         says(&found[0].to_string(), &[word]);
         assert!(self.stored_nothing());
+        found[0].clone()
     }
 
     /// Refused for one mistake, of this code and at this `line:column`: programs and people are told

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, lines, refused_with};
+use crate::harness::{Project, lines};
 use crate::score_odd_texts::COLUMNS;
 
 const WORKFLOW: &str = "galeras: 1
@@ -328,34 +328,35 @@ outputs:
     assert_eq!(csv.lines().count(), 1 + 3 * 10);
 }
 
-/// One mistake in the arguments after `reference`, at the mark.
+/// One mistake in the arguments after `reference`.
 #[track_caller]
 fn wrong(with: &str, code: &str, word: &str) {
-    let text = WORKFLOW.replace(", by: [treatment]", with);
-    refused_with(&[("data.jsonl", &lines(&data()))], &text, code, &[word]);
+    let project = project(&data());
+    set(&project, with);
+    assert!(project.refused_once(code, word)["line"].as_u64().unwrap() >= 5);
 }
 
 #[test]
 fn arguments_that_are_wrong() {
-    wrong(", metrics: [«blue]", "wrong-value", "did you mean `bleu`?");
-    wrong(", metrics: «[]", "out-of-range", "at least one");
-    wrong(", metrics: [bleu, chrf, «bleu]", "conflicting-arguments", "`bleu`");
-    wrong(", metrics: «bleu", "wrong-type", "metrics");
-    wrong(", mode: «right", "wrong-value", "compat");
-    wrong(", bleu_tokenize: «13b", "wrong-value", "`13a`");
-    wrong(", bleu_smooth: «addk", "wrong-value", "`add-k`");
-    wrong(", codebleu_weights: «[1, 1, 1]", "out-of-range", "four");
-    wrong(", codebleu_weights: «[1, 1, 1, 1, 1]", "out-of-range", "four");
-    wrong(", codebleu_weights: «[]", "out-of-range", "four");
-    wrong(", codebleu_weights: «[0.5, 0.5, 0.5, -0.5]", "out-of-range", "0 or more");
-    wrong(", codebleu_weights: «[0, 0, 0, 0]", "out-of-range", "more than 0");
-    wrong(", codebleu_weights: «[1.0e+308, 1.0e+308, 1.0e+308, 1]", "out-of-range", "weight");
-    wrong(", codebleu_weights: [«.inf, 0, 0, 1]", "wrong-value", "finite");
-    wrong(", codebleu_weights: [«.nan, 0, 0, 1]", "wrong-value", "finite");
-    wrong(", by: [«treatmen]", "unknown-column", "`treatment`");
-    wrong(", by: [note, «note]", "conflicting-arguments", "`note`");
-    wrong(", prediction: «predictio", "unknown-column", "`prediction`");
-    wrong(", «smooth: exp", "unknown-argument", "bleu_smooth");
+    wrong(", metrics: [blue]", "wrong-value", "did you mean `bleu`?");
+    wrong(", metrics: []", "out-of-range", "at least one");
+    wrong(", metrics: [bleu, chrf, bleu]", "conflicting-arguments", "`bleu`");
+    wrong(", metrics: bleu", "wrong-type", "metrics");
+    wrong(", mode: right", "wrong-value", "compat");
+    wrong(", bleu_tokenize: 13b", "wrong-value", "`13a`");
+    wrong(", bleu_smooth: addk", "wrong-value", "`add-k`");
+    wrong(", codebleu_weights: [1, 1, 1]", "out-of-range", "four");
+    wrong(", codebleu_weights: [1, 1, 1, 1, 1]", "out-of-range", "four");
+    wrong(", codebleu_weights: []", "out-of-range", "four");
+    wrong(", codebleu_weights: [0.5, 0.5, 0.5, -0.5]", "out-of-range", "0 or more");
+    wrong(", codebleu_weights: [0, 0, 0, 0]", "out-of-range", "more than 0");
+    wrong(", codebleu_weights: [1.0e+308, 1.0e+308, 1.0e+308, 1]", "out-of-range", "weight");
+    wrong(", codebleu_weights: [.inf, 0, 0, 1]", "wrong-value", "finite");
+    wrong(", codebleu_weights: [.nan, 0, 0, 1]", "wrong-value", "finite");
+    wrong(", by: [treatmen]", "unknown-column", "`treatment`");
+    wrong(", by: [note, note]", "conflicting-arguments", "`note`");
+    wrong(", prediction: predictio", "unknown-column", "`prediction`");
+    wrong(", smooth: exp", "unknown-argument", "bleu_smooth");
 }
 
 #[test]
