@@ -6,8 +6,8 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use crate::paper::records;
 use crate::harness::{Outcome, Project};
+use crate::paper::records;
 use crate::repository::{Repository, at, day};
 
 #[rustfmt::skip]

@@ -60,4 +60,3 @@ fn a_tree_bomb_is_a_reject_and_the_other_repositories_go_on() {
     }
     project.run_ok(&[]).all_hit();
 }
-
