@@ -1,6 +1,6 @@
 //! `assert`: data tests gate what follows, and are no part of a step's result.
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 fn workflow(assertion: &str) -> String {
     format!(
@@ -104,10 +104,10 @@ fn rows_are_counted() {
 fn mending_an_assertion_does_not_run_the_step_again() {
     let project = Project::new(&workflow("{ expr: 'x > 1' }"));
     project.run_json(&["--keep-going"]).exits(3);
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.statuses(), "table=hit after=ran beside=hit");
-    project.edit("w.yaml", "x > 0", "x > 1");
+    project.change("x > 0", "x > 1");
     // The failure is found again although everything is stored.
     let outcome = project.run_json(&["--keep-going"]).exits(3);
     assert_eq!(outcome.statuses(), "table=failed after=skipped beside=hit");
@@ -130,17 +130,13 @@ fn every_failed_assertion_is_told() {
     let outcome = project.run_json(&[]).exits(3);
     assert_eq!(outcome.events("assertion").len(), 3, "{outcome}");
     let shown = project.run(&["run", "w.yaml"]).exits(3);
-    for line in ["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"] {
-        assert!(shown.stderr.contains(line), "{shown}");
-    }
+    says(&shown.stderr, &["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"]);
 }
 
 #[test]
 fn other_ports_are_tested_too() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(
+        "  table:
     op: exec
     with: { command: 'printf \"{\\\"id\\\":\\\"a\\\",\\\"x\\\":1}\"', output: { id: utf8!, x: int64! } }
   valid:
@@ -153,7 +149,7 @@ steps:
     );
     let outcome = project.run_json(&[]).exits(3);
     let message = outcome.events("assertion")[0]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("rejects") && message.contains("w.yaml:11:9"), "{message}");
+    says(&message, &["rejects", "w.yaml:11:9"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Stores and remotes in buckets of S3, on `s3s-fs`: the same results as in a folder, nothing sent twice,
-//! no listing needed, and leases in the place of locks.
+//! no listing needed, and leases instead of locks.
 //!
 //! Lives here, too: the server that these tests share. Does not live here: servers that refuse or are
 //! not there (`bucket_faults`).
@@ -131,7 +131,7 @@ fn no_listing_is_needed_to_find_a_result() {
     lab.push(&other).exits(0);
     let done = lab.run_ok(&self::project(), &["--remote", STORE]);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
-    // Who asks what there is cannot be told otherwise.
+    // A request for metadata cannot be told apart from one for the object.
     let ls = lab.run(&project, &["cache", "ls", "--cache", STORE]).exits(4);
     assert!(ls.stderr.contains("cannot list s3://lab/p/"), "{ls}");
 }
@@ -169,7 +169,7 @@ fn a_stranger_gets_all_hits_and_asks_no_model() {
         requests.iter().map(|request| request.went).sum::<u64>()
     };
     assert_eq!((tables("GET"), tables("HEAD")), (needed, 0));
-    // Of tables that nobody needs the sizes are compared.
+    // Of tables that no one needs the sizes are compared.
     let looks = |r: &S3Request| r.method == "HEAD" && r.key.starts_with("p/blobs/");
     let requests = lab.api.requests();
     assert!(requests.iter().all(|r| r.method == "GET" || looks(r)), "{requests:?}");
@@ -296,7 +296,7 @@ fn what_is_old_and_unused_is_collected() {
         let args = [&["cache", "gc", "--cache", STORE, "--keep-runs", "1"], more].concat();
         lab.run(&project, &[&args[..], &["--format", "json"]].concat()).exits(0)
     };
-    // Somebody may be about to name what is new.
+    // Another process may be about to name new files.
     let report = gc(&["--dry-run"]).json_lines()[0]["report"].clone();
     assert_eq!((&report["manifests"], &report["blobs"]), (&1.into(), &0.into()), "{report}");
     let before = SystemTime::now() - Duration::from_secs(2 * 86_400);

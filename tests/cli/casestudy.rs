@@ -1,15 +1,12 @@
 //! The case study of the paper from end to end, against a server on the loopback address.
-//!
-//! Does not live here: the quickstart (`quickstart`), other tasks (`evaluations`), testbeds
-//! (`galeras_workflow`), single steps (`prompt_templates`, `generate_openai`, `score_modes`).
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::comparisons::{effects_are_right, mean, paired, same};
-use crate::harness::{Outcome, Project};
-use crate::paper::{history, table, text};
+use crate::harness::{Outcome, Project, text};
+use crate::paper::{history, table};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
 
 pub const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
@@ -21,19 +18,14 @@ pub const TREATMENTS: [&str; 3] = ["T1", "T2", "control"];
 const SCORES: [&str; 8] =
     ["bleu", "chrf", "codebleu", "exact_match", "levenshtein", "parses", "rouge_l", "similarity"];
 
+#[rustfmt::skip]
 const WHOLE: [&str; 8] = [
-    "whole_bleu",
-    "whole_chrf",
-    "whole_codebleu",
-    "whole_exact_match",
-    "whole_levenshtein",
-    "whole_parses",
-    "whole_rouge_l",
-    "whole_similarity",
+    "whole_bleu", "whole_chrf", "whole_codebleu", "whole_exact_match", "whole_levenshtein",
+    "whole_parses", "whole_rouge_l", "whole_similarity",
 ];
 
 /// The table of scores of the case study: by treatment, of what was written and of the whole, and
-/// those of an echo and of the right answer beside them.
+/// those of an echo and of the right answer next to them.
 #[track_caller]
 fn arms_are_right(study: &Study, rows: &[Value]) {
     let told = table(&study.project.read("casestudy/table_scores.csv"));
@@ -199,7 +191,6 @@ fn only_the_steps_of_the_chosen_testbed_run() {
     let other = study.run();
     let steps = embedded(&other);
     assert!(steps.contains("random_cut") && !steps.contains("documented"), "{steps:?}");
-    // What both testbeds come from is there.
     assert_eq!(other.status("testbeds/verified"), "hit");
     let mut undocumented = 0;
     for row in study.rows("prompts") {
@@ -282,7 +273,7 @@ fn a_change_asks_for_what_is_new_only() {
         .map(|row| row["reference_blocks"].as_i64().unwrap())
         .sum();
     assert_eq!(blocks["reference"], references.to_string());
-    // Another way of taking code out of answers, or of scoring them, asks nobody.
+    // Another way of taking code out of answers, or of scoring them, asks no one.
     study.more.push("extract=raw".into());
     study.run();
     study.more.retain(|set| !set.starts_with("samples"));

@@ -1,4 +1,4 @@
-//! What the case study ends with: Table III for its model; and its answers in the published shape.
+//! The end of the case study: Table III for its model; and its answers in the published shape.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::casestudy::{Study, TREATMENTS};
 use crate::comparisons::mean;
-use crate::paper::{table, text};
+use crate::harness::text;
+use crate::paper::table;
 use crate::published_shape::{differences, of_rows, published};
 
-/// What the table of a model has in the place of Table III.
+/// The table of a model instead of Table III.
 #[test]
 fn the_study_ends_with_table_3_of_its_model() {
     let study = Study::new();

@@ -77,7 +77,7 @@ fn the_shipped_workflow_collects_from_local_repositories() {
     assert_eq!(of("a"), [(2, "one"), (2, "two"), (3, "bad"), (3, "one"), (3, "two")]);
     assert_eq!(of("a"), of("b"));
     assert!(kept.iter().all(|row| row["path"] != "old.py"));
-    // What has a syntax error stays, counted.
+    // Methods with a syntax error stay, and are counted.
     let errors = |row: &&serde_json::Value| row["n_ast_errors"].as_i64().unwrap() > 0;
     let broken: Vec<_> = kept.iter().filter(errors).map(|row| row["fun_name"].clone()).collect();
     assert_eq!(broken, ["bad", "bad"]);
@@ -206,9 +206,7 @@ fn params_choose_methods_and_repositories() {
 
 const POINTS: &str = "galeras: 1
 steps:
-  points:
-    op: read
-    with: { path: points.jsonl }
+  points: { op: read, with: { path: points.jsonl } }
   valid:
     op: validate
     from: points
@@ -251,8 +249,7 @@ fn the_checks_of_commits_keep_what_they_say() {
     assert_eq!(checked(any).0, ["a", "b"]);
     let window = "        - { use: commit_in_window, with: { since: 2022-01-01, until: 2023-01-01, column: at } }";
     let project = points(window);
-    project.edit(
-        "w.yaml",
+    project.change(
         "  valid:\n    op: validate\n    from: points",
         "  dated:
     op: sql

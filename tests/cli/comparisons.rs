@@ -1,10 +1,11 @@
-//! What tests of studies ask of scores under several prompts, and of the effects that are told.
+//! Checks of scores under several prompts, and of the reported effects, for tests of studies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::paper::{table, text};
+use crate::harness::text;
+use crate::paper::table;
 
 #[track_caller]
 pub fn same(found: &str, expected: f64, what: &str) {
@@ -15,7 +16,7 @@ pub fn same(found: &str, expected: f64, what: &str) {
     );
 }
 
-/// As `same`, of a number that is told with four digits behind the point.
+/// As `same`, of a number that is reported with four digits behind the point.
 #[track_caller]
 pub fn same_rounded(found: &str, expected: f64, what: &str) {
     let number: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));

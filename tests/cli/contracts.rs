@@ -1,6 +1,6 @@
 //! `schema`: what a step promises. Types are checked before anything runs, nulls afterwards.
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, refused};
 
 fn workflow(schema: &str) -> String {
     format!(
@@ -22,13 +22,7 @@ steps:
 
 #[track_caller]
 fn broken(schema: &str, words: &[&str]) {
-    let (text, place) = marked(&workflow(schema));
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("broken-contract w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["check", "w.yaml"]).exits(2);
-    assert!(words.iter().all(|w| shown.stderr.contains(w)), "{shown}");
-    assert!(!project.path("ran").exists() && project.stored_nothing());
+    refused(&workflow(schema), "broken-contract", words);
 }
 
 #[test]
@@ -51,7 +45,7 @@ fn a_null_in_a_column_that_promised_none_fails_the_run() {
     let message = outcome.events("assertion")[0]["message"].as_str().unwrap().to_owned();
     assert!(message.contains('k') && message.contains("id = a"), "{message}");
     assert!(message.contains("w.yaml:8:"), "{message}");
-    project.edit("w.yaml", "k: utf8! }", "k: utf8 }");
+    project.change("k: utf8! }", "k: utf8 }");
     assert_eq!(project.run_ok(&[]).statuses(), "table=hit after=ran");
 }
 

@@ -1,12 +1,12 @@
 //! `correlate`: the coefficients, intervals and p-values of SciPy, by groups and with missing
 //! values; what is refused, and what is wrong before anything runs.
-//! `tests/reference/regress.json` holds what SciPy finds; the script beside it makes it.
+//! `tests/reference/regress.json` holds what SciPy finds; the script next to it makes it.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, every, refused_with, text};
 use crate::regress_paired::reference;
-use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise, text, told};
+use crate::regress_tables::{CLOSED, OPTIMUM, csv, equal, find, holds, noise};
 
 /// A workflow that reads `data.csv` and correlates.
 fn workflow(steps: &[(&str, &str)]) -> String {
@@ -117,20 +117,6 @@ fn several_group_columns_make_combinations() {
     }
 }
 
-#[test]
-fn p_values_hold_far_out_in_the_tail() {
-    let peer = &reference()["correlations"]["tail"];
-    for method in METHODS {
-        let with = format!("outcomes: [u], variables: [v], method: {method}");
-        let rows = rows(peer["csv"].as_str().unwrap(), &with);
-        agrees(&rows[0], &peer[method]);
-        assert!(rows[0]["p_value"].as_f64().unwrap() < 1e-120, "{}", rows[0]);
-    }
-    let few = &reference()["correlations"]["few"];
-    let with = "outcomes: [u], variables: [v], method: kendall";
-    agrees(&rows(few["csv"].as_str().unwrap(), with)[0], &few["kendall"]);
-}
-
 /// Why a correlation of `x` and `y` is refused.
 #[track_caller]
 fn reason(table: &str, with: &str) -> String {
@@ -222,10 +208,8 @@ fn a_line_is_a_correlation_of_one() {
 
 #[test]
 fn an_empty_table_has_one_row_that_says_so() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data:
+    let project = Project::steps(
+        "  data:
     op: exec
     with: { command: 'true', output: { id: utf8!, x: float64, y: int64, k: utf8 } }
   found: { op: correlate, from: data, with: { outcomes: [x], variables: [y] } }
@@ -251,10 +235,8 @@ fn the_order_of_rows_does_not_count() {
     let straight = numbered(&|at| at);
     let n = lines.len() - 1;
     let turned = numbered(&|at| (at * 37) % n + 1);
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, key: [n] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, key: [n] } }
   found:
     op: correlate
     from: data
@@ -294,37 +276,32 @@ fn a_large_table_gives_the_same_each_time() {
     }
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words.
+/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
-fn refused(with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(&[("found", with)]));
-    let project = Project::new(&workflow);
-    project.write("data.csv", "x,y,s\n1,2,a\n2,3,b\n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+fn wrong(with: &str, code: &str, words: &[&str]) {
+    let data = [("data.csv", "x,y,s\n1,2,a\n2,3,b\n")];
+    refused_with(&data, &workflow(&[("found", with)]), code, words);
 }
+
+/// The arguments with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("outcomes: [«xx], variables: [y]", "unknown-column", &["did you mean `x`?"]),
+    ("outcomes: [x], variables: [«q]", "unknown-column", &["`q`"]),
+    ("outcomes: [x], variables: [«s]", "wrong-type", &["utf8", "a number"]),
+    ("outcomes: [«s], variables: [y]", "wrong-type", &["utf8"]),
+    ("outcomes: [x], variables: [y, «x]", "duplicate-column", &["already an outcome"]),
+    ("outcomes: [x, «x], variables: [y]", "duplicate-column", &["named twice"]),
+    ("outcomes: [x], variables: [y], by: [«t]", "unknown-column", &["`t`"]),
+    ("outcomes: [x], variables: [y], by: [s, «s]", "duplicate-column", &["named twice"]),
+    ("outcomes: [x], variables: [y], alpha: «1.0", "out-of-range", &["between 0 and 1"]),
+    ("outcomes: [x], variables: [y], alpha: «0", "out-of-range", &["between 0 and 1"]),
+    ("outcomes: [x], variables: [y], method: «person", "wrong-value", &["did you mean `pearson`?"]),
+];
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    refused("outcomes: [«xx], variables: [y]", "unknown-column", &["did you mean `x`?"]);
-    refused("outcomes: [x], variables: [«q]", "unknown-column", &["`q`"]);
-    refused("outcomes: [x], variables: [«s]", "wrong-type", &["utf8", "a number"]);
-    refused("outcomes: [«s], variables: [y]", "wrong-type", &["utf8"]);
-    refused("outcomes: [x], variables: [y, «x]", "duplicate-column", &["already an outcome"]);
-    refused("outcomes: [x, «x], variables: [y]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [x], variables: [y], by: [«t]", "unknown-column", &["`t`"]);
-    refused("outcomes: [x], variables: [y], by: [s, «s]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [x], variables: [y], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
-    refused("outcomes: [x], variables: [y], alpha: «0", "out-of-range", &["between 0 and 1"]);
-    refused(
-        "outcomes: [x], variables: [y], method: «person",
-        "wrong-value",
-        &["did you mean `pearson`?"],
-    );
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::harness::Project;
+use crate::harness::{Project, text};
 
 fn project(steps: &str) -> Project {
     let project = Project::new(&format!(
@@ -24,10 +24,6 @@ fn project(steps: &str) -> Project {
     project
 }
 
-fn text<'a>(row: &'a Value, column: &str) -> &'a str {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}"))
-}
-
 fn ids(rows: &[Value]) -> HashSet<String> {
     rows.iter().map(|r| text(r, "id").to_owned()).collect()
 }
@@ -36,7 +32,7 @@ fn sampled(n: usize, seed: usize) -> String {
     format!("  s{n}_{seed}: {{ op: sample, from: data, with: {{ n: {n}, seed: {seed} }} }}\n")
 }
 
-/// Where a docstring is most of a method, a share of the whole shows nothing of the body.
+/// If a docstring is most of a method, a share of the whole shows nothing of the body.
 #[test]
 fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
     let doc = "Says what it does, at length, again. ".repeat(20);
@@ -114,7 +110,7 @@ fn a_cut_depends_on_the_seed_and_the_row_only() {
     for row in outcome.exits(0).json_lines() {
         assert!(before.contains(&row), "{row}");
     }
-    project.edit("w.yaml", "seed: 7", "seed: 8");
+    project.change("seed: 7", "seed: 8");
     project.run_ok(&["--cache", "other"]);
     let outcome =
         project.run(&["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"]);
@@ -166,7 +162,7 @@ fn more_rows_than_there_are_is_all_of_them() {
     let project = project(&sampled(1000, 1));
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("s1000_1")["rows"], 60);
-    project.edit("w.yaml", "n: 1000", "n: 0");
+    project.change("n: 1000", "n: 0");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("s1000_1")["rows"], 0);
 }

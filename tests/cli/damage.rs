@@ -14,10 +14,7 @@ steps:
     with:
       command: echo ran >> log; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n'
       output: { id: utf8!, x: int64! }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 1 } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }
 ";
 
 fn project() -> (Project, Outcome) {
@@ -62,7 +59,7 @@ fn a_flipped_byte_is_found_and_repaired() {
     project.verifies("cache");
     let after = project.run_ok(&[]);
     assert_eq!(after.digests(), before.digests());
-    // What was computed from it may be wrong: nobody knows when it was damaged.
+    // Results computed from the file may be wrong: the time of the damage is unknown.
     assert_eq!(after.statuses(), "table=ran valid=ran");
     project.verifies("cache");
     assert!(blob.exists());
@@ -76,7 +73,7 @@ fn a_damaged_file_that_is_read_ends_in_no_wrong_result() {
     // All of the data is lost, the size is right.
     bytes.fill(7);
     fs::write(&blob, bytes).unwrap();
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let first = project.run_json(&[]);
     assert!(!first.stderr.contains("panicked"), "{first}");
     // Missing or damaged is a miss with a warning, never an error.
@@ -113,17 +110,17 @@ fn one_flipped_bit_is_never_a_hit() {
 #[test]
 fn nothing_is_computed_from_a_flipped_bit() {
     let (project, _) = project();
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let truth = project.run_ok(&["--cache", "truth"]);
     for at in [10, 80, 200, 500] {
         project.write("w.yaml", WORKFLOW);
         fs::remove_dir_all(project.path("cache")).unwrap();
         let before = project.run_ok(&[]);
         flip(&blob(&project, &before, "table"), at, 2);
-        project.edit("w.yaml", "x > 1", "x > 0");
+        project.change("x > 1", "x > 0");
         let after = project.run_ok(&[]);
         assert_eq!(after.digests(), truth.digests(), "{at}");
-        // The way back: what was there before is the truth, too.
+        // The way back: what was there before is the truth as well.
         project.write("w.yaml", WORKFLOW);
         assert_eq!(project.run_ok(&[]).digests(), before.digests(), "{at}");
     }
@@ -148,7 +145,7 @@ fn a_folder_in_the_place_of_a_file_is_repaired() {
         project.verifies("cache");
         assert_eq!(project.run_ok(&[]).digests(), before.digests());
     }
-    // A manifest, too.
+    // A manifest as well.
     let (project, before) = project();
     let key = before.step("table")["key"].as_str().unwrap().to_owned();
     let manifest = project.path(&format!("cache/actions/{}/{key}.json", &key[..2]));
@@ -303,7 +300,7 @@ fn damaged_run_records_and_parts_do_no_harm() {
     project.run_ok(&[]).all_hit();
     project.run(&["plan", "w.yaml"]).exits(0);
     project.run(&["cache", "ls"]).exits(0);
-    project.edit("w.yaml", "x > 1", "x > 0");
+    project.change("x > 1", "x > 0");
     let after = project.run_ok(&[]);
     assert_eq!(after.statuses(), "table=hit valid=ran");
     assert_eq!(after.digests()[0], before.digests()[0]);

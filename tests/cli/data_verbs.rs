@@ -5,7 +5,7 @@ use std::fs::File;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 
-use crate::harness::{Project, Running};
+use crate::harness::{Project, Running, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -44,7 +44,7 @@ fn ten_rows_are_shown_to_people() {
     let shown = project.run(&["show", "w.yaml", "table"]).exits(0);
     assert!(shown.stderr.is_empty(), "{shown}");
     assert_eq!((0..100).filter(|i| shown.stdout.contains(&format!("r{i:02}"))).count(), 10);
-    assert!(shown.stdout.contains("size") && shown.stdout.contains("日本"), "{shown}");
+    says(&shown.stdout, &["size", "日本"]);
     assert!(!shown.stdout.contains("\n\"x\""), "a row is one line: {shown}");
 }
 
@@ -133,7 +133,7 @@ fn unknown_columns_have_a_suggestion() {
 #[test]
 fn results_that_are_not_there_are_named_with_the_command() {
     let project = project();
-    project.edit("w.yaml", "size < 90", "size < 80");
+    project.change("size < 90", "size < 80");
     for args in [
         &["show", "w.yaml", "valid"][..],
         &["show", "w.yaml", "cells[n=2]"],
@@ -163,10 +163,8 @@ fn queries_read_steps_and_ports() {
     let asked = |query: &str| {
         project.run(&["sql", "w.yaml", query, "--format", "json"]).exits(0).json_lines()
     };
-    assert_eq!(
-        asked("SELECT count(*) AS n, max(size) AS most FROM valid"),
-        [json!({"n": 90, "most": 89})]
-    );
+    let found = asked("SELECT count(*) AS n, max(size) AS most FROM valid");
+    assert_eq!(found, [json!({"n": 90, "most": 89})]);
     assert_eq!(asked("SELECT min(size) AS least FROM valid.rejects"), [json!({"least": 90})]);
     let joined =
         "SELECT t.id FROM table t JOIN valid.rejects r ON t.id = r.id WHERE t.size > 97 ORDER BY 1";

@@ -8,10 +8,8 @@ use crate::harness::{Outcome, Project};
 
 /// A project whose step `unique` deduplicates `data.jsonl`.
 fn project(with: &str, rows: impl IntoIterator<Item = Value>) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.jsonl }} }}
+    let project = Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   unique: {{ op: dedup, from: data, with: {{ {with} }} }}
 "
     ));
@@ -147,7 +145,7 @@ fn values_of_every_plain_type_have_an_order() {
 #[test]
 fn a_matrix_of_thresholds_gives_a_table_of_summaries() {
     let project = project("column: code, threshold: '${{ matrix.t }}'", with_column("note"));
-    project.edit("w.yaml", "op: dedup,", "op: dedup, matrix: { t: [0.5, 0.8] },");
+    project.change("op: dedup,", "op: dedup, matrix: { t: [0.5, 0.8] },");
     let more =
         "  all: { op: sql, from: 'unique[*].summary', with: { query: 'SELECT * FROM input' } }
 outputs:

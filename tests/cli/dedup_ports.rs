@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::dedup::{DPU_UTILS, clusters, kept, project, ran, summary, text, words, write};
+use crate::dedup::{DPU_UTILS, clusters, kept, project, ran, summary, words, write};
+use crate::harness::{says, text};
 
 fn ids(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| text(row, "id")).collect()
@@ -85,10 +86,8 @@ fn rows_that_are_similar_through_others_are_one_cluster() {
     for (reject, (id, code)) in rejects.iter().zip(&texts[1..]) {
         let (set, multiset) = similarities(code, &texts[0].1);
         assert_eq!((text(reject, "id"), text(reject, "duplicate_of")), (id.as_str(), "c0"));
-        assert_eq!(
-            (&reject["jaccard"], &reject["multiset_jaccard"]),
-            (&json!(set), &json!(multiset))
-        );
+        let found = (&reject["jaccard"], &reject["multiset_jaccard"]);
+        assert_eq!(found, (&json!(set), &json!(multiset)));
         let through = text(reject, "reason").contains("through other");
         assert_eq!(through, set < 0.8, "{reject}");
     }
@@ -98,7 +97,7 @@ fn rows_that_are_similar_through_others_are_one_cluster() {
 #[test]
 fn similarities_are_those_with_the_kept_row_of_the_cluster() {
     let peer: Value = serde_json::from_str(DPU_UTILS).unwrap();
-    // Words that do not count would have to be left out here, too.
+    // Words that do not count would have to be left out here as well.
     let counts = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let texts = peer["many"]["texts"].as_object().unwrap().iter();
     let texts: BTreeMap<String, String> = texts
@@ -152,7 +151,7 @@ fn what_is_kept_and_set_aside_is_the_table() {
     assert_eq!((&first["step"], &first["rule"]), (&json!("unique"), &json!("duplicate")));
     assert_eq!((&first["rank"], &first["jaccard"]), (&json!(2), &json!(0.96)));
     let reason = first["reason"].as_str().unwrap();
-    assert!(reason.contains("similar to r0") && reason.contains("0.960"), "{reason}");
+    says(&reason, &["similar to r0", "0.960"]);
 
     let summary = summary(&project);
     let number = |name: &str| summary[name].as_f64().unwrap();
@@ -170,5 +169,5 @@ fn a_duplicate_can_be_traced_to_the_row_that_is_kept() {
     let same = words(0, 25);
     let project = ran("", &[("first", &same), ("second", &same)]);
     let trace = project.run(&["trace", "w.yaml", "second"]).exits(0);
-    assert!(trace.stdout.contains("unique") && trace.stdout.contains("first"), "{trace}");
+    says(&trace.stdout, &["unique", "first"]);
 }

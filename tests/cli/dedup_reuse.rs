@@ -7,21 +7,10 @@ use crate::harness::{Outcome, Project};
 const WORKFLOW: &str = "galeras: 1
 name: reuse
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
-  features:
-    op: ast
-    from: data
-    with: { features: [nloc] }
-  unique:
-    op: dedup
-    from: features
-    with: { column: code, threshold: 0.8, order_by: [day] }
-  testbed:
-    op: cut
-    from: unique
-    with: { seed: 1 }
+  data: { op: read, with: { path: data.jsonl } }
+  features: { op: ast, from: data, with: { features: [nloc] } }
+  unique: { op: dedup, from: features, with: { column: code, threshold: 0.8, order_by: [day] } }
+  testbed: { op: cut, from: unique, with: { seed: 1 } }
 ";
 
 /// A generator of numbers (Knuth's MMIX).
@@ -114,20 +103,17 @@ fn threads_memory_and_the_order_of_rows_change_nothing() {
 #[test]
 fn the_same_holds_for_minhash() {
     let project = project(6_000);
-    project.edit("w.yaml", "order_by: [day]", "method: minhash");
+    project.change("order_by: [day]", "method: minhash");
     is_the_same_everywhere(&project);
 }
 
 #[test]
 fn the_same_holds_for_bpe() {
     let project = project(4_000);
-    project.edit("w.yaml", "order_by: [day]", "tokens: bpe, keep: last");
-    project.edit("w.yaml", "from: features", "from: { input: features, tokenizer: bpe }");
-    project.edit(
-        "w.yaml",
-        "  unique:\n",
-        "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n  unique:\n",
-    );
+    project.change("order_by: [day]", "tokens: bpe, keep: last");
+    project.change("from: features", "from: { input: features, tokenizer: bpe }");
+    let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n";
+    project.change("  unique:", &format!("{bpe}  unique:"));
     is_the_same_everywhere(&project);
 }
 
@@ -142,7 +128,7 @@ fn memory_and_threads_are_no_reason_to_run_again() {
 fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     let project = project(400);
     let first = project.run_ok(&[]);
-    project.edit("w.yaml", "threshold: 0.8", "threshold: 0.95");
+    project.change("threshold: 0.8", "threshold: 0.95");
     let second = project.run_ok(&[]);
     assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=ran");
     let unique = second.step("unique");
@@ -152,33 +138,7 @@ fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
     assert_eq!(second.step("testbed")["reused_rows"], first.step("testbed")["rows"], "{second}");
     let why = project.run(&["explain", "w.yaml", "unique"]).exits(0);
     assert!(why.stdout.contains("threshold"), "{why}");
-    project.edit("w.yaml", "threshold: 0.95", "threshold: 0.8");
-    project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn another_threshold_that_changes_no_row_stops_there() {
-    let project = project(400);
-    // No two texts of so few words have a similarity between the two thresholds.
-    project.edit("w.yaml", "threshold: 0.8", "threshold: 0.801");
-    let first = project.run_ok(&[]);
-    project.edit("w.yaml", "threshold: 0.801", "threshold: 0.8010001");
-    let second = project.run_ok(&[]);
-    assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=hit");
-    assert_eq!(digests(&second), digests(&first));
-}
-
-#[test]
-fn a_description_or_a_comment_reruns_nothing() {
-    let project = project(400);
-    project.run_ok(&[]);
-    project.edit(
-        "w.yaml",
-        "op: dedup\n",
-        "op: dedup  # as Allamanis did\n    description: One of each\n",
-    );
-    project.run_ok(&[]).all_hit();
-    project.edit("w.yaml", "order_by: [day]", "order_by: [day], keep: first, min_tokens: 20");
+    project.change("threshold: 0.95", "threshold: 0.8");
     project.run_ok(&[]).all_hit();
 }
 

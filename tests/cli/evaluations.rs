@@ -1,21 +1,19 @@
 //! The workflows that evaluate summaries, commit messages, tests and fixes, from a repository to
 //! effects, against a server on the loopback address.
-//!
-//! Does not live here: the testbeds (`galeras_workflow`, `fixes_and_unit_tests`), completion as in
-//! the paper (`casestudy`), several models (`model_comparisons`).
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
-use crate::paper::{Numbers, Shipped, file, method, table, text};
+use crate::harness::text;
+use crate::paper::{Numbers, Shipped, file, method, table};
 use crate::repository::{Repository, at, day};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL};
 
 const METHODS: usize = 14;
 
-/// What a fix puts in front of the last line of a method: one branch more.
+/// The fix: one branch more in front of the last line of a method.
 const FIX: &str = "    if len([0]) > 1:\n        return None\n";
 
 fn name(n: usize) -> String {
@@ -50,7 +48,7 @@ fn fixed(code: &str) -> String {
     before_the_end(code, FIX)
 }
 
-/// What is said of a method, in its docstring or of a change to it.
+/// The docstring of a method, or the message of a change to it.
 fn said_of(n: usize) -> String {
     let words = Numbers::new(900_000 + n as u64).words(3 + n % 4);
     format!("Return what part {n} gives when nothing comes to it, or {words}")
@@ -212,7 +210,7 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
     }
     assert!(table(&read("refutations.csv")).len() >= 3 * outcomes.len());
 
-    // Nothing runs and nobody is asked again.
+    // Nothing runs and no one is asked again.
     let again = study.run(&[]).exits(0);
     again.all_hit();
     assert_eq!(again.digests(), outcome.digests());

@@ -9,7 +9,7 @@ use arrow::ipc::writer::StreamWriter;
 use parquet::arrow::ArrowWriter;
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, Running, wait_for};
+use crate::harness::{Outcome, Project, Running, says, wait_for};
 
 /// A step `table` that is computed by a command, one line or several.
 fn workflow(format: &str, command: &str) -> String {
@@ -37,10 +37,7 @@ fn run_cramped(project: &Project) -> Outcome {
 fn fails(outcome: &Outcome, step: &str, words: &[&str]) {
     assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
     assert_eq!(outcome.status(step), "failed", "{outcome}");
-    let detail = outcome.step(step)["detail"].as_str().unwrap().to_owned();
-    for word in words {
-        assert!(detail.contains(word), "{word:?} in {detail}");
-    }
+    says(&outcome.detail(step), words);
 }
 
 /// The message of the step `table`, which must fail.
@@ -54,18 +51,13 @@ fn refused(format: &str, command: &str, words: &[&str]) {
 #[test]
 fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
     // 7 kB: less than what a writer holds back until it is dropped, more than there is room for.
-    let project = Project::new(
-        "galeras: 1
-steps:
-  small:
+    let project = Project::steps(
+        "  small:
     op: exec
     with:
       command: i=10; while [ $i -lt 70 ]; do echo \"{\\\"id\\\":\\\"$i\\\"}\"; i=$((i+1)); done
       output: { id: utf8! }
-  wide:
-    op: sql
-    from: small
-    with: { query: \"SELECT id, repeat('x', 100) AS s FROM input\" }
+  wide: { op: sql, from: small, with: { query: \"SELECT id, repeat('x', 100) AS s FROM input\" } }
   counted:
     op: exec
     from: wide
@@ -108,18 +100,13 @@ fn a_signal_is_told_with_its_name_and_the_command() {
 
 #[test]
 fn a_command_may_stop_reading_when_it_has_enough() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(
+        "  table:
     op: exec
     with:
       command: seq 1 100000 | sed 's/.*/{\"id\":\"&\"}/'
       output: { id: utf8! }
-  first:
-    op: exec
-    from: table
-    with: { command: head -n 1, output: { id: utf8! } }
+  first: { op: exec, from: table, with: { command: head -n 1, output: { id: utf8! } } }
   none:
     op: exec
     from: table
@@ -189,7 +176,7 @@ fn a_parquet_file_without_its_end_is_no_table() {
     breaks_off("parquet", &[1, 4, 8, 100], write, &["broke off"]);
 }
 
-/// Whether a process has ended. A dead child of nobody may stay as a zombie.
+/// True if a process has ended. It may stay as a zombie.
 fn is_gone(pid: &str) -> bool {
     match std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat")) {
         Ok(stat) => stat.rsplit(')').next().is_some_and(|s| s.trim().starts_with('Z')),
@@ -240,9 +227,7 @@ fn a_killed_run_leaves_no_process_and_its_files_go_with_the_next_run() {
     project.write(".galeras-Dead00.part", "half of an output");
     let next = "galeras: 1
 steps:
-  table:
-    op: read
-    with: { path: data.jsonl }
+  table: { op: read, with: { path: data.jsonl } }
 outputs:
   out: { from: table, path: out.csv }
 ";
@@ -257,18 +242,11 @@ outputs:
 #[test]
 fn a_running_run_keeps_its_files_while_another_sweeps() {
     let wait = "touch started; until test -e go; do sleep 0.02; done; cat \"$GALERAS_INPUT_INPUT\"";
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(&format!(
+        "  table:
     op: exec
     with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }}
-  slow:
-    op: exec
-    from: table
-    with:
-      command: {wait}
-      output: {{ id: utf8! }}
+  slow: {{ op: exec, from: table, with: {{ command: {wait}, output: {{ id: utf8! }} }} }}
 "
     ));
     // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.

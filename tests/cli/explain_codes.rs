@@ -1,6 +1,6 @@
 //! `galeras check --explain CODE`: what a diagnostic code stands for.
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 #[test]
 fn a_code_is_explained_without_a_workflow() {
@@ -40,8 +40,7 @@ fn an_unknown_code_is_refused_with_the_one_that_was_meant() {
     assert!(refused.stderr.contains("did you mean `unknown-column`?"), "{refused}");
     assert!(refused.stdout.is_empty(), "{refused}");
     let refused = project.run(&["check", "--explain", "E0308"]).exits(2);
-    assert!(refused.stderr.contains("there is no diagnostic code `E0308`"), "{refused}");
-    assert!(refused.stderr.contains("yaml-syntax"), "{refused}");
+    says(&refused.stderr, &["there is no diagnostic code `E0308`", "yaml-syntax"]);
 }
 
 #[test]

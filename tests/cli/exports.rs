@@ -5,26 +5,19 @@ use std::fs::File;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 name: study
 description: Methods of some repositories.
 steps:
-  repositories:
-    op: read
-    with: { path: repos.csv, key: [repo] }
-  methods:
-    op: read
-    with: { path: methods.csv, key: [id] }
+  repositories: { op: read, with: { path: repos.csv, key: [repo] } }
+  methods: { op: read, with: { path: methods.csv, key: [id] } }
   counted:
     op: sql
     from: methods
     with: { query: 'SELECT repo, count(*) AS n FROM input GROUP BY repo', key: [repo] }
-  total:
-    op: sql
-    from: methods
-    with: { query: 'SELECT count(*) AS n FROM input', key: [n] }
+  total: { op: sql, from: methods, with: { query: 'SELECT count(*) AS n FROM input', key: [n] } }
 outputs:
   methods: { from: methods, path: methods.parquet }
 ";
@@ -76,9 +69,15 @@ fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
     assert_eq!(rows(&project, "methods.parquet"), 20);
     let card = project.read("set/README.md");
     assert!(card.starts_with("---\npretty_name: \"study\"\n"), "{card}");
-    assert!(card.contains("license: \"other\"") && card.contains("num_examples: 20"), "{card}");
-    assert!(card.contains("| `methods` | methods | 20 | 30 |"), "{card}");
-    assert!(card.contains("| methods | out: 50 |"), "{card}");
+    says(
+        &card,
+        &[
+            "license: \"other\"",
+            "num_examples: 20",
+            "| `methods` | methods | 20 | 30 |",
+            "| methods | out: 50 |",
+        ],
+    );
     assert!(card.contains(table["digest"].as_str().unwrap()), "{card}");
     let attribution = project.read("set/ATTRIBUTION.md");
     assert!(attribution.contains("| ada/lovely | MIT | 10 |"), "{attribution}");
@@ -141,7 +140,7 @@ fn a_folder_with_other_files_is_left_alone() {
 #[test]
 fn nothing_is_written_of_what_is_not_computed() {
     let project = project();
-    project.edit("w.yaml", "count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
+    project.change("count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
     let said = exported(&project, &[]).exits(1);
     assert!(said.stderr.contains("galeras run w.yaml"), "{said}");
     assert!(!project.path("set").exists());

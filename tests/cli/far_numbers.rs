@@ -1,12 +1,12 @@
 //! Whole numbers beyond 2^53 and columns far from zero: what SQL, `describe` and `correlate` compute of
 //! them is exact, and what `regress`, `power` and `mixed` estimate does not depend on the distance, or
 //! is refused. `tests/reference/far_numbers.json` holds moments and coefficients from fractions; the
-//! script beside it makes it.
+//! script next to it makes it.
 
 use serde_json::Value;
 
-use crate::harness::Project;
-use crate::regress_tables::{csv, equal, find, holds, noise, number, ran, text};
+use crate::harness::{Project, text};
+use crate::regress_tables::{csv, equal, find, holds, noise, number, ran};
 
 fn exact() -> Value {
     serde_json::from_str(include_str!("../reference/far_numbers.json")).unwrap()
@@ -16,10 +16,8 @@ fn exact() -> Value {
 /// `near_x` and `near_z`, which are as far apart and doubles; then these steps.
 #[track_caller]
 fn wide(steps: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.csv }} }}
+    let project = Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.csv }} }}
   wide:
     op: sql
     from: data
@@ -35,42 +33,6 @@ steps:
     project.write("data.csv", exact()["csv"].as_str().unwrap());
     project.run_ok(&[]);
     project
-}
-
-#[test]
-fn moments_in_sql_are_those_of_fractions() {
-    let of = |x: &str, z: &str| {
-        format!(
-            "  m_{x}: {{ op: sql, from: wide, with: {{ query: \"SELECT 1 AS id, corr({z}, {x}) AS pearson, \
-             stddev({x}) AS std, var({x}) AS var, covar_samp({z}, {x}) AS covar_samp, \
-             regr_slope({z}, {x}) AS regr_slope, corr(y, {x}) AS y_pearson, \
-             covar_samp({x}, y) AS y_covar_samp, regr_slope(y, {x}) AS y_regr_slope, \
-             avg({x} - {x} + y) AS y_mean, stddev(DISTINCT {x}) AS std_distinct, \
-             sqrt(var_pop({z}) * 60 / 59) AS std_z FROM input\", key: [id] }} }}\n"
-        )
-    };
-    let peer = exact();
-    let project = wide(
-        &(of("x", "z")
-            + &of("ux", "uz")
-            + &of("x2", "uz").replace("x2", "x").replacen("m_x", "m_mixed", 1)),
-    );
-    let wanted = |column: &str, name: &str| peer["columns"][column][name].as_f64().unwrap();
-    for step in ["m_x", "m_ux", "m_mixed"] {
-        let row = &project.rows(step)[0];
-        // Rounded once, so that not a bit differs.
-        for (name, wanted) in [("var", wanted("x", "var")), ("std", wanted("x", "std"))] {
-            assert_eq!(number(row, name), wanted, "{name} of {row}");
-        }
-        assert_eq!(number(row, "std_distinct"), wanted("x", "std"), "{row}");
-        holds(row, "std_z", wanted("z", "std"), 1e-15);
-        for (prefix, column) in [("", "z"), ("y_", "y")] {
-            for name in ["pearson", "covar_samp", "regr_slope"] {
-                let wanted = peer["with_x"][column][name].as_f64().unwrap();
-                assert_eq!(number(row, &format!("{prefix}{name}")), wanted, "{name}: {row}");
-            }
-        }
-    }
 }
 
 #[test]
@@ -170,7 +132,7 @@ fn agree(near: &[Value], far: &[Value], except: &[&str], relative: f64, about: &
             let about = format!("{about}: {column} of {far:#}\nnear {near:#}");
             match (value.as_f64(), far[column].as_f64()) {
                 (Some(near), Some(far)) => {
-                    // What is zero but for rounding has no relative error.
+                    // Zero up to rounding has no relative error.
                     let tiny = near.abs().max(far.abs()) < 1e-12;
                     if !tiny {
                         equal(far, near, relative, &about);
@@ -268,10 +230,8 @@ fn doses_and_bounds_far_from_zero_are_those_near_zero() {
 #[test]
 fn pilots_and_mixed_models_far_from_zero_are_those_near_zero() {
     let fitted = |offset: f64| {
-        let project = Project::new(
-            "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+        let project = Project::steps(
+            "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   plan:
     op: power
     from: data
@@ -280,10 +240,7 @@ steps:
     op: mixed
     from: data
     with: { outcomes: [within], fixed: [paired, push], random: [unit] }
-  far:
-    op: mixed
-    from: data
-    with: { outcomes: [push], fixed: [age], random: [unit] }
+  far: { op: mixed, from: data, with: { outcomes: [push], fixed: [age], random: [unit] } }
 ",
         );
         project.write("data.csv", table(offset));
@@ -322,10 +279,8 @@ fn what_doubles_have_lost_is_refused_by_every_step_that_would_use_it() {
         let absent = if i % 9 == 0 { String::new() } else { big.to_string() };
         format!("{},{},{big},u{},{absent}", ["c", "t"][i as usize % 2], noise(i, 2), i / 2)
     });
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
   effects:
     op: regress
     from: data
@@ -335,10 +290,7 @@ steps:
     op: power
     from: data
     with: { treatment: arm, control: c, unit: unit, outcomes: [big], units: [50] }
-  model:
-    op: mixed
-    from: data
-    with: { outcomes: [y], fixed: [big], random: [unit] }
+  model: { op: mixed, from: data, with: { outcomes: [y], fixed: [big], random: [unit] } }
 ",
     );
     project.write("data.csv", csv("arm,y,big,unit,absent", rows));

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::harness::Outcome;
-use crate::paper::{Shipped, file, method, sorted, text};
+use crate::harness::{Outcome, text};
+use crate::paper::{Shipped, file, method, sorted};
 use crate::repository::{Repository, at, day};
 
 /// The columns of a table in their order.
@@ -141,7 +141,7 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
         assert_eq!(row["duplicate_of"], first.unwrap()["id"]);
     }
     let mut rules = rejected(&fixed.rows("fixes.rejects"), &commits);
-    // What the first commit added fixes nothing.
+    // The methods of the first commit fix nothing.
     let added = |rule: &String| rule.starts_with("says_that_it_fixes 00 ");
     assert_eq!(rules.iter().filter(|rule| added(rule)).count(), 15);
     rules.retain(|rule| !added(rule));
@@ -293,13 +293,11 @@ fn pairs(rows: &[Value]) -> Vec<String> {
     pairs
 }
 
+#[rustfmt::skip]
 const PAIRS: [&str; 7] = [
-    "testRunFastOnes -> runFast, name",
-    "test_connections -> test_connection, only call",
-    "test_it_works -> render, only call",
-    "test_parse_url -> parse_url, name",
-    "test_render -> render, name",
-    "test_render_again -> render, name",
+    "testRunFastOnes -> runFast, name", "test_connections -> test_connection, only call",
+    "test_it_works -> render, only call", "test_parse_url -> parse_url, name",
+    "test_render -> render, name", "test_render_again -> render, name",
     "test_save_all -> Store.save, name",
 ];
 
@@ -342,15 +340,11 @@ fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
     );
     // The method as the last commit left it, its test as the first did.
     assert_eq!(text(row, "code"), version("parse_url", 2).trim_end());
-    assert_eq!(
-        text(row, "test_code"),
-        test("test_parse_url", &["parse", "lib.parse_url"]).trim_end()
-    );
+    let seen = text(row, "test_code");
+    assert_eq!(seen, test("test_parse_url", &["parse", "lib.parse_url"]).trim_end());
     assert_eq!((text(row, "test_commit"), text(row, "commit_id")), (&*first, &*second));
-    assert_eq!(
-        (text(row, "test_path"), text(row, "path")),
-        ("tests/unit/cases.py", "src/latest/lib.py")
-    );
+    let found = (text(row, "test_path"), text(row, "path"));
+    assert_eq!(found, ("tests/unit/cases.py", "src/latest/lib.py"));
     let method = tested.rows("latest").into_iter().find(|m| m["id"] == row["method_id"]).unwrap();
     assert_eq!(method["token_counts"], row["token_counts"]);
 }

@@ -1,4 +1,4 @@
-//! `verify` of bundles that somebody changed and packed again, with all sums right.
+//! `verify` of bundles that someone changed and packed again, with all sums right.
 
 use std::fs;
 use std::path::Path;
@@ -116,7 +116,7 @@ fn a_bundle_that_says_less_than_it_holds_is_found() {
     });
     let said = verified(fewer, "it is of no result of the bundle");
     assert!(said.stdout.contains("cache/actions/"), "{said}");
-    // One that is said to be left out, and is there with other bytes.
+    // One that is reported to be left out, and is there with other bytes.
     let mut blob = String::new();
     let mut other = with_record(&files, |record| {
         let at = step(record, "scaled");

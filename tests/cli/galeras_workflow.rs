@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::harness::Outcome;
-use crate::paper::{Shipped, paper, sorted, text};
+use crate::comparisons::same;
+use crate::harness::{Outcome, text};
+use crate::paper::{Shipped, paper, sorted};
 
 /// Steps of the testbeds by the names in the tables.
 const TESTBEDS: [(&str, &str); 5] = [
@@ -26,15 +27,10 @@ const KINDS: [[&str; 3]; 5] = [
     ["Summarization", "SummarizationGen", "code ⇒ text"],
 ];
 
+#[rustfmt::skip]
 const FEATURES: [&str; 8] = [
-    "n_ast_errors",
-    "ast_levels",
-    "n_ast_nodes",
-    "n_whitespaces",
-    "complexity",
-    "nloc",
-    "token_counts",
-    "n_identifiers",
+    "n_ast_errors", "ast_levels", "n_ast_nodes", "n_whitespaces", "complexity", "nloc",
+    "token_counts", "n_identifiers",
 ];
 
 fn chars(row: &Value, column: &str) -> usize {
@@ -58,15 +54,6 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, (squares / (n - 1.0)).sqrt())
-}
-
-#[track_caller]
-fn same(found: &str, expected: f64, what: &str) {
-    let found: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));
-    assert!(
-        (found - expected).abs() <= 1e-9 * expected.abs().max(1.0),
-        "{what}: {found} {expected}"
-    );
 }
 
 #[test]
@@ -122,7 +109,7 @@ fn both_tables_are_those_of_the_testbeds() {
         assert_eq!(told["duplicates"], duplicates.len().to_string(), "{name}");
         same(&told["percent"], duplicates.len() as f64 / 0.4, &format!("percent of {name}"));
         assert_eq!(told["size"], rows.len().to_string(), "{name}");
-        // What people see is what is in the files.
+        // The shown tables are those in the files.
         let start = &name[..name.len().min(10)];
         let line = |l: &&str| l.contains(start) && l.contains(&told["size"]);
         assert!(outcome.stdout.lines().any(|l| line(&l)), "{name}\n{}", outcome.stdout);
@@ -135,7 +122,7 @@ fn both_tables_are_those_of_the_testbeds() {
     }
 }
 
-/// What the paper's pipeline takes for a word of code.
+/// The words of code in the paper's pipeline.
 fn tokens(code: &str) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
     for word in code.split(|c: char| !c.is_alphanumeric() && c != '_') {

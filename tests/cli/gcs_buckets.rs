@@ -1,5 +1,5 @@
 //! Stores and remotes in buckets of Google Cloud Storage, on a server that answers as its reference
-//! says; and who asks there: a service account, the machine, nobody.
+//! says; and who asks there: a service account, the machine, no one.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use galeras_test_servers::gcs_api::GcsApi;
 
-use crate::harness::{Outcome, Project, Running, patience};
+use crate::harness::{Outcome, Project, Running, patience, says};
 use crate::remotes::{project, statuses, steps, warnings};
 
 const STORE: &str = "gs://lab/p";
@@ -76,8 +76,7 @@ fn what_was_pushed_there_are_hits_for_others() {
     owner.run_ok(&["--set", "most=100"]);
     let push = ["push", "w.yaml", "--set", "most=100", "--remote", STORE];
     let told = run(&api, &owner, &push).exits(4);
-    assert!(told.stderr.contains("cannot write gs://lab/p/"), "{told}");
-    assert!(told.stderr.contains("403 Forbidden (AccessDenied)"), "{told}");
+    says(&told.stderr, &["cannot write gs://lab/p/", "403 Forbidden (AccessDenied)"]);
 }
 
 #[test]
@@ -95,7 +94,7 @@ fn a_bucket_that_is_not_there_and_an_account_that_is_none_are_told() {
     }
 }
 
-/// The program with another environment, of which nobody else's server is asked for a token.
+/// The program with another environment, of which no one else's server is asked for a token.
 #[track_caller]
 fn run_as(project: &Project, args: &[&str], env: &[(&str, &str)]) -> Outcome {
     let mut command = project.command(args);
@@ -144,8 +143,10 @@ fn without_credentials_it_is_said_soon_which_are_missing() {
         let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &machine)];
         let env = [&env[..], &[("GCE_METADATA_IP", &machine)]].concat();
         let told = run_as(&project, &LS, &env).exits(4);
-        assert!(told.stderr.contains("the environment has no credentials"), "{told}");
-        assert!(told.stderr.contains("GOOGLE_APPLICATION_CREDENTIALS"), "{told}");
+        says(
+            &told.stderr,
+            &["the environment has no credentials", "GOOGLE_APPLICATION_CREDENTIALS"],
+        );
         assert!(told.took < patience(5), "{:?}", told.took);
         let args = ["run", "w.yaml", "--remote", STORE, "--cache", cache, "--format", "json"];
         let done = run_as(&project, &[&args[..], &["--overwrite"]].concat(), &env).exits(0);
@@ -241,7 +242,7 @@ fn a_service_account_signs_what_it_asks_with() {
         run_as(&project, &run, &env).exits(0);
         run_as(&project, &run, &env).all_hit();
     }
-    // Somebody else's key.
+    // The key of another account.
     fs::remove_file(&key).unwrap();
     keygen(&["-q", "-t", "rsa", "-b", "2048", "-m", "PEM", "-N", ""]);
     let mut other = account;

@@ -18,14 +18,8 @@ steps:
       treatments:
         control: \"Complete this:\\n```python\\n{{ begin }}\\n```\"
         two_turns: ['{{ begin }}', 'Go on.']
-  echo:
-    op: generate
-    from: prompts
-    with: { provider: echo, given: begin }
-  best:
-    op: generate
-    from: prompts
-    with: { provider: reference, reference: code }
+  echo: { op: generate, from: prompts, with: { provider: echo, given: begin } }
+  best: { op: generate, from: prompts, with: { provider: reference, reference: code } }
 ";
 
 /// Texts of which an extraction would make something else.
@@ -76,7 +70,7 @@ fn what_was_given_comes_back_and_the_reference_is_right() {
 #[test]
 fn without_a_column_the_last_message_of_the_user_comes_back() {
     let project = project(&data()[..1]);
-    project.edit("w.yaml", "echo, given: begin }", "echo, model: parrot, samples: 2 }");
+    project.change("echo, given: begin }", "echo, model: parrot, samples: 2 }");
     project.run_ok(&[]);
     let mut told: BTreeMap<(String, u64), (String, String)> = BTreeMap::new();
     for row in project.rows("echo") {
@@ -89,16 +83,17 @@ fn without_a_column_the_last_message_of_the_user_comes_back() {
     let control =
         ("Complete this:\n```python\ndef f(a):\n```".to_string(), "def f(a):".to_string());
     let turns = ("Go on.".to_string(), "Go on.".to_string());
-    let key = |treatment: &str, sample| (treatment.to_string(), sample);
     let wanted = [
-        (key("control", 0), control.clone()),
-        (key("control", 1), control),
-        (key("two_turns", 0), turns.clone()),
-        (key("two_turns", 1), turns),
+        ("control", 0, &control),
+        ("control", 1, &control),
+        ("two_turns", 0, &turns),
+        ("two_turns", 1, &turns),
     ];
+    let wanted =
+        wanted.map(|(treatment, sample, said)| ((treatment.to_string(), sample), said.clone()));
     assert_eq!(told, BTreeMap::from(wanted));
     assert_eq!(only(&project, "echo.summary")["rows"], 4);
-    project.edit("w.yaml", "model: parrot", "model: parrot, extract: raw");
+    project.change("model: parrot", "model: parrot, extract: raw");
     project.run_ok(&[]);
     assert!(project.rows("echo").iter().all(|row| row["prediction"] == row["raw_response"]));
 }
@@ -110,9 +105,8 @@ fn no_prompt_is_needed() {
     project.run_ok(&[]);
     let rows = project.rows("echo");
     assert_eq!(rows.len(), 5);
-    assert!(
-        rows.iter().all(|row| row["prediction"] == row["begin"] && row["prompt_id"] != row["id"])
-    );
+    let own = |row: &Value| row["prediction"] == row["begin"] && row["prompt_id"] != row["id"];
+    assert!(rows.iter().all(own));
 }
 
 #[test]
@@ -133,13 +127,10 @@ fn nothing_to_give_is_set_aside() {
     project.write("data.jsonl", "{\"id\":\"a\",\"begin\":\"x\",\"code\":\"y\"}\n");
     let none =
         "  none: { op: sql, from: data, with: { query: 'SELECT * FROM input WHERE false' } }\n";
-    project.write("w.yaml", project.read("w.yaml").replace("from: data\n", "from: none\n") + none);
-    let text = project.read("w.yaml").replacen(
-        "    from: none\n    with:\n",
-        "    from: data\n    with:\n",
-        1,
-    );
-    project.write("w.yaml", text);
+    let text = project.read("w.yaml");
+    let (before, steps) = text.split_once("  echo:").unwrap();
+    let steps = steps.replace("from: data", "from: none");
+    project.write("w.yaml", format!("{before}  echo:{steps}{none}"));
     project.run_ok(&[]);
     assert!(project.rows("echo").is_empty() && project.rows("best.summary").is_empty());
 }
@@ -147,10 +138,8 @@ fn nothing_to_give_is_set_aside() {
 /// An upper bound is one, and the lower one is below it.
 #[test]
 fn scores_lie_between_the_two() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+    let project = Project::steps(
+        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
   testbed: { op: cut, from: methods, with: { seed: 42 } }
   echo: { op: generate, from: testbed, with: { provider: echo, given: random_cut } }
   best: { op: generate, from: testbed, with: { provider: reference, reference: code } }
@@ -163,8 +152,7 @@ steps:
     assert!(high.len() > 20);
     for row in &high {
         for name in ["bleu", "similarity", "exact_match", "chrf"] {
-            let score =
-                row[name].as_f64().unwrap_or_else(|| f64::from(u8::from(row[name] == true)));
+            let score = row[name].as_f64().unwrap_or(f64::from(u8::from(row[name] == true)));
             assert!((score - 1.0).abs() < 1e-12, "{name}: {row}");
         }
         assert_eq!(row["levenshtein"], 0, "{row}");

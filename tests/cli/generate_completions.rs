@@ -1,20 +1,16 @@
 //! `generate` with `endpoint: completions`, where a text goes on, and the log-probabilities of both
 //! endpoints.
-//!
-//! Does not live here: chats (`generate_openai`), mistakes in arguments (`generate_plan_errors`).
 
 use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, only, warnings};
-use crate::harness::Project;
+use crate::harness::{Project, says};
 use galeras_test_servers::chat_api::dialects::{code, content, goes_on, tokens};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
+  data: { op: read, with: { path: data.jsonl } }
   answers:
     op: generate
     from: data
@@ -50,17 +46,15 @@ fn a_text_goes_on_without_a_chat_around_it() {
         let body = json!({"prompt": row["code"]});
         assert_eq!(row["raw_response"], goes_on(&body));
         assert_eq!(row["prediction"], goes_on(&body), "all of it is what comes next");
-        assert_eq!(
-            (&row["finish_reason"], &row["reported_model"]),
-            (&json!("stop"), &json!(VERSION))
-        );
+        let found = (&row["finish_reason"], &row["reported_model"]);
+        assert_eq!(found, (&json!("stop"), &json!(VERSION)));
         assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
         assert_eq!(row["earlier_responses"], json!([]));
         assert!(row.get("logprob_sum").is_none(), "{row}");
     }
     project.run_ok(&[]).all_hit();
     // What is made of an answer is no question.
-    project.edit("w.yaml", "prompt: code", "prompt: code, extract: code");
+    project.change("prompt: code", "prompt: code, extract: code");
     project.run_ok(&[]);
     for row in project.rows("answers") {
         assert_eq!(row["prediction"], goes_on(&json!({"prompt": row["code"]})).trim_end());
@@ -107,17 +101,16 @@ fn what_a_request_says() {
 fn the_middle_is_filled_in() {
     let api = ChatApi::start();
     let project = project(&api, 1, "suffix: after");
-    let row = |id: &str, code: Value, after: Value| {
-        format!("{}\n", json!({"id": id, "code": code, "after": after}))
-    };
-    let rows = [
-        row("a", json!("x"), json!("y")),
-        row("b", json!("x"), json!("z")),
-        row("c", json!("x"), json!("y")),
-        row("d", json!(null), json!("y")),
-        row("e", json!("x"), json!(null)),
-        row("f", json!(""), json!("y")),
+    let row = |(id, code, after)| format!("{}\n", json!({"id": id, "code": code, "after": after}));
+    let rows: [(&str, Option<&str>, Option<&str>); 6] = [
+        ("a", Some("x"), Some("y")),
+        ("b", Some("x"), Some("z")),
+        ("c", Some("x"), Some("y")),
+        ("d", None, Some("y")),
+        ("e", Some("x"), None),
+        ("f", Some(""), Some("y")),
     ];
+    let rows = rows.map(row);
     project.write("data.jsonl", rows.concat());
     let outcome = project.run_ok(&[]);
     // Equal texts with equal ends share an answer.
@@ -126,14 +119,9 @@ fn the_middle_is_filled_in() {
         let body = json!({"prompt": row["code"], "suffix": row["after"]});
         assert_eq!(row["prediction"], goes_on(&body), "{row}");
     }
-    let mut reasons: Vec<(String, String)> = project
-        .rows("answers.rejects")
-        .iter()
-        .map(|row| (row["rule"].as_str().unwrap().into(), row["reason"].as_str().unwrap().into()))
-        .collect();
-    reasons.sort();
-    let null = |rule: &str, name: &str| (rule.to_string(), format!("the column `{name}` is null"));
-    assert_eq!(reasons, [null("prompt", "code"), null("suffix", "after")]);
+    let reasons = project.cells("answers.rejects", "rule reason");
+    let wanted = ["prompt | the column `code` is null", "suffix | the column `after` is null"];
+    assert_eq!(reasons, wanted);
     // A row that cannot be asked is no reason to run again.
     project.run_ok(&[]).all_hit();
 }
@@ -143,16 +131,14 @@ fn chats_and_texts_do_not_share_answers() {
     let api = ChatApi::start();
     let project = project(&api, 2, "");
     project.run_ok(&[]);
-    project.edit("w.yaml", "endpoint: completions, ", "");
-    project.edit("w.yaml", "prompt: code", "messages: code");
+    project.change("endpoint: completions, ", "");
+    project.change("prompt: code", "messages: code");
     project.run_ok(&[]);
     assert_eq!(api.count(), 4);
     for row in project.rows("answers") {
         let body = json!({"messages": [{"role": "user", "content": row["code"]}]});
-        assert_eq!(
-            (&row["prediction"], &row["raw_response"]),
-            (&json!(code(&body)), &json!(content(&body)))
-        );
+        let found = (&row["prediction"], &row["raw_response"]);
+        assert_eq!(found, (&json!(code(&body)), &json!(content(&body))));
     }
 }
 
@@ -162,18 +148,16 @@ fn log_probabilities_are_columns_at_both_endpoints() {
         let api = ChatApi::start();
         let project = project(&api, 2, "logprobs: true");
         if chat {
-            project.edit("w.yaml", "endpoint: completions, ", "");
-            project.edit("w.yaml", "prompt: code", "messages: code");
+            project.change("endpoint: completions, ", "");
+            project.change("prompt: code", "messages: code");
         }
         let fresh = project.run_ok(&[]);
         assert_eq!(api.asked()[0].body["logprobs"], if chat { json!(true) } else { json!(1) });
         for row in project.rows("answers") {
             let text = row["raw_response"].as_str().unwrap();
             let wanted = tokens(text);
-            let told: Vec<(String, f64)> = row["token_logprobs"]
-                .as_array()
-                .unwrap()
-                .iter()
+            let told = row["token_logprobs"].as_array().unwrap().iter();
+            let told: Vec<(String, f64)> = told
                 .map(|t| (t["token"].as_str().unwrap().into(), t["logprob"].as_f64().unwrap()))
                 .collect();
             assert_eq!(told, wanted, "chat: {chat}");
@@ -182,12 +166,12 @@ fn log_probabilities_are_columns_at_both_endpoints() {
             assert_eq!(row["logprob_mean"].as_f64(), Some(sum(text) / wanted.len() as f64));
         }
         // Answers that were kept are the same to the last bit.
-        project.edit("w.yaml", "logprobs: true", "logprobs: true, price: { input: 1, output: 1 }");
+        project.change("logprobs: true", "logprobs: true, price: { input: 1, output: 1 }");
         let kept = project.run_ok(&[]);
         assert_eq!(api.count(), 2, "answers are kept with their log-probabilities");
         assert_eq!(kept.step("answers")["digest"], fresh.step("answers")["digest"]);
         // Those that were asked for without are not the same question.
-        project.edit("w.yaml", "logprobs: true, ", "");
+        project.change("logprobs: true, ", "");
         project.run_ok(&[]);
         assert_eq!(api.count(), 4);
         assert!(project.rows("answers")[0].get("logprob_sum").is_none());
@@ -238,37 +222,19 @@ fn columns_that_are_there_stay() {
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\",\"logprob_sum\":\"mine\"}\n");
     project.run_ok(&[]);
     assert_eq!(only(&project, "answers")["logprob_sum"], "mine");
-    project.edit("w.yaml", "prompt: code", "prompt: code, logprobs: true");
+    project.change("prompt: code", "prompt: code, logprobs: true");
     project.run_ok(&[]);
     assert!(only(&project, "answers")["logprob_sum"].as_f64().unwrap() < 0.0);
 }
 
 #[test]
-fn servers_that_fail_are_treated_as_those_of_chats() {
-    for fault in [
-        ChatFault::Error(500, "internal", "oops".into()),
-        ChatFault::Limited("retry-after", "0".into()),
-        ChatFault::CutBody,
-        ChatFault::Malformed,
-        ChatFault::NoChoices,
-        ChatFault::Raw(200, vec![], json!({"choices": [{"text": 5}]}).to_string()),
-    ] {
-        let api = ChatApi::start();
-        let project = project(&api, 3, "tries: 2, logprobs: true");
-        let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
-        api.take();
-        api.faults(vec![fault.clone()]);
-        let outcome = project.run_ok(&[]);
-        assert_eq!(api.count(), 4, "{fault:?}");
-        assert_eq!(outcome.digests(), undisturbed.digests(), "{fault:?}");
-    }
-    // A server that knows no suffix says so for all rows at once.
+fn a_server_that_knows_no_suffix_says_so_for_all_rows_at_once() {
     let api = ChatApi::start();
     let said = "suffix is not currently supported";
     api.script(move |_| Some(ChatFault::Error(400, "BadRequestError", said.into())));
     let project = project(&api, 40, "suffix: code, concurrency: 1");
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    let detail = outcome.detail("answers");
     assert!(detail.contains(said) && detail.contains("leave it out"), "{detail}");
     assert_eq!(api.count(), 1);
 }
@@ -280,11 +246,10 @@ fn money_has_its_limit_and_answers_are_kept() {
     let money = "max_tokens: 5, max_usd: 0.001, price: { input: 1, output: 1 }, concurrency: 1";
     let project = project(&api, 10, money);
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("limit of the cost"), "{detail}");
+    says(&outcome.detail("answers"), &["limit of the cost"]);
     let paid = api.take().len();
     assert!((1..10).contains(&paid), "{paid}");
-    project.edit("w.yaml", "max_usd: 0.001", "max_usd: 1");
+    project.change("max_usd: 0.001", "max_usd: 1");
     project.run_ok(&[]);
     assert_eq!((api.count(), answers(&project).len()), (10 - paid, 10));
 }
@@ -296,15 +261,13 @@ fn the_version_is_locked_by_a_text() {
     project.run(&["lock", "w.yaml"]).exits(0);
     let asked = api.take();
     assert_eq!((asked.len(), asked[0].path.as_str()), (1, "POST /v1/completions"));
-    assert_eq!(
-        asked[0].body,
-        json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false})
-    );
+    let wanted = json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false});
+    assert_eq!(asked[0].body, wanted);
     let locked: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
     assert_eq!(locked["versions"][0]["of"], json!({"base_url": api.url(), "model": "tiny"}));
     project.run_ok(&["--frozen"]);
     api.set_version(Some("tiny-2"));
     project.write("data.jsonl", data(0..3));
     let outcome = project.run_json(&["--frozen"]).exits(1);
-    assert!(outcome.step("answers")["detail"].as_str().unwrap().contains("tiny-2"), "{outcome}");
+    assert!(outcome.detail("answers").contains("tiny-2"), "{outcome}");
 }

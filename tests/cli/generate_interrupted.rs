@@ -1,6 +1,4 @@
 //! Runs of `generate` that are killed, interrupted, or not alone: what was answered is kept.
-//!
-//! Does not live here: kills at random instants (`tests/scripts/chaos.py`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::generate_openai::{answers, data, project, workflow};
-use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, patience, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const ROWS: usize = 60;
@@ -89,10 +87,8 @@ fn after_a_kill_only_what_has_no_answer_is_asked() {
     project.verifies("cache");
     let after = goes_on(&api, &project, &answered, ROWS - BEFORE);
     let step = after.step("answers");
-    assert_eq!(
-        (step["reused_rows"].as_u64(), step["reason"].as_str()),
-        (Some(30), Some("PREV_FAILED"))
-    );
+    let found = (step["reused_rows"].as_u64(), step["reason"].as_str());
+    assert_eq!(found, (Some(30), Some("PREV_FAILED")));
 }
 
 #[test]
@@ -131,7 +127,7 @@ fn several_kills_lose_nothing() {
 fn a_conversation_that_was_killed_goes_on_at_its_turn() {
     let api = ChatApi::start();
     let project = project(&api, 20, "concurrency: 4");
-    project.edit("w.yaml", "'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
+    project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
     answer_first(&api, BEFORE);
     let running = start(&project, "events", "");
     let kept = || {
@@ -190,7 +186,7 @@ fn what_a_killed_run_left_outlives_a_clean_up() {
     assert_eq!(api.count(), 1);
 }
 
-/// A step that failed keeps its answers, too; a clean-up takes only what no run needs.
+/// A step that failed keeps its answers as well; a clean-up takes only what no run needs.
 #[test]
 fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     let api = ChatApi::start();
@@ -200,8 +196,7 @@ fn what_a_failed_run_was_answered_outlives_a_clean_up() {
         (asked.number >= BEFORE).then(fatal)
     });
     let failed = project.run_json(&[]).exits(1);
-    let detail = failed.step("answers")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("30 rows are kept"), "{detail}");
+    says(&failed.detail("answers"), &["30 rows are kept"]);
     let answered = api.take()[..BEFORE].to_vec();
     assert!(journals(&project).is_empty());
     api.heal();
@@ -266,7 +261,7 @@ fn two_steps_of_a_run_ask_nothing_twice() {
     assert_eq!((answers(&project).len(), project.rows("others").len()), (20, 20));
 }
 
-/// The second run waits for the first one, which is killed: it goes on with what is there.
+/// The second run waits for the first one, which is killed: it continues with what is there.
 #[test]
 fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
     let api = ChatApi::start();

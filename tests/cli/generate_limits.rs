@@ -1,19 +1,13 @@
-//! `generate` within limits: money, pace, waits that a server asks for, memory; and a server that
-//! goes away for a while.
-//!
-//! Does not live here: what each failure of a request means (`generate_faults`).
+//! `generate` within limits: money, pace, and waits that a server asks for.
 
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::generate_openai::{answers, only, project, warnings};
-use crate::harness::{Outcome, Project, Running, patience, wait_for};
+use crate::harness::{Outcome, Project, Running, patience, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
@@ -23,10 +17,7 @@ const ROWS: usize = 40;
 #[track_caller]
 fn over_budget(project: &Project, spent: &str, limit: &str) -> Outcome {
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
-    for word in ["limit of the cost", spent, limit, "max_usd"] {
-        assert!(detail.contains(word), "{word} in {detail}");
-    }
+    says(&outcome.detail("answers"), &["limit of the cost", spent, limit, "max_usd"]);
     outcome
 }
 
@@ -41,40 +32,16 @@ fn the_run_stops_before_the_request_that_would_pass_the_limit() {
         assert_eq!(api.take().len(), 3, "{outcome}");
         let detail = outcome.step("answers")["detail"].to_string();
         assert!(detail.contains("the answers for 3 rows are kept"), "{detail}");
-        // What is spent is spent, in whichever run.
+        // Money spent by one run counts in the next.
         over_budget(&project, "$30.00", "$35.00");
         assert_eq!(api.take().len(), 0);
         // A higher limit uses what was paid.
-        project.edit("w.yaml", "max_usd: 35", "max_usd: 400");
+        project.change("max_usd: 35", "max_usd: 400");
         let outcome = project.run_ok(&[]);
         assert_eq!((api.take().len(), answers(&project).len()), (ROWS - 3, ROWS));
         assert_eq!(outcome.step("answers")["reused_rows"], 3);
         assert_eq!(only(&project, "answers.summary")["cost_usd"], 400.0);
     }
-}
-
-#[test]
-fn answers_that_cost_less_than_the_most_let_more_follow() {
-    for concurrency in [1, 8] {
-        let api = ChatApi::start();
-        api.set_tokens(5, 1).set_latency(Duration::from_millis(5));
-        let project =
-            project(&api, ROWS, &format!("{TEN}, concurrency: {concurrency}, max_usd: 35"));
-        over_budget(&project, "$26.00", "$35.00");
-        assert_eq!(api.count(), 26);
-    }
-}
-
-#[test]
-fn a_limit_that_is_just_enough_is_enough() {
-    let api = ChatApi::start();
-    api.set_tokens(5, 10);
-    project(&api, 3, &format!("{TEN}, concurrency: 8, max_usd: 30")).run_ok(&[]);
-    assert_eq!(api.take().len(), 3);
-    let outcome =
-        over_budget(&project(&api, 1, &format!("{TEN}, max_usd: 9.99")), "$0.00", "$9.99");
-    assert!(!outcome.stdout.contains("kept"), "{outcome}");
-    assert_eq!(api.count(), 0);
 }
 
 #[test]
@@ -105,7 +72,7 @@ fn a_refusal_costs_nothing() {
     assert_eq!(api.count(), 5);
 }
 
-/// Prompts count, too, and what they will cost is guessed: never too low.
+/// Prompts count as well, and what they will cost is guessed: never too low.
 #[test]
 fn what_was_really_spent_is_within_the_limit() {
     for (concurrency, tokens) in [(1, 12), (8, 12), (8, 60)] {
@@ -225,110 +192,4 @@ fn a_long_wait_ends_at_once_when_it_is_interrupted() {
         assert_eq!(outcome.finished()["status"], "interrupted", "{outcome}");
         project.verifies("cache");
     }
-}
-
-/// The most memory that a run takes, in bytes.
-#[track_caller]
-fn memory(project: &Project) -> u64 {
-    let mut command = project.command(&["run", "w.yaml"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut most = 0;
-    while child.try_wait().unwrap().is_none() {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        most = most.max(kilobytes.unwrap_or(0) << 10);
-        thread::sleep(Duration::from_millis(2));
-    }
-    assert!(child.wait().unwrap().success());
-    most
-}
-
-#[test]
-fn an_answer_without_end_takes_little_memory() {
-    let api = ChatApi::start();
-    let small = memory(&project(&api, 8, "concurrency: 4"));
-    api.script(|_| Some(ChatFault::Huge(100 << 20, false)));
-    let project = project(&api, 8, "concurrency: 4");
-    let huge = memory(&project);
-    assert_eq!(project.rows("answers.rejects").len(), 8);
-    // Sixteen megabytes of each are read, and buffers grow by doubling.
-    let most = small + 4 * (32 << 20) + (32 << 20);
-    assert!(huge < most, "{} MB, {} MB for small answers", huge >> 20, small >> 20);
-}
-
-/// A way to a server that can be shut: then nobody listens at its address.
-struct Door {
-    address: String,
-    target: String,
-    open: Arc<AtomicBool>,
-    streams: Arc<Mutex<Vec<TcpStream>>>,
-}
-
-impl Door {
-    fn new(api: &ChatApi) -> Self {
-        let target = api.url().replace("http://", "").replace("/v1", "");
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let door = Self { address, target, open: Arc::default(), streams: Arc::default() };
-        door.open();
-        door
-    }
-
-    fn open(&self) {
-        let listener = TcpListener::bind(&self.address).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        self.open.store(true, Ordering::SeqCst);
-        let (open, streams, target) =
-            (Arc::clone(&self.open), Arc::clone(&self.streams), self.target.clone());
-        thread::spawn(move || {
-            while open.load(Ordering::SeqCst) {
-                let Ok((client, _)) = listener.accept() else {
-                    thread::sleep(Duration::from_millis(1));
-                    continue;
-                };
-                client.set_nonblocking(false).unwrap();
-                let server = TcpStream::connect(&target).unwrap();
-                for (from, to) in [(&client, &server), (&server, &client)] {
-                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    thread::spawn(move || {
-                        let _ = std::io::copy(&mut from, &mut to);
-                        let _ = to.shutdown(Shutdown::Both);
-                    });
-                }
-                streams.lock().unwrap().extend([client, server]);
-            }
-        });
-    }
-
-    fn shut(&self) {
-        self.open.store(false, Ordering::SeqCst);
-        thread::sleep(Duration::from_millis(50));
-        for stream in self.streams.lock().unwrap().drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-    }
-}
-
-#[test]
-fn a_server_that_comes_back_is_waited_for() {
-    let api = ChatApi::start();
-    api.set_latency(Duration::from_millis(20));
-    let door = Door::new(&api);
-    let project = project(&api, 60, "concurrency: 4, tries: 2");
-    let text = project.read("w.yaml").replace(&door.target, &door.address);
-    project.write("w.yaml", text);
-    let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-    wait_for("some answers", || api.count() >= 20);
-    door.shut();
-    let before = api.count();
-    thread::sleep(Duration::from_secs(4));
-    door.open();
-    let outcome = running.finish().exits(0);
-    assert_eq!((answers(&project).len(), project.rows("answers.rejects").len()), (60, 0));
-    assert!(before < 60, "it was shut before the end");
-    assert!(api.count() <= 60 + 4, "{}: only what was under way is asked again", api.count());
-    assert!(warnings(&outcome).is_empty(), "{outcome}");
-    let told = outcome.events("activity");
-    assert!(told.iter().any(|e| e["text"].to_string().contains("cannot be reached")), "{told:?}");
 }

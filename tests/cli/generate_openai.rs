@@ -1,7 +1,5 @@
-//! `generate` with a server: what it asks, and what becomes of the answers.
-//!
-//! Lives here, too: the workflow that the other tests of `generate` begin with. Does not live
-//! here: servers that fail (`generate_faults`), what is not asked again (`generate_reuse`).
+//! `generate` with a server: its requests, and the use of the answers. The other tests of `generate`
+//! begin with this workflow.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -15,16 +13,13 @@ use galeras_test_servers::chat_api::{
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
+  data: { op: read, with: { path: data.jsonl } }
   prompts:
     op: prompt
     from: data
     with:
       treatments:
         control: 'Complete this: {{ code }}'
-  answers:
     op: generate
     from: prompts
     with: { base_url: 'URL', model: tiny, MORE }
@@ -89,9 +84,7 @@ fn every_prompt_gets_a_row_with_its_answer() {
     let asked: HashMap<String, ChatRequest> =
         api.asked().into_iter().map(|a| (a.last(), a)).collect();
     assert_eq!((asked.len(), api.count()), (3, 3));
-    let prompts: HashMap<String, Value> = project
-        .rows("prompts")
-        .into_iter()
+    let prompts: HashMap<String, Value> = (project.rows("prompts").into_iter())
         .map(|row| (row["id"].as_str().unwrap().to_owned(), row))
         .collect();
     let rows = project.rows("answers");
@@ -143,7 +136,7 @@ fn a_request_says_what_was_told_and_nothing_else() {
         "chat_template_kwargs": {"enable_thinking": false},
     });
     assert_eq!(asked.body, wanted);
-    // No chance at all is told, too.
+    // A temperature of 0 is sent as well.
     project(&api, 1, "temperature: 0").run_ok(&[]);
     assert_eq!(api.take()[0].body["temperature"].as_f64(), Some(0.0));
 }
@@ -189,16 +182,13 @@ fn samples_have_seeds_keys_and_ids_of_their_own() {
 #[test]
 fn samples_without_a_seed_are_asked_one_by_one() {
     let api = ChatApi::start();
-    api.script(|asked| {
-        Some(ChatFault::Message(json!({"content": format!("number {}", asked.number)})))
-    });
+    let numbered = |asked: &ChatRequest| json!({"content": format!("number {}", asked.number)});
+    api.script(move |asked| Some(ChatFault::Message(numbered(asked))));
     let project = project(&api, 1, "samples: 4");
     project.run_ok(&[]);
     let texts: BTreeSet<String> = api.asked().into_iter().map(|a| a.text).collect();
     assert_eq!((api.count(), texts.len()), (4, 1));
-    let rows = answers(&project);
-    let said: BTreeSet<&str> =
-        rows.values().map(|row| row["raw_response"].as_str().unwrap()).collect();
+    let said: BTreeSet<String> = project.cells("answers", "raw_response").into_iter().collect();
     assert_eq!(said.len(), 4);
 }
 
@@ -208,14 +198,13 @@ fn the_prediction_is_the_code_or_all_of_the_answer() {
     let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
     api.script(move |_| Some(ChatFault::Message(json!({"content": said, "role": "assistant"}))));
     let project = project(&api, 1, "");
-    project.run_ok(&[]);
-    let row = only(&project, "answers");
-    assert_eq!((&row["prediction"], &row["raw_response"]), (&json!("x = 1"), &json!(said)));
-    project.edit("w.yaml", "model: tiny", "model: tiny, extract: raw");
-    project.run_ok(&[]);
-    let row = only(&project, "answers");
-    assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(said), &json!(said)));
-    assert_eq!(api.count(), 1, "what is made of an answer is no question");
+    for (extract, prediction) in [("code", "x = 1"), ("raw", said)] {
+        project.write("w.yaml", workflow(&api, &format!("extract: {extract}")));
+        project.run_ok(&[]);
+        let row = only(&project, "answers");
+        assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(prediction), &json!(said)));
+    }
+    assert_eq!(api.count(), 1, "a change of the extraction is no question");
 }
 
 #[test]
@@ -227,14 +216,12 @@ fn the_summary_says_what_it_cost() {
     let summary = only(&project, "answers.summary");
     let cost = (6.0 * prompt as f64 * 0.15 + 6.0 * answer as f64 * 0.6) / 1e6;
     assert!((summary["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-15, "{summary}");
-    assert_eq!(
-        summary,
-        json!({
-            "model": MODEL, "reported_model": VERSION, "rows": 6, "answers": 6,
-            "prompt_tokens": 66, "completion_tokens": 42, "cost_usd": summary["cost_usd"],
-        })
-    );
-    project.edit("w.yaml", ", price: { input: 0.15, output: 0.6 }", "");
+    let wanted = json!({
+        "model": MODEL, "reported_model": VERSION, "rows": 6, "answers": 6,
+        "prompt_tokens": 66, "completion_tokens": 42, "cost_usd": summary["cost_usd"],
+    });
+    assert_eq!(summary, wanted);
+    project.change(", price: { input: 0.15, output: 0.6 }", "");
     project.run_ok(&[]);
     assert_eq!(only(&project, "answers.summary")["cost_usd"], Value::Null);
 }
@@ -249,26 +236,19 @@ fn models_of_other_names_are_summed_up_apart() {
     });
     let project = project(&api, 4, "");
     project.run_ok(&[]);
-    let rows = answers(&project);
-    let reported: Vec<&Value> = rows.values().map(|row| &row["reported_model"]).collect();
-    assert_eq!(reported, [&json!("other"), &Value::Null, &json!(VERSION), &json!(VERSION)]);
-    let summary = project.rows("answers.summary");
-    let counts: BTreeMap<&str, i64> = summary
-        .iter()
-        .map(|row| (row["reported_model"].as_str().unwrap(), row["rows"].as_i64().unwrap()))
-        .collect();
-    assert_eq!(counts, BTreeMap::from([("other", 1), ("tiny", 1), (VERSION, 2)]));
+    let reported = project.cells("answers", "code reported_model");
+    assert_eq!(reported[..2], ["def f0(a): | other", "def f1(a): | null"]);
+    assert_eq!(reported[2..], [2, 3].map(|i| format!("def f{i}(a): | {VERSION}")));
+    let counts = project.cells("answers.summary", "reported_model rows");
+    assert_eq!(counts, ["other | 1".to_owned(), format!("{VERSION} | 2"), "tiny | 1".to_owned()]);
 }
 
 #[test]
 fn a_conversation_goes_on_with_the_answers() {
     let api = ChatApi::start();
     let project = project(&api, 2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
-    project.edit(
-        "w.yaml",
-        "control: 'Complete this: {{ code }}'",
-        "control: ['First: {{ code }}', 'Then', 'Last']",
-    );
+    let turns = "['First: {{ code }}', 'Then', 'Last']";
+    project.change("'Complete this: {{ code }}'", turns);
     project.run_ok(&[]);
     assert_eq!(api.count(), 2 * 2 * 3);
     let asked = api.asked();
@@ -298,8 +278,7 @@ fn a_conversation_goes_on_with_the_answers() {
 fn examples_are_shown_and_not_asked() {
     let api = ChatApi::start();
     let project = project(&api, 1, "");
-    project.edit(
-        "w.yaml",
+    project.change(
         "      treatments:
         control: 'Complete this: {{ code }}'",
         "      system: You write {{ code | length }} letters.
@@ -356,7 +335,7 @@ fn prompts_that_say_the_same_share_an_answer() {
 fn a_template_without_columns_is_one_question() {
     let api = ChatApi::start();
     let project = project(&api, 3, "");
-    project.edit("w.yaml", "'Complete this: {{ code }}'", "Write a method.");
+    project.change("'Complete this: {{ code }}'", "Write a method.");
     project.run_ok(&[]);
     let asked = api.asked();
     assert_eq!((asked.len(), asked[0].last().as_str()), (1, "Write a method."));
@@ -367,7 +346,7 @@ fn a_template_without_columns_is_one_question() {
 fn a_text_is_asked_as_it_is() {
     let api = ChatApi::start();
     let project = project(&api, 2, "messages: code");
-    project.edit("w.yaml", "    from: prompts\n", "    from: data\n");
+    project.change("    from: prompts\n", "    from: data\n");
     project.run_ok(&[]);
     let mut asked: Vec<String> = api.asked().iter().map(ChatRequest::last).collect();
     asked.sort();
@@ -392,11 +371,8 @@ fn answers_in_every_dialect_are_read() {
         project.run_ok(&[]);
         let row = only(&project, "answers");
         let prediction = if reason == "refusal" { "" } else { raw };
-        assert_eq!(
-            (row["raw_response"].as_str(), row["prediction"].as_str()),
-            (Some(raw), Some(prediction)),
-            "{message}"
-        );
+        let found = (&row["raw_response"], &row["prediction"]);
+        assert_eq!(found, (&json!(raw), &json!(prediction)), "{message}");
         assert_eq!(row["finish_reason"], reason, "{message}");
         assert_eq!(api.count(), 1, "{message}");
     }
@@ -409,17 +385,15 @@ fn a_server_that_counts_no_tokens_is_taken() {
     let project = project(&api, 2, "price: { input: 1, output: 1 }");
     project.run_ok(&[]);
     for row in project.rows("answers") {
-        assert_eq!(
-            (&row["prompt_tokens"], &row["completion_tokens"]),
-            (&Value::Null, &Value::Null)
-        );
+        let found = (&row["prompt_tokens"], &row["completion_tokens"]);
+        assert_eq!(found, (&Value::Null, &Value::Null));
     }
 }
 
 #[test]
 fn as_many_requests_as_allowed_go_side_by_side_over_connections_that_are_kept() {
     let mut digests = Vec::new();
-    // Requests take so long that a busy machine, too, gets to the others meanwhile.
+    // Requests take so long that a busy machine gets to the others meanwhile.
     for (concurrency, latency) in [(1, 20), (5, 250)] {
         let api = ChatApi::start();
         api.set_latency(Duration::from_millis(latency));
@@ -436,10 +410,10 @@ fn as_many_requests_as_allowed_go_side_by_side_over_connections_that_are_kept() 
 fn without_prompts_nothing_is_asked() {
     let api = ChatApi::start();
     let project = project(&api, 1, "");
-    project.edit("w.yaml", "    from: prompts\n", "    from: none\n");
-    let text = project.read("w.yaml")
-        + "  none: { op: sql, from: prompts, with: { query: 'SELECT * FROM input WHERE false' } }\n";
-    project.write("w.yaml", text);
+    project.change("    from: prompts\n", "    from: none\n");
+    let none =
+        "  none: { op: sql, from: prompts, with: { query: 'SELECT * FROM input WHERE false' } }\n";
+    project.write("w.yaml", project.read("w.yaml") + none);
     project.run_ok(&[]);
     assert!(project.rows("answers").is_empty() && project.rows("answers.summary").is_empty());
     assert_eq!(api.count(), 0);

@@ -1,11 +1,9 @@
 //! `generate` with `provider: replay`: answers of an earlier study, found again by prompt or by
 //! columns.
-//!
-//! Does not live here: answers that are made (`generate_ngram`).
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, every, lines, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -20,10 +18,6 @@ steps:
     from: { input: prompts, answers: given }
     with: { provider: replay, on: [snippet_id, treatment] }
 ";
-
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
-}
 
 fn data() -> Vec<Value> {
     (1..=3).map(|i| json!({"id": format!("d{i}"), "code": format!("x = {i}"), "n": i})).collect()
@@ -51,16 +45,9 @@ fn text(row: &Value, column: &str) -> String {
     row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}")).to_owned()
 }
 
-/// `snippet treatment sample = prediction` of every answer, sorted.
+/// `snippet | treatment | sample | prediction` of every answer, sorted.
 fn told(project: &Project) -> Vec<String> {
-    let of = |row: &Value| {
-        let [snippet, treatment, prediction] =
-            ["snippet_id", "treatment", "prediction"].map(|column| text(row, column));
-        format!("{snippet} {treatment} {} = {prediction}", row["sample"])
-    };
-    let mut told: Vec<String> = project.rows("answers").iter().map(of).collect();
-    told.sort();
-    told
+    project.cells("answers", "snippet_id treatment sample prediction")
 }
 
 #[test]
@@ -68,7 +55,7 @@ fn answers_are_found_by_columns() {
     let project = project(&given());
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("answers")["rows"], 6);
-    assert_eq!(told(&project)[..2], ["d1 a 0 = a = 1", "d1 b 0 = b = 1"]);
+    assert_eq!(told(&project)[..2], ["d1 | a | 0 | a = 1", "d1 | b | 0 | b = 1"]);
     let prompts = project.rows("prompts");
     for row in project.rows("answers") {
         let prompt = prompts.iter().find(|prompt| prompt["id"] == row["prompt_id"]).unwrap();
@@ -95,13 +82,10 @@ fn answers_are_found_by_the_id_of_the_prompt() {
     let project = project(&given());
     project.run_ok(&[]);
     let prompts = project.rows("prompts");
-    let by_id: Vec<Value> = prompts
-        .iter()
-        .enumerate()
-        .map(|(at, row)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"}))
-        .collect();
+    let answer = |(at, row): (usize, &Value)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"});
+    let by_id: Vec<Value> = prompts.iter().enumerate().map(answer).collect();
     project.write("given.jsonl", lines(&by_id));
-    project.edit("w.yaml", ", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
+    project.change(", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
     project.run_ok(&[]);
     let rows = project.rows("answers");
     assert_eq!(rows.len(), 6);
@@ -135,16 +119,9 @@ fn columns_of_answers_are_taken_over() {
         }
         assert!(row.get("comment").is_none(), "{row}");
     }
-    let summary = project.rows("answers.summary");
-    let told: Vec<[u64; 4]> = summary
-        .iter()
-        .map(|row| {
-            ["rows", "answers", "prompt_tokens", "completion_tokens"]
-                .map(|name| row[name].as_u64().unwrap())
-        })
-        .collect();
-    assert_eq!(summary[0]["reported_model"], "m-1");
-    assert_eq!(told, [[3, 3, 2 + 4, 20 + 40], [3, 3, 1 + 3 + 5, 10 + 30]]);
+    let columns = "reported_model rows answers prompt_tokens completion_tokens";
+    let summary = project.cells("answers.summary", columns);
+    assert_eq!(summary, ["m-1 | 3 | 3 | 6 | 60", "m-2 | 3 | 3 | 9 | 40"]);
 }
 
 #[test]
@@ -162,26 +139,22 @@ fn samples_are_told_apart() {
     project.run_ok(&[]);
     let one = told(&project);
     assert_eq!(one.len(), 6);
-    assert!(one.iter().all(|told| told.contains(" 0 = ")), "{one:?}");
-    let ids = |project: &Project| {
-        project.rows("answers").iter().map(|row| text(row, "id")).collect::<Vec<_>>()
-    };
-    let before = ids(&project);
-    project.edit("w.yaml", "treatment] }", "treatment], samples: 2 }");
+    assert!(one.iter().all(|told| told.contains(" | 0 | ")), "{one:?}");
+    let before = project.cells("answers", "id");
+    project.change("treatment] }", "treatment], samples: 2 }");
     project.run_ok(&[]);
     let two = told(&project);
     assert_eq!(two.len(), 11);
     assert!(one.iter().all(|told| two.contains(told)), "{two:?}");
-    assert!(two.contains(&"d1 b 1 = again = 1".to_owned()), "{two:?}");
-    assert!(before.iter().all(|id| ids(&project).contains(id)));
+    assert!(two.contains(&"d1 | b | 1 | again = 1".to_owned()), "{two:?}");
+    let ids = project.cells("answers", "id");
+    assert!(before.iter().all(|id| ids.contains(id)));
     // The last one has no second answer.
     let rejects = project.rows("answers.rejects");
     assert_eq!(rejects.len(), 1);
     assert_eq!((&rejects[0]["sample"], &rejects[0]["rule"]), (&json!(1), &json!("answer")));
     let reason = text(&rejects[0], "reason");
-    for part in ["snippet_id = d3", "treatment = b", "sample = 1"] {
-        assert!(reason.contains(part), "{reason}");
-    }
+    says(&reason, &["snippet_id = d3", "treatment = b", "sample = 1"]);
 }
 
 #[test]
@@ -194,18 +167,12 @@ fn prompts_without_an_answer_are_set_aside() {
     let project = project(&rows);
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("answers")["rows"], 4);
-    assert!(told(&project).contains(&"d1 b 0 = ".to_owned()));
-    let rejects = project.rows("answers.rejects");
-    let mut reasons: Vec<String> = rejects.iter().map(|row| text(row, "reason")).collect();
-    reasons.sort();
-    assert_eq!(
-        reasons,
-        [
-            "the table has no answer for snippet_id = d1, treatment = a",
-            "the table has no answer for snippet_id = d2, treatment = b",
-        ]
-    );
-    assert!(rejects.iter().all(|row| row["step"] == "answers" && row["rule"] == "answer"));
+    assert!(told(&project).contains(&"d1 | b | 0 | ".to_owned()));
+    let wanted = [
+        "answers | answer | the table has no answer for snippet_id = d1, treatment = a",
+        "answers | answer | the table has no answer for snippet_id = d2, treatment = b",
+    ];
+    assert_eq!(project.cells("answers.rejects", "step rule reason"), wanted);
     // The answer arrives later.
     project.write("given.jsonl", lines(&given()));
     project.run_ok(&[]);
@@ -218,8 +185,8 @@ fn no_answers_at_all() {
     let project = project(&given());
     let none =
         "  none: { op: sql, from: given, with: { query: 'SELECT * FROM input WHERE false' } }\n";
-    project
-        .write("w.yaml", project.read("w.yaml").replace("answers: given", "answers: none") + none);
+    let text = project.read("w.yaml").replace("answers: given", "answers: none");
+    project.write("w.yaml", text + none);
     project.run_ok(&[]);
     assert!(project.rows("answers").is_empty());
     assert_eq!(project.rows("answers.rejects").len(), 6);
@@ -240,15 +207,12 @@ fn two_answers_for_one_prompt_are_an_error() {
     *rows.last_mut().unwrap() = twice;
     project.write("given.jsonl", lines(&rows));
     let outcome = project.run_json(&[]).exits(1);
-    let detail = text(&outcome.step("answers"), "detail");
-    for part in ["two answers", "snippet_id = d2", "treatment = a"] {
-        assert!(detail.contains(part), "{detail}");
-    }
+    says(&outcome.detail("answers"), &["two answers", "snippet_id = d2", "treatment = a"]);
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("the columns in `on` must identify an answer"), "{shown}");
     // Nor do answers pass that `on` is too short for.
     project.write("given.jsonl", lines(&given()));
-    project.edit("w.yaml", "[snippet_id, treatment]", "[snippet_id]");
+    project.change("[snippet_id, treatment]", "[snippet_id]");
     project.run_json(&[]).exits(1);
 }
 
@@ -258,9 +222,10 @@ fn columns_find_each_other_whatever_their_type() {
         .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
         .collect();
     let project = project(&rows);
-    project.edit("w.yaml", "[snippet_id, treatment]", "[n]");
+    project.change("[snippet_id, treatment]", "[n]");
     project.run_ok(&[]);
-    assert_eq!(told(&project)[..3], ["d1 a 0 = y = 1", "d1 b 0 = y = 1", "d2 a 0 = y = 2"]);
+    let wanted = ["d1 | a | 0 | y = 1", "d1 | b | 0 | y = 1", "d2 | a | 0 | y = 2"];
+    assert_eq!(told(&project)[..3], wanted);
 }
 
 #[test]
@@ -277,22 +242,17 @@ fn the_code_is_taken_out_of_answers() {
     rows.iter_mut().zip(answers).for_each(|(row, (answer, _))| row["raw_response"] = json!(answer));
     let project = project(&rows);
     project.run_ok(&[]);
-    let find = |rows: &[Value], at: usize, column: &str| {
-        let of = |r: &&Value| {
-            r["snippet_id"] == format!("d{}", at / 2 + 1) && r["treatment"] == ["a", "b"][at % 2]
-        };
-        text(rows.iter().find(of).unwrap(), column)
-    };
-    let found = project.rows("answers");
+    let prompt = |at: usize| format!("d{} | {}", at / 2 + 1, ["a", "b"][at % 2]);
+    let columns = "snippet_id treatment prediction raw_response";
+    let found = project.cells("answers", columns);
     for (at, (answer, code)) in answers.iter().enumerate() {
-        assert_eq!(find(&found, at, "prediction"), *code, "{answer:?}");
-        assert_eq!(find(&found, at, "raw_response"), *answer);
+        assert_eq!(found[at], format!("{} | {code} | {answer}", prompt(at)));
     }
-    project.edit("w.yaml", "treatment] }", "treatment], extract: raw }");
+    project.change("treatment] }", "treatment], extract: raw }");
     project.run_ok(&[]);
-    let found = project.rows("answers");
+    let found = project.cells("answers", columns);
     for (at, (answer, _)) in answers.iter().enumerate() {
-        assert_eq!(find(&found, at, "prediction"), *answer);
+        assert_eq!(found[at], format!("{} | {answer} | {answer}", prompt(at)));
     }
 }
 
@@ -316,7 +276,9 @@ outputs:
 ";
     let project = Project::new(made);
     project.run_ok(&[]);
-    let before = project.rows("answers");
+    let columns = "id prompt_id sample prediction raw_response finish_reason prompt_tokens \
+                   completion_tokens model messages code";
+    let before = project.cells("answers", columns);
     assert!(before.len() > 40, "{}", before.len());
     for file in ["answers.parquet", "answers.jsonl"] {
         let (steps, _) = made.split_once("  answers:").unwrap();
@@ -331,59 +293,33 @@ outputs:
         project.write("w.yaml", format!("{steps}{replay}"));
         let outcome = project.run_ok(&[]);
         assert_eq!(outcome.step("answers")["rows"], before.len(), "{file}");
-        let after = project.rows("answers");
-        assert_eq!(after.len(), before.len());
-        for (after, before) in after.iter().zip(&before) {
-            for column in [
-                "id",
-                "prompt_id",
-                "sample",
-                "prediction",
-                "raw_response",
-                "finish_reason",
-                "prompt_tokens",
-                "completion_tokens",
-                "model",
-                "messages",
-                "code",
-            ] {
-                assert_eq!(after[column], before[column], "{file} {column}");
-            }
-        }
+        assert_eq!(project.cells("answers", columns), before, "{file}");
         assert!(project.rows("answers.rejects").is_empty());
     }
 }
 
-/// Just one diagnostic of this code, with this word.
-#[track_caller]
-fn refused(old: &str, new: &str, code: &str, word: &str) {
-    let project = project(&given());
-    project.edit("w.yaml", old, new);
-    let outcome = project.run_json(&[]).exits(2);
-    let found = outcome.events("diagnostic");
-    assert_eq!(found.len(), 1, "{new}: {outcome}");
-    assert_eq!(found[0]["code"], code, "{new}: {outcome}");
-    assert!(found[0].to_string().contains(word), "{word}: {outcome}");
-    assert!(project.stored_nothing());
-}
+/// The change of the workflow, the code of its only mistake, and a word of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &str, &str)] = &[
+    ("{ input: prompts, answers: given }", "prompts", "wrong-inputs", "`answers`"),
+    ("answers: given }", "answers: given, train: data }", "wrong-inputs", "`train`"),
+    ("on: [snippet_id, treatment]", "on: [snippet]", "unknown-column", "`snippet_id`"),
+    (", on: [snippet_id, treatment] }", " }", "missing-argument", "prompt_id"),
+    ("treatment] }", "treatment], answer: response }", "unknown-column", "`raw_response`"),
+    ("treatment] }", "treatment], seed: 1 }", "conflicting-arguments", "`seed`"),
+    ("treatment] }", "treatment], temperature: 0 }", "conflicting-arguments", "temperature"),
+    ("treatment] }", "treatment], base_url: 'http://x' }", "conflicting-arguments", "openai"),
+    // A column that one of the two tables has.
+    ("on: [snippet_id, treatment]", "on: [snippet_id, code]", "unknown-column", "`code`"),
+];
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    refused("{ input: prompts, answers: given }", "prompts", "wrong-inputs", "`answers`");
-    refused("answers: given }", "answers: given, train: data }", "wrong-inputs", "`train`");
-    refused("on: [snippet_id, treatment]", "on: [snippet]", "unknown-column", "`snippet_id`");
-    refused(", on: [snippet_id, treatment] }", " }", "missing-argument", "prompt_id");
-    refused("treatment] }", "treatment], answer: response }", "unknown-column", "`raw_response`");
-    refused("treatment] }", "treatment], seed: 1 }", "conflicting-arguments", "`seed`");
-    refused("treatment] }", "treatment], temperature: 0 }", "conflicting-arguments", "temperature");
-    refused(
-        "treatment] }",
-        "treatment], base_url: 'http://x' }",
-        "conflicting-arguments",
-        "openai",
-    );
-    // A column that one of the two tables has.
-    refused("on: [snippet_id, treatment]", "on: [snippet_id, code]", "unknown-column", "`code`");
+    every(MISTAKES.iter().map(|case| (case.1, case)), |(old, new, code, word)| {
+        let project = project(&given());
+        project.change(old, new);
+        project.refused_once(code, word);
+    });
 }
 
 #[test]

@@ -5,16 +5,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, lines};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
   given: { op: read, with: { path: given.jsonl, columns: { id: prompt_id }, KEY } }
-  answers:
-    op: generate
-    from: { input: data, answers: given }
-    with: { provider: replay }
+  answers: { op: generate, from: { input: data, answers: given }, with: { provider: replay } }
 ";
 
 /// Answers of the models `a` and `b`, each with two samples, to the rows `d1`, `d2` and `d3`.
@@ -33,10 +30,6 @@ fn given() -> Vec<Value> {
     rows
 }
 
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
-}
-
 /// A table as other tools write it: the `id` is that of what was answered.
 fn project(given: &[Value]) -> Project {
     keyed(given, "key: [prompt_id, model, sample]")
@@ -50,27 +43,15 @@ fn keyed(given: &[Value], key: &str) -> Project {
     project
 }
 
-/// `model id sample = prediction` of every answer, sorted.
+/// `model | id | sample | prediction` of every answer, sorted.
 fn told(project: &Project) -> Vec<String> {
-    let of = |row: &Value| {
-        let text = |name: &str| row[name].as_str().unwrap().to_owned();
-        format!(
-            "{} {} {} = {}",
-            text("model"),
-            text("prompt_id"),
-            row["sample"],
-            text("prediction")
-        )
-    };
-    let mut told: Vec<String> = project.rows("answers").iter().map(of).collect();
-    told.sort();
-    told
+    project.cells("answers", "model prompt_id sample prediction")
 }
 
 #[track_caller]
 fn fails(project: &Project) -> (Outcome, String) {
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    let detail = outcome.detail("answers");
     (outcome, detail)
 }
 
@@ -78,30 +59,20 @@ fn fails(project: &Project) -> (Outcome, String) {
 fn all_models_answer() {
     let project = project(&given());
     let outcome = project.run_ok(&[]);
-    let wanted: Vec<String> = ["a", "b"]
-        .iter()
-        .flat_map(|model| {
-            ["d1", "d2", "d3"].map(|id| format!("{model} {id} 0 = {model} = '{id}' # 0"))
-        })
-        .collect();
+    let of = |model: &str| {
+        ["d1", "d2", "d3"].map(|id| format!("{model} | {id} | 0 | {model} = '{id}' # 0"))
+    };
+    let wanted = [of("a"), of("b")].concat();
     assert_eq!(told(&project), wanted);
-    let rows = project.rows("answers");
-    let ids: BTreeSet<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    let ids: BTreeSet<String> = project.cells("answers", "id").into_iter().collect();
     assert_eq!(ids.len(), 6);
-    let summary: Vec<(Value, Value, Value)> = project
-        .rows("answers.summary")
-        .iter()
-        .map(|row| (row["model"].clone(), row["reported_model"].clone(), row["rows"].clone()))
-        .collect();
-    assert_eq!(
-        summary,
-        [(json!("a"), json!("a-1"), json!(3)), (json!("b"), json!("b-1"), json!(3))]
-    );
+    let summary = project.cells("answers.summary", "model reported_model rows");
+    assert_eq!(summary, ["a | a-1 | 3", "b | b-1 | 3"]);
     // In whatever order the table is.
     let digests = outcome.step("answers")["digest"].clone();
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&[]).step("answers")["digest"], digests);
-    project.edit("w.yaml", "provider: replay", "provider: replay, samples: 2");
+    project.change("provider: replay", "provider: replay, samples: 2");
     project.run_ok(&[]);
     let both = told(&project);
     assert_eq!(both.len(), 12);
@@ -111,9 +82,10 @@ fn all_models_answer() {
 #[test]
 fn one_model_is_chosen() {
     let project = project(&given());
-    project.edit("w.yaml", "provider: replay", "provider: replay, model: b");
+    project.change("provider: replay", "provider: replay, model: b");
     project.run_ok(&[]);
-    assert_eq!(told(&project), ["d1", "d2", "d3"].map(|id| format!("b {id} 0 = b = '{id}' # 0")));
+    let wanted = ["d1", "d2", "d3"].map(|id| format!("b | {id} | 0 | b = '{id}' # 0"));
+    assert_eq!(told(&project), wanted);
     let before = project.rows("answers");
     // The other model's answers are none of its business, not even two for one row.
     let mut rows = given();
@@ -121,10 +93,10 @@ fn one_model_is_chosen() {
     rows[1]["raw_response"] = json!("c = 1");
     project.write("given.jsonl", lines(&rows));
     let key = "key: [prompt_id, model, sample";
-    project.edit("w.yaml", key, &format!("{key}, raw_response"));
+    project.change(key, &format!("{key}, raw_response"));
     project.run_ok(&[]);
     assert_eq!(project.rows("answers"), before);
-    project.edit("w.yaml", "model: b", "model: a");
+    project.change("model: b", "model: a");
     let (_, detail) = fails(&project);
     assert!(detail.contains("two answers for prompt_id = d1"), "{detail}");
 }
@@ -136,12 +108,12 @@ fn a_model_that_is_not_there_is_an_error() {
         row["model"] = json!(format!("qwen2.5-coder-{}", row["model"].as_str().unwrap()));
     });
     let project = project(&rows);
-    project.edit("w.yaml", "provider: replay", "provider: replay, model: qwen2.5-codr-a");
+    project.change("provider: replay", "provider: replay, model: qwen2.5-codr-a");
     let (_, detail) = fails(&project);
     assert!(detail.contains("no answers of a model `qwen2.5-codr-a`"), "{detail}");
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("did you mean `qwen2.5-coder-a`?"), "{shown}");
-    project.edit("w.yaml", "model: qwen2.5-codr-a", "model: gpt");
+    project.change("model: qwen2.5-codr-a", "model: gpt");
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     assert!(shown.stderr.contains("it has answers of qwen2.5-coder-a, qwen2.5-coder-b"), "{shown}");
 }
@@ -153,18 +125,11 @@ fn a_missing_answer_says_whose_it_is() {
     rows[0]["raw_response"] = Value::Null;
     let project = project(&rows);
     project.run_ok(&[]);
-    let mut missing: Vec<(Value, Value)> = project
-        .rows("answers.rejects")
-        .iter()
-        .map(|row| (row["model"].clone(), row["id"].clone()))
-        .collect();
-    missing.sort_by_key(|(model, _)| model.to_string());
-    assert_eq!(missing, [(json!("a"), json!("d1")), (json!("b"), json!("d2"))]);
+    assert_eq!(project.cells("answers.rejects", "model id"), ["a | d1", "b | d2"]);
     assert_eq!(told(&project).len(), 4);
     // Also if all of a model's are.
-    rows.iter_mut()
-        .filter(|row| row["model"] == "b")
-        .for_each(|row| row["raw_response"] = Value::Null);
+    let of_b = rows.iter_mut().filter(|row| row["model"] == "b");
+    of_b.for_each(|row| row["raw_response"] = Value::Null);
     project.write("given.jsonl", lines(&rows));
     project.run_ok(&[]);
     assert_eq!((told(&project).len(), project.rows("answers.rejects").len()), (2, 4));
@@ -184,10 +149,9 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     let mut rows = given();
     for row in &mut rows {
         row.as_object_mut().unwrap().shift_remove("raw_response");
-        row["prediction"] = json!(format!(
-            "def f():\n    \"\"\"\n    ```\n    {}\n    ```\n    \"\"\"\n",
-            row["id"]
-        ));
+        let id = &row["id"];
+        let text = format!("def f():\n    \"\"\"\n    ```\n    {id}\n    ```\n    \"\"\"\n");
+        row["prediction"] = json!(text);
     }
     let project = project(&rows);
     project.run_ok(&[]);
@@ -197,16 +161,12 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     }
     // Said outright, the column is an answer like any other.
     let before = project.rows("answers");
-    project.edit(
-        "w.yaml",
-        "provider: replay",
-        "provider: replay, answer: prediction, extract: raw",
-    );
+    project.change("provider: replay", "provider: replay, answer: prediction, extract: raw");
     project.run_ok(&[]);
     assert_eq!(project.rows("answers"), before);
 }
 
-/// What one run exports, another one reads: two models united, and replayed as they are.
+/// One run exports, another one reads: two models united, and replayed as they are.
 #[test]
 fn an_exported_table_of_two_models_is_replayed() {
     let made = "galeras: 1
@@ -248,9 +208,7 @@ outputs:
         // The second samples of the reference, which it never gave.
         let rejects = project.rows("answers.rejects");
         assert_eq!(rejects.len(), before.len() / 3, "{file}");
-        assert!(
-            rejects.iter().all(|row| row["model"] == "reference" && row["sample"] == 1),
-            "{file}"
-        );
+        let second = |row: &Value| row["model"] == "reference" && row["sample"] == 1;
+        assert!(rejects.iter().all(second), "{file}");
     }
 }

@@ -1,13 +1,11 @@
-//! What `generate` does not ask again, whatever else changes, and what it has to.
-//!
-//! Does not live here: runs that are killed or not alone (`generate_interrupted`).
+//! The questions that `generate` does not ask again, and the changes that make it ask.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, only, project, warnings, workflow};
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// The last messages of the requests since the last call, sorted.
@@ -26,7 +24,7 @@ fn asks_nothing(api: &ChatApi, project: &Project) -> Outcome {
     outcome
 }
 
-/// What the answers say, by code and sample.
+/// The texts of the answers, by code and sample.
 fn said(project: &Project) -> Vec<(String, u64, String)> {
     let text = |row: &Value| row["raw_response"].as_str().unwrap().to_owned();
     answers(project).into_iter().map(|((code, sample), row)| (code, sample, text(&row))).collect()
@@ -79,14 +77,14 @@ fn more_samples_ask_only_for_those() {
     project.run_ok(&[]);
     let before = said(&project);
     api.take();
-    project.edit("w.yaml", "samples: 1", "samples: 3");
+    project.change("samples: 1", "samples: 3");
     project.run_ok(&[]);
     let seeds: BTreeSet<i64> = api.asked().iter().filter_map(|a| a.body["seed"].as_i64()).collect();
     assert_eq!((api.take().len(), seeds), (4, BTreeSet::from([11, 12])));
     let after = said(&project);
     assert_eq!(after.len(), 6);
     assert!(before.iter().all(|one| after.contains(one)));
-    project.edit("w.yaml", "samples: 3", "samples: 2");
+    project.change("samples: 3", "samples: 2");
     asks_nothing(&api, &project);
 }
 
@@ -126,22 +124,22 @@ fn what_is_made_of_the_answers_asks_nothing() {
         let step = outcome.step("answers");
         (step["computed_rows"].as_u64().unwrap(), step["reused_rows"].as_u64().unwrap())
     };
-    project.edit("w.yaml", "seed: 1", "seed: 1, extract: raw");
+    project.change("seed: 1", "seed: 1, extract: raw");
     assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
-    project.edit("w.yaml", "seed: 1", "seed: 1, price: { input: 1, output: 2 }");
+    project.change("seed: 1", "seed: 1, price: { input: 1, output: 2 }");
     asks_nothing(&api, &project);
     assert_eq!(only(&project, "answers.summary")["cost_usd"], 75e-6);
-    project.edit("w.yaml", "output: 2", "output: 3");
+    project.change("output: 2", "output: 3");
     asks_nothing(&api, &project);
     // Another name of the treatment: other ids, the same question.
     let ids = |project: &Project| -> BTreeSet<String> {
         project.rows("answers").iter().map(|row| row["id"].to_string()).collect()
     };
     let before = ids(&project);
-    project.edit("w.yaml", "control:", "renamed:");
+    project.change("control:", "renamed:");
     assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
     assert!(before.is_disjoint(&ids(&project)));
-    // A column that nobody asks about.
+    // A column that no one asks about.
     let rows = data(0..3).replace('}', ",\"note\":\"new\"}");
     project.write("data.jsonl", rows);
     assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
@@ -202,7 +200,7 @@ fn new_metrics_ask_nothing() {
     project.write("w.yaml", &text);
     let outcome = project.run_ok(&[]);
     assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
-    project.edit("w.yaml", "[levenshtein]", "[levenshtein, exact_match]");
+    project.change("[levenshtein]", "[levenshtein, exact_match]");
     let outcome = asks_nothing(&api, &project);
     assert_eq!(outcome.status("answers"), "hit");
 }
@@ -256,7 +254,7 @@ fn what_failed_is_asked_by_the_next_run_and_only_that() {
     assert_eq!(outcome.finished()["status"], "ok");
     let told = warnings(&outcome);
     assert_eq!(told.len(), 1, "{outcome}");
-    assert!(told[0].contains("no way") && told[0].contains("next run"), "{told:?}");
+    says(&told[0], &["no way", "next run"]);
     assert_eq!((project.rows("answers").len(), api.take().len()), (6, 8));
     let rejects = project.rows("answers.rejects");
     let samples: BTreeSet<u64> = rejects.iter().filter_map(|row| row["sample"].as_u64()).collect();
@@ -265,7 +263,7 @@ fn what_failed_is_asked_by_the_next_run_and_only_that() {
         assert_eq!((&row["step"], &row["rule"]), (&json!("answers"), &json!("refused")), "{row}");
         assert_eq!(row["code"], "def f2(a):");
         let reason = row["reason"].as_str().unwrap();
-        assert!(reason.contains("no way") && reason.contains("refuses"), "{reason}");
+        says(&reason, &["no way", "refuses"]);
     }
     // It still fails: it is asked, and nothing else is.
     let planned = project.run(&["plan", "w.yaml"]).exits(0);
@@ -288,11 +286,7 @@ fn what_failed_is_asked_by_the_next_run_and_only_that() {
 fn a_conversation_goes_on_where_it_failed() {
     let api = ChatApi::start();
     let project = project(&api, 2, "");
-    project.edit(
-        "w.yaml",
-        "'Complete this: {{ code }}'",
-        "['{{ code }}', Then, 'Last {{ code }}']",
-    );
+    project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, 'Last {{ code }}']");
     api.spoil("Last def f1", ChatFault::Error(400, "bad", "no way".into()));
     project.run_ok(&[]);
     assert_eq!((api.take().len(), project.rows("answers").len()), (6, 1));
@@ -301,11 +295,11 @@ fn a_conversation_goes_on_where_it_failed() {
     assert_eq!(taken(&api), ["Last def f1(a):"]);
     assert_eq!(project.rows("answers").len(), 2);
     // One turn more.
-    project.edit("w.yaml", "'Last {{ code }}'", "'Last {{ code }}', More");
+    project.change("'Last {{ code }}'", "'Last {{ code }}', More");
     project.run_ok(&[]);
     assert_eq!(taken(&api), ["More"; 2]);
     // One turn less.
-    project.edit("w.yaml", ", 'Last {{ code }}', More", "");
+    project.change(", 'Last {{ code }}', More", "");
     asks_nothing(&api, &project);
 }
 
@@ -315,9 +309,7 @@ fn conversations_that_begin_the_same_share_the_beginning() {
     let api = ChatApi::start();
     unlike(&api);
     let project = project(&api, 1, "");
-    project.edit(
-        "w.yaml",
-        "        control: 'Complete this: {{ code }}'",
+    project.change("        control: 'Complete this: {{ code }}'",
         "        one: '{{ code }}'\n        two: ['{{ code }}', Then]\n        three: ['{{ code }}', Now]",
     );
     project.run_ok(&[]);
@@ -329,8 +321,7 @@ fn conversations_that_begin_the_same_share_the_beginning() {
 fn a_shared_beginning_is_summed_up_once() {
     let api = ChatApi::start();
     let project = project(&api, 1, "price: { input: 1, output: 1 }");
-    project.edit(
-        "w.yaml",
+    project.change(
         "        control: 'Complete this: {{ code }}'",
         "        one: '{{ code }}'\n        two: ['{{ code }}', Then]",
     );
@@ -347,8 +338,7 @@ fn a_shared_beginning_that_fails_is_rejected_for_all() {
     let api = ChatApi::start();
     api.spoil("f1(", ChatFault::Error(400, "bad", "no way".into()));
     let project = project(&api, 2, "");
-    project.edit(
-        "w.yaml",
+    project.change(
         "        control: 'Complete this: {{ code }}'",
         "        one: '{{ code }}'\n        two: ['{{ code }}', Then]",
     );
@@ -361,15 +351,13 @@ fn a_shared_beginning_that_fails_is_rejected_for_all() {
     assert_eq!(project.rows("answers").len(), 4);
 }
 
-/// What a row was answered stays, whatever else is asked.
+/// The answers of a row stay when other rows are asked.
 #[test]
 fn an_answer_does_not_change_when_something_else_does() {
     let api = ChatApi::start();
     unlike(&api);
     let project = project(&api, 1, "");
-    project.edit(
-        "w.yaml",
-        "        control: 'Complete this: {{ code }}'",
+    project.change("        control: 'Complete this: {{ code }}'",
         "        one: '{{ code }}'\n        two: ['{{ code }}', Then]\n        three: ['{{ code }}', Now]",
     );
     project.run_ok(&[]);
@@ -381,7 +369,7 @@ fn an_answer_does_not_change_when_something_else_does() {
         project.rows("answers").into_iter().map(row).collect()
     };
     let before = said(&project);
-    project.edit("w.yaml", "model: tiny", "model: tiny, extract: raw");
+    project.change("model: tiny", "model: tiny, extract: raw");
     asks_nothing(&api, &project);
     assert_eq!(said(&project), before);
 }

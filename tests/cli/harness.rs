@@ -1,7 +1,9 @@
 //! A temporary project, the program run in it, and what came out.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -55,6 +57,11 @@ impl Project {
         project
     }
 
+    /// A project whose workflow has these steps.
+    pub fn steps(steps: &str) -> Self {
+        Self::new(&format!("galeras: 1\nsteps:\n{steps}"))
+    }
+
     /// The working directory of commands.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("project")
@@ -97,6 +104,12 @@ impl Project {
             .status();
         assert!(made.expect("OpenSSH is installed").success());
         file
+    }
+
+    /// Like [`Project::edit`], of the workflow.
+    #[track_caller]
+    pub fn change(&self, old: &str, new: &str) {
+        self.edit("w.yaml", old, new);
     }
 
     /// The program with arguments, in a scrubbed environment. The programs of workflows are
@@ -164,7 +177,50 @@ impl Project {
         self.run(&["show", "w.yaml", step, "--format", "json"]).exits(0).json_lines()
     }
 
-    /// Whether no result, run or temporary file is stored.
+    /// The cells of columns, `a | 1` for each row, sorted.
+    #[track_caller]
+    pub fn cells(&self, step: &str, columns: &str) -> Vec<String> {
+        let cell = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let line =
+            |row: &Value| columns.split(' ').map(|name| cell(&row[name])).collect::<Vec<_>>();
+        let mut lines: Vec<String> =
+            self.rows(step).iter().map(|row| line(row).join(" | ")).collect();
+        lines.sort();
+        lines
+    }
+
+    /// Refused for one mistake, of this code and with this word; nothing ran.
+    #[track_caller]
+    pub fn refused_once(&self, code: &str, word: &str) -> Value {
+        let outcome = self.run_json(&[]).exits(2);
+        let found = outcome.events("diagnostic");
+        assert_eq!((found.len(), &found[0]["code"]), (1, &code.into()), "{outcome}");
+        says(&found[0].to_string(), &[word]);
+        assert!(self.stored_nothing());
+        found[0].clone()
+    }
+
+    /// Refused for one mistake, of this code and at this `line:column`: programs and people are told
+    /// the place and these words, and nothing ran.
+    #[track_caller]
+    pub fn refused_at(&self, place: &str, code: &str, words: &[&str]) -> Outcome {
+        let outcome = self.run_json(&[]).exits(2);
+        assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+        assert_eq!(outcome.finished()["status"], "invalid");
+        let shown = self.run(&["run", "w.yaml"]).exits(2);
+        assert!(shown.stdout.is_empty(), "{shown}");
+        says(&shown.stderr, &[&format!("w.yaml:{place}")]);
+        let message = told(&outcome.events("diagnostic")[0]);
+        says(&format!("{message} {}", flat(&shown.stderr)), words);
+        for word in ["serde", "minijinja", "untagged", "panicked", "defect"] {
+            assert!(!shown.stderr.contains(word), "{shown}");
+        }
+        assert!(!message.contains("datafusion"), "{message}");
+        assert!(!self.path("ran").exists() && self.stored_nothing());
+        outcome
+    }
+
+    /// True if no result, run or temporary file is stored.
     pub fn stored_nothing(&self) -> bool {
         ["actions", "blobs", "runs", "memo", "tmp"]
             .iter()
@@ -179,6 +235,59 @@ impl Project {
     }
 }
 
+/// The workflow is refused for one mistake, of this code and at the mark `«`, with these words.
+#[track_caller]
+pub fn refused(workflow: &str, code: &str, words: &[&str]) -> Outcome {
+    refused_with(&[], workflow, code, words)
+}
+
+/// Like [`refused`], in a project with these files.
+#[track_caller]
+pub fn refused_with(files: &[(&str, &str)], workflow: &str, code: &str, words: &[&str]) -> Outcome {
+    let (workflow, place) = marked(workflow);
+    let project = Project::new(&workflow);
+    files.iter().for_each(|(name, content)| project.write(name, content));
+    project.refused_at(&place, code, words)
+}
+
+/// Runs a test for every case, and fails with the names of those that failed.
+#[track_caller]
+pub fn every<N: Display, T>(cases: impl IntoIterator<Item = (N, T)>, test: impl Fn(T)) {
+    let failed = |(name, case)| {
+        let result = catch_unwind(AssertUnwindSafe(|| test(case)));
+        result.is_err().then(|| format!("{name}"))
+    };
+    let failed: Vec<String> = cases.into_iter().filter_map(failed).collect();
+    assert!(failed.is_empty(), "failed: {failed:#?}");
+}
+
+/// Fails unless the text has all these words.
+#[track_caller]
+pub fn says(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} in {text}");
+    }
+}
+
+/// Fails if the text has one of these words.
+#[track_caller]
+pub fn hides(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(!text.contains(word), "{word:?} in {text}");
+    }
+}
+
+/// A text for people without line breaks and frames.
+pub fn flat(text: &str) -> String {
+    text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The message and the help of a diagnostic.
+pub fn told(diagnostic: &Value) -> String {
+    let text = |name: &str| diagnostic[name].as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text("message"), text("help"))
+}
+
 /// The workflow without the mark `«`, and the `line:column` at which it stood.
 #[track_caller]
 pub fn marked(workflow: &str) -> (String, String) {
@@ -187,6 +296,17 @@ pub fn marked(workflow: &str) -> (String, String) {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or(before).chars().count() + 1;
     (format!("{before}{after}"), format!("{line}:{column}"))
+}
+
+/// The text in a column.
+#[track_caller]
+pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
+    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row:#}"))
+}
+
+/// Rows as lines of JSON.
+pub fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
 /// Every file below a folder, sorted.
@@ -289,7 +409,7 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-impl std::fmt::Display for Outcome {
+impl Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let short = |text: &str| {
             let lines = text.lines().filter(|l| !l.contains("{\"event\":\"progress\""));
@@ -337,6 +457,12 @@ impl Outcome {
         let finished = self.finished();
         let found = finished["steps"].as_array().unwrap().iter().find(|s| s["step"] == name);
         found.unwrap_or_else(|| panic!("no step {name}\n{self}")).clone()
+    }
+
+    /// The detail of a step, such as why it failed.
+    #[track_caller]
+    pub fn detail(&self, step: &str) -> String {
+        self.step(step)["detail"].as_str().unwrap().to_owned()
     }
 
     #[track_caller]

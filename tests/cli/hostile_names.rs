@@ -7,34 +7,23 @@ use std::fs;
 use serde_json::{Map, Value, json};
 
 use crate::harness::{Outcome, Project};
+use crate::paper::records;
 use crate::repository::{Repository, at, day};
 
+#[rustfmt::skip]
 const NAMES: [&str; 16] = [
-    "a \"b\" 'c' `d`",
-    "two  words",
-    " ",
-    "line\nbreak",
-    "re\rturn",
-    "tab\tbed",
-    "esc\u{1b}[31m\u{1b}]0;t\u{7}",
-    "c1\u{9b}2J",
-    "rtl\u{202e}x\u{2066}y",
-    "nul\0x",
-    "<b>&amp;</b>",
-    "a[b=c].d",
-    "${x}",
-    "|;{}#",
-    "%s\\N\\",
-    "--help",
+    "a \"b\" 'c' `d`", "two  words", " ", "line\nbreak", "re\rturn", "tab\tbed",
+    "esc\u{1b}[31m\u{1b}]0;t\u{7}", "c1\u{9b}2J", "rtl\u{202e}x\u{2066}y", "nul\0x",
+    "<b>&amp;</b>", "a[b=c].d", "${x}", "|;{}#", "%s\\N\\", "--help",
 ];
 
-fn is_unseen(c: char) -> bool {
+pub fn is_unseen(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[track_caller]
-fn harmless(what: &str, outcome: &Outcome) {
+pub fn harmless(what: &str, outcome: &Outcome) {
     for (stream, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         let line = text.lines().find(|line| line.contains(is_unseen));
         assert!(line.is_none() && !text.contains(is_unseen), "{what}: {stream}: {line:?}");
@@ -43,7 +32,7 @@ fn harmless(what: &str, outcome: &Outcome) {
 }
 
 /// A text as YAML and JSON write it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let text = Value::from(text).to_string();
     let letters = |c: char| match is_unseen(c) {
         true => format!("\\u{:04x}", u32::from(c)),
@@ -52,7 +41,7 @@ fn quoted(text: &str) -> String {
     text.chars().map(letters).collect()
 }
 
-/// A workflow with `NAME` in the place of a name, and the line of it.
+/// A workflow with `NAME` instead of a name, and the line of it.
 const PLACES: [(&str, &str, u64); 8] = [
     ("step", "galeras: 1\nsteps:\n  NAME: { op: methods, with: { corpus: python-stdlib } }\n", 3),
     (
@@ -212,7 +201,7 @@ fn what_programs_read_is_well_formed() {
     }
     assert_sound_xml(&graph("svg"));
     let csv = project.read("out/all.csv");
-    let records = csv_records(&csv);
+    let records = records(&csv);
     let width = records[0].len();
     assert!(records.iter().all(|record| record.len() == width), "{width} columns");
     for name in NAMES {
@@ -225,7 +214,7 @@ fn what_programs_read_is_well_formed() {
     }
 }
 
-/// Whether every string of a line of DOT ends on it.
+/// True if every string of a line of DOT ends on it.
 fn dot_is_sound(line: &str) -> bool {
     let (mut open, mut chars) = (false, line.chars());
     while let Some(c) = chars.next() {
@@ -269,25 +258,6 @@ fn assert_entities(text: &str) {
     }
 }
 
-/// The records of a CSV file, as RFC 4180 has them.
-fn csv_records(text: &str) -> Vec<Vec<String>> {
-    let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
-    let (mut inside, mut chars) = (false, text.chars().peekable());
-    while let Some(c) = chars.next() {
-        match (inside, c) {
-            (true, '"') if chars.peek() == Some(&'"') => field.extend(chars.next()),
-            (_, '"') => inside = !inside,
-            (false, ',') => record.push(std::mem::take(&mut field)),
-            (false, '\n') => {
-                record.push(std::mem::take(&mut field));
-                records.push(std::mem::take(&mut record));
-            }
-            (_, c) => field.push(c),
-        }
-    }
-    records
-}
-
 #[test]
 fn outputs_go_where_their_path_says_or_are_refused() {
     for name in NAMES {
@@ -307,7 +277,7 @@ fn outputs_go_where_their_path_says_or_are_refused() {
             outcome.exits(0);
             assert!(project.path(&path).is_file(), "{name:?}");
         }
-        // Nothing was written beside it.
+        // Nothing was written next to it.
         let files = fs::read_dir(project.path("out")).map_or(0, Iterator::count);
         assert_eq!(files, usize::from(!refused), "{name:?}");
     }
@@ -316,10 +286,8 @@ fn outputs_go_where_their_path_says_or_are_refused() {
 #[test]
 fn repositories_are_mined_or_refused_at_their_place() {
     for name in NAMES.iter().filter(|name| !name.contains('\0')) {
-        let project = Project::new(&format!(
-            "galeras: 1
-steps:
-  repos:
+        let project = Project::steps(&format!(
+            "  repos:
     op: query
     with: {{ repos: [{}] }}
   mined:

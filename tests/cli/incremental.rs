@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 name: incremental
@@ -78,63 +78,79 @@ fn a_second_run_computes_nothing() {
 }
 
 #[test]
-fn comments_and_blank_lines_change_nothing() {
-    let (project, _) = computed();
-    let text: String =
-        project.read("w.yaml").lines().map(|l| format!("# about\n\n{l} # about\n")).collect();
-    project.write("w.yaml", text);
-    project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn the_order_of_keys_and_steps_changes_nothing() {
+fn the_same_in_other_words_changes_nothing() {
     let (project, before) = computed();
-    let steps = project.read("w.yaml").split_once("steps:\n").unwrap().1.to_owned();
+    let sorted = |o: &Outcome| {
+        let mut digests = o.digests();
+        digests.sort();
+        digests
+    };
+    let same = |text: &str| {
+        project.write("w.yaml", text);
+        let after = project.run_ok(&[]);
+        after.all_hit();
+        assert_eq!(sorted(&after), sorted(&before), "{text}");
+    };
+    // Comments and blank lines.
+    same(&WORKFLOW.lines().map(|l| format!("# about\n\n{l} # about\n")).collect::<String>());
+    // The order of keys and steps.
     let mut blocks: Vec<String> = Vec::new();
-    for line in steps.lines() {
-        let is_name = line.starts_with("  ") && !line.starts_with("   ");
-        if is_name {
+    for line in WORKFLOW.split_once("steps:\n").unwrap().1.lines() {
+        if line.starts_with("  ") && !line.starts_with("   ") {
             blocks.push(String::new());
         }
         blocks.last_mut().unwrap().push_str(&format!("{line}\n"));
     }
     assert_eq!(blocks.len(), 6);
     blocks.reverse();
-    let text = format!(
-        "steps:\n{}params:\n  seed: {{ default: 42, type: int }}\nname: incremental\ngaleras: 1\n",
-        blocks.concat()
-    );
-    project.write("w.yaml", text);
-    project.edit(
-        "w.yaml",
-        "seed: '${{ params.seed }}', min: 0.4, max: 0.65",
-        "max: 0.65, seed: '${{ params.seed }}', min: 0.4",
-    );
-    project.edit("w.yaml", "name: long, check: nloc > 1", "check: nloc > 1, name: long");
-    project.edit("w.yaml", "    op: ast\n    from: methods", "    from: methods\n    op: ast");
-    let after = project.run_ok(&[]);
+    let params = "params:\n  seed: { default: 42, type: int }\nname: incremental\ngaleras: 1\n";
+    let mut turned = format!("steps:\n{}{params}", blocks.concat());
+    for (old, new) in [
+        (
+            "seed: '${{ params.seed }}', min: 0.4, max: 0.65",
+            "max: 0.65, seed: '${{ params.seed }}', min: 0.4",
+        ),
+        ("name: long, check: nloc > 1", "check: nloc > 1, name: long"),
+        ("    op: ast\n    from: methods", "    from: methods\n    op: ast"),
+    ] {
+        assert!(turned.contains(old), "{old}");
+        turned = turned.replace(old, new);
+    }
+    same(&turned);
+    // Values that are written in another way.
+    let values = WORKFLOW.replace("min: 0.4, max: 0.65", "min: 4.0e-1, max: 0.650, at: space");
+    same(&values.replace("'${{ params.seed }}'", "42"));
+    // Descriptions and assertions.
+    let more =
+        "description: Measures.\n    assert: [ { rows: { min: 1 } } ]\n    schema: { id: utf8! }";
+    same(&WORKFLOW.replace("op: ast\n", &format!("op: ast\n    {more}\n")));
+    // The times of files.
+    for (name, text) in FILES {
+        std::fs::remove_file(project.path(name)).unwrap();
+        project.write(name, text);
+    }
+    same(WORKFLOW);
+    // The name of the workflow and of its file.
+    project.write("other.yaml", WORKFLOW.replace("name: incremental\n", ""));
+    project.run(&["run", "other.yaml", "--format", "json"]).exits(0).all_hit();
+    // Another place of the project.
+    for (name, text) in FILES {
+        project.write(&format!("moved/{name}"), text);
+    }
+    project.write("moved/w.yaml", WORKFLOW);
+    let after = project.run(&["run", "moved/w.yaml", "--format", "json"]).exits(0);
     after.all_hit();
-    let sorted = |o: &Outcome| {
-        let mut digests = o.digests();
-        digests.sort();
-        digests
-    };
-    assert_eq!(sorted(&after), sorted(&before));
-}
-
-#[test]
-fn another_way_to_write_the_same_value_changes_nothing() {
-    let (project, _) = computed();
-    project.edit("w.yaml", "min: 0.4, max: 0.65", "min: 4.0e-1, max: 0.650, at: space");
-    project.edit("w.yaml", "'${{ params.seed }}'", "42");
-    project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn descriptions_and_assertions_change_nothing() {
-    let (project, _) = computed();
-    project.edit("w.yaml", "op: ast\n", "op: ast\n    description: Measures.\n    assert: [ { rows: { min: 1 } } ]\n    schema: { id: utf8! }\n");
-    project.run_ok(&[]).all_hit();
+    assert_eq!(after.digests(), before.digests());
+    // The number of jobs and the working directory.
+    for jobs in ["1", "2", "7"] {
+        let after = project.run_ok(&["--jobs", jobs]);
+        after.all_hit();
+        assert_eq!(after.digests(), before.digests());
+    }
+    let mut command =
+        project.command(&["run", "../../w.yaml", "--cache", "../../cache", "--format", "json"]);
+    command.current_dir(project.path("src/c"));
+    crate::harness::Running::start(command).finish().exits(0).all_hit();
 }
 
 #[test]
@@ -161,54 +177,8 @@ fn the_name_of_a_step_changes_nothing_below_its_rejects() {
     let more = "  rejected:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT id, rule, reason FROM input' }\n";
     project.write("w.yaml", format!("{WORKFLOW}{more}"));
     project.run_ok(&[]);
-    let text = project.read("w.yaml");
-    project.write(
-        "w.yaml",
-        text.replace("  valid:", "  checked:").replace("from: valid", "from: checked"),
-    );
-    project.run_ok(&[]).all_hit();
-}
-
-#[test]
-fn the_name_of_the_workflow_and_of_its_file_change_nothing() {
-    let (project, _) = computed();
-    project.write("other.yaml", project.read("w.yaml").replace("name: incremental\n", ""));
-    project.run(&["run", "other.yaml", "--format", "json"]).exits(0).all_hit();
-}
-
-#[test]
-fn the_number_of_jobs_and_the_working_directory_change_nothing() {
-    let (project, before) = computed();
-    for jobs in ["1", "2", "7"] {
-        let after = project.run_ok(&["--jobs", jobs]);
-        after.all_hit();
-        assert_eq!(after.digests(), before.digests());
-    }
-    let mut command =
-        project.command(&["run", "../../w.yaml", "--cache", "../../cache", "--format", "json"]);
-    command.current_dir(project.path("src/c"));
-    crate::harness::Running::start(command).finish().exits(0).all_hit();
-}
-
-#[test]
-fn another_place_of_the_project_changes_nothing() {
-    let (project, before) = computed();
-    for (name, text) in FILES {
-        project.write(&format!("moved/{name}"), text);
-    }
-    project.write("moved/w.yaml", project.read("w.yaml"));
-    let after = project.run(&["run", "moved/w.yaml", "--format", "json"]).exits(0);
-    after.all_hit();
-    assert_eq!(after.digests(), before.digests());
-}
-
-#[test]
-fn times_of_files_change_nothing() {
-    let (project, _) = computed();
-    for (name, text) in FILES {
-        std::fs::remove_file(project.path(name)).unwrap();
-        project.write(name, text);
-    }
+    let text = project.read("w.yaml").replace("  valid:", "  checked:");
+    project.write("w.yaml", text.replace("from: valid", "from: checked"));
     project.run_ok(&[]).all_hit();
 }
 
@@ -224,12 +194,10 @@ fn digests_do_not_depend_on_the_number_of_jobs() {
 #[test]
 fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     let (project, _) = computed();
-    project.edit("w.yaml", "max: 0.65", "max: 0.6");
+    project.change("max: 0.65", "max: 0.6");
     let line = "w.yaml:22:56";
     let explained = project.run(&["explain", "w.yaml", "testbed"]).exits(0);
-    for word in ["ARG_CHANGED", "max", "0.65", "0.6", line] {
-        assert!(explained.stdout.contains(word), "{word}\n{explained}");
-    }
+    says(&explained.stdout, &["ARG_CHANGED", "max", "0.65", "0.6", line]);
     let told = project.run(&["explain", "w.yaml", "testbed", "--format", "json"]).exits(0);
     let told = &told.json_lines()[0];
     assert_eq!(told["reason"], "ARG_CHANGED");
@@ -238,14 +206,12 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
     assert!(planned.stdout.contains("ARG_CHANGED") && planned.stdout.contains(line), "{planned}");
     let outcome = project.run_ok(&[]);
     // `describe` reads no column that the cut changes.
-    assert_eq!(
-        outcome.statuses(),
-        "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran"
-    );
+    let found = outcome.statuses();
+    assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
     assert_eq!(outcome.step("testbed")["reason"], "ARG_CHANGED");
     assert_eq!(outcome.step("lengths")["reason"], "INPUT_CHANGED");
     // Back to the old value: everything is still stored.
-    project.edit("w.yaml", "max: 0.6", "max: 0.65");
+    project.change("max: 0.6", "max: 0.65");
     project.run_ok(&[]).all_hit();
 }
 
@@ -253,10 +219,8 @@ fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
 fn a_param_runs_what_uses_it() {
     let (project, _) = computed();
     let outcome = project.run_ok(&["--set", "seed=43"]);
-    assert_eq!(
-        outcome.statuses(),
-        "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran"
-    );
+    let found = outcome.statuses();
+    assert_eq!(found, "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran");
     let explained = project.run(&["explain", "w.yaml", "testbed", "--set", "seed=44"]).exits(0);
     assert!(explained.stdout.contains("seed: 43 → 44"), "{explained}");
 }
@@ -265,13 +229,11 @@ fn a_param_runs_what_uses_it() {
 fn an_equal_result_stops_the_wave() {
     let (project, before) = computed();
     // The rule says the same in other words.
-    project.edit("w.yaml", "check: nloc > 1", "check: nloc >= 2");
+    project.change("check: nloc > 1", "check: nloc >= 2");
     let after = project.run_ok(&[]);
     assert_eq!(after.step("valid")["digest"], before.step("valid")["digest"]);
-    assert_eq!(
-        after.statuses(),
-        "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit"
-    );
+    let found = after.statuses();
+    assert_eq!(found, "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit");
 }
 
 #[test]
@@ -279,8 +241,7 @@ fn a_column_that_is_not_read_changes_nothing() {
     let (project, _) = computed();
     // One feature fewer: the columns of `valid` and `testbed` are others, `table` reads two
     // that stay.
-    project.edit(
-        "w.yaml",
+    project.change(
         "op: ast\n",
         "op: ast\n    with: { features: [n_ast_errors, nloc, token_counts] }\n",
     );
@@ -313,10 +274,8 @@ fn a_changed_file_runs_what_reads_it() {
 fn force_computes_a_step_again() {
     let (project, before) = computed();
     let after = project.run_ok(&["--force", "features"]);
-    assert_eq!(
-        after.statuses(),
-        "methods=hit features=ran valid=hit testbed=hit table=hit lengths=hit"
-    );
+    let found = after.statuses();
+    assert_eq!(found, "methods=hit features=ran valid=hit testbed=hit table=hit lengths=hit");
     assert_eq!(after.step("features")["reason"], "FORCED");
     assert_eq!(after.step("features")["reused_rows"], 0, "{after}");
     assert_eq!(after.digests(), before.digests());
@@ -336,19 +295,13 @@ fn select_runs_a_step_with_what_it_needs() {
 #[test]
 fn reasons_of_new_and_replaced_steps() {
     let (project, _) = computed();
-    let text = project.read("w.yaml");
-    project.write(
-        "w.yaml",
-        format!(
-            "{text}  more:\n    op: sample\n    from: methods\n    with: {{ n: 1, seed: 1 }}\n"
-        ),
+    let (old, new) = (
+        "op: sample, from: methods, with: { n: 1, seed: 1 }",
+        "op: describe, from: methods, with: { columns: [start_line] }",
     );
+    project.write("w.yaml", format!("{WORKFLOW}  more: {{ {old} }}\n"));
     assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
-    project.edit(
-        "w.yaml",
-        "    op: sample\n    from: methods\n    with: { n: 1, seed: 1 }",
-        "    op: describe\n    from: methods\n    with: { columns: [start_line] }",
-    );
+    project.change(old, new);
     assert_eq!(project.run_ok(&[]).step("more")["reason"], "OP_CHANGED");
 }
 
@@ -358,10 +311,8 @@ fn keep_going_runs_what_does_not_depend_on_a_failure() {
     let fail = "  broken:\n    op: exec\n    with: { command: exit 1, output: { id: utf8! } }\n  behind:\n    op: sample\n    from: broken\n    with: { n: 1, seed: 1 }\n";
     project.write("w.yaml", WORKFLOW.replace("steps:\n", &format!("steps:\n{fail}")));
     let outcome = project.run_json(&["--keep-going"]).exits(1);
-    assert_eq!(
-        outcome.statuses(),
-        "broken=failed behind=skipped methods=ran features=ran valid=ran testbed=ran table=ran lengths=ran"
-    );
+    let rest = "methods=ran features=ran valid=ran testbed=ran table=ran lengths=ran";
+    assert_eq!(outcome.statuses(), format!("broken=failed behind=skipped {rest}"));
     // Without it nothing new is started; what was at work already may have been finished.
     let outcome = project.run_json(&["--jobs", "1", "--cache", "other"]).exits(1);
     assert_eq!(outcome.status("behind"), "skipped");

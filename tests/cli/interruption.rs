@@ -12,20 +12,10 @@ steps:
     with:
       command: sleep 0.15; printf '{\"id\":\"a\",\"x\":1}'
       output: { id: utf8!, x: int64! }
-  data:
-    op: read
-    with: { path: data.jsonl }
-  features:
-    op: ast
-    from: data
-  testbed:
-    op: cut
-    from: features
-    with: { seed: 1 }
-  table:
-    op: describe
-    from: testbed
-    with: { columns: [nloc, n_words, cut_at] }
+  data: { op: read, with: { path: data.jsonl } }
+  features: { op: ast, from: data }
+  testbed: { op: cut, from: features, with: { seed: 1 } }
+  table: { op: describe, from: testbed, with: { columns: [nloc, n_words, cut_at] } }
 ";
 
 fn project() -> Project {
@@ -68,7 +58,7 @@ fn killed_runs_are_continued_and_give_the_same() {
 #[test]
 fn interrupted_runs_say_so_and_are_continued() {
     let project = project();
-    project.edit("w.yaml", "sleep 0.15;", "touch started; sleep 30;");
+    project.change("sleep 0.15;", "touch started; sleep 30;");
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the step", || project.path("started").exists());
     running.signal("INT");
@@ -77,7 +67,7 @@ fn interrupted_runs_say_so_and_are_continued() {
     project.verifies("cache");
     let planned = project.run(&["plan", "w.yaml"]).exits(0);
     assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
-    project.edit("w.yaml", "touch started; sleep 30;", "sleep 0.1;");
+    project.change("touch started; sleep 30;", "sleep 0.1;");
     project.run_ok(&[]);
 }
 
@@ -98,10 +88,8 @@ fn two_runs_share_a_store() {
 
 #[test]
 fn a_step_is_computed_once_for_two_runs() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  slow:
+    let project = Project::steps(
+        "  slow:
     op: exec
     with:
       command: echo ran >> log; sleep 0.5; printf '{\"id\":\"a\"}'
@@ -120,19 +108,15 @@ steps:
 
 #[test]
 fn a_lock_dies_with_its_process() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  slow:
-    op: exec
-    with: { command: touch started; exec sleep 20, output: { id: utf8! } }
+    let project = Project::steps(
+        "  slow: { op: exec, with: { command: touch started; exec sleep 20, output: { id: utf8! } } }
 ",
     );
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the step", || project.path("started").exists());
     running.signal("KILL");
     running.finish();
-    project.edit("w.yaml", "touch started; exec sleep 20", "exit 0");
+    project.change("touch started; exec sleep 20", "exit 0");
     let outcome = project.run_ok(&[]);
     assert!(outcome.took < patience(10), "{:?}", outcome.took);
     project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
@@ -156,17 +140,9 @@ fn a_run_waits_for_no_one_without_a_reason() {
     // Two steps with one recipe in one run are no other run.
     let text = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
-  one:
-    op: sample
-    from: data
-    with: { n: 2, seed: 1 }
-  two:
-    op: sample
-    from: data
-    with: { n: 2, seed: 1 }
+  data: { op: read, with: { path: data.jsonl } }
+  one: { op: sample, from: data, with: { n: 2, seed: 1 } }
+  two: { op: sample, from: data, with: { n: 2, seed: 1 } }
 ";
     let project = Project::new(text);
     project.write("data.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n");

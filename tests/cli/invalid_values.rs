@@ -1,6 +1,6 @@
 //! Values of the wrong type or out of bounds: found before anything runs.
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, every, marked, refused, told};
 
 const TABLE: &str = "galeras: 1
 params:
@@ -16,42 +16,55 @@ steps:
       output: { id: utf8!, code: utf8!, size: int64! }
 ";
 
-/// Just one diagnostic, at the mark `«`; nothing ran.
-#[track_caller]
-fn refused(workflow: &str, code: &str) {
-    let (workflow, place) = marked(workflow);
-    let project = Project::new(&workflow);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let message = outcome.events("diagnostic")[0]["message"].as_str().unwrap().to_owned();
-    assert!(!message.contains("a integer") && !message.contains("null"), "{message}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains(&format!("w.yaml:{place}")), "{shown}");
-    assert!(!project.path("ran").exists() && project.stored_nothing());
-}
+/// The entries behind the table with the mark at the only mistake, and the code.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str)] = &[
+    ("  b: { op: sample, from: table, with: { n: «many, seed: 1 } }", "wrong-type"),
+    ("  b: { op: sample, from: table, with: { n: «1.5, seed: 1 } }", "wrong-type"),
+    ("  b: { op: sample, from: table, with: { n: «'1', seed: 1 } }", "wrong-type"),
+    ("  b: { op: sample, from: table, with: { n: «[1], seed: 1 } }", "wrong-type"),
+    ("  b: { op: sample, from: table, with: { n: 1, seed: 1, stratify: «code } }", "wrong-type"),
+    ("  b: { op: sample, from: table, with: «[n, 1] }", "wrong-type"),
+    ("  b: { op: sample, from: table, with: { n: «-1, seed: 1 } }", "wrong-value"),
+    ("  b: { op: sample, from: table, with: { fraction: «1.5, seed: 1 } }", "wrong-value"),
+    ("  b: { op: sample, from: table, with: { n: «99999999999999999999, seed: 1 } }", "wrong-value"),
+    ("  b: { op: cut, from: table, with: { seed: 1, column: «size } }", "wrong-type"),
+    ("  b: { op: describe, from: table, with: { columns: [size, «code] } }", "wrong-type"),
+    ("  «b: { op: sample, with: { n: 1, seed: 1 } }", "wrong-inputs"),
+    ("  b: { op: sample, from: { left: «table, right: table }, with: { n: 1, seed: 1 } }", "wrong-inputs"),
+    ("  b: { op: methods, from: «table, with: { corpus: python-stdlib } }", "wrong-inputs"),
+    ("    from: «[a, b]", "wrong-type"),
+    ("    assert: «{ unique: [id] }", "wrong-type"),
+    ("    assert: [ { unique: «id } ]", "wrong-type"),
+    ("    assert: [ { rows: { min: «-1 } } ]", "wrong-type"),
+    ("    schema: { id: «text }", "unknown-type"),
+    ("    matrix: { a: «[] }", "wrong-type"),
+    ("outputs: { o: { from: table, path: «../o.csv } }", "bad-path"),
+    ("outputs: { o: { from: table, path: «/tmp/o.csv } }", "bad-path"),
+    ("  «bad name: { op: exec, with: { command: x, output: { id: utf8 } } }", "bad-name"),
+    ("  c: { op: sample, from: table, with: { n: 1, seed: 1 }, «uses: ./x.yaml }", "conflicting-keys"),
+];
 
-/// `with` of a `sample` step is refused.
-#[track_caller]
-fn sample_refused(with: &str, code: &str) {
-    let text = format!("{TABLE}  b:\n    op: sample\n    from: table\n    with: {with}\n");
-    refused(&text, code);
-}
+/// Replacements in the table, with the mark.
+const CHANGES: [(&str, &str, &str); 6] = [
+    ("default: 1,", "default: «0,", "wrong-value"),
+    ("default: a,", "default: «c,", "wrong-value"),
+    ("type: bool", "type: «boole", "unknown-type"),
+    ("galeras: 1", "galeras: «2", "wrong-value"),
+    ("galeras: 1\n", "«name: x\n", "missing-key"),
+    ("op: exec", "op: «[exec]", "wrong-type"),
+];
 
 #[test]
-fn arguments_of_the_wrong_type() {
-    sample_refused("{ n: «many, seed: 1 }", "wrong-type");
-    sample_refused("{ n: «1.5, seed: 1 }", "wrong-type");
-    sample_refused("{ n: «'1', seed: 1 }", "wrong-type");
-    sample_refused("{ n: «[1], seed: 1 }", "wrong-type");
-    sample_refused("{ n: 1, seed: 1, stratify: «code }", "wrong-type");
-    sample_refused("«[n, 1]", "wrong-type");
-}
-
-#[test]
-fn arguments_out_of_bounds() {
-    sample_refused("{ n: «-1, seed: 1 }", "wrong-value");
-    sample_refused("{ fraction: «1.5, seed: 1 }", "wrong-value");
-    sample_refused("{ n: «99999999999999999999, seed: 1 }", "wrong-value");
+fn values_are_checked_at_their_place() {
+    let entries = MISTAKES.iter().map(|(rest, code)| (format!("{TABLE}{rest}\n"), *code));
+    let changes = CHANGES.iter().map(|(old, new, code)| (TABLE.replace(old, new), *code));
+    every(entries.chain(changes).map(|case| (case.0.clone(), case)), |(text, code)| {
+        let message = told(&refused(&text, code, &[]).events("diagnostic")[0]);
+        assert!(!message.contains("a integer") && !message.contains("null"), "{message}");
+    });
+    let cut = format!("{TABLE}  b: {{ op: cut, from: table, with: {{ seed: 1, at: «lines }} }}\n");
+    refused(&cut, "wrong-value", &["did you mean `line`?"]);
 }
 
 #[test]
@@ -67,33 +80,11 @@ fn missing_arguments() {
 }
 
 #[test]
-fn a_word_that_is_not_allowed() {
-    let cut = |at: &str| {
-        format!("{TABLE}  b:\n    op: cut\n    from: table\n    with: {{ seed: 1, at: {at} }}\n")
-    };
-    refused(&cut("«lines"), "wrong-value");
-    let shown = Project::new(&cut("lines")).run(&["check", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains("did you mean `line`?"), "{shown}");
-}
-
-#[test]
 fn a_cut_whose_least_share_is_above_its_largest() {
     let text =
         format!("{TABLE}  b:\n    op: cut\n    from: table\n    with: {{ seed: 1, min: 0.9 }}\n");
     let outcome = Project::new(&text).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
-}
-
-#[test]
-fn a_column_of_the_wrong_type() {
-    let text = format!(
-        "{TABLE}  b:\n    op: cut\n    from: table\n    with: {{ seed: 1, column: «size }}\n"
-    );
-    refused(&text, "wrong-type");
-    let text = format!(
-        "{TABLE}  b:\n    op: describe\n    from: table\n    with: {{ columns: [size, «code] }}\n"
-    );
-    refused(&text, "wrong-type");
 }
 
 #[test]
@@ -135,59 +126,12 @@ fn settings_out_of_bounds() {
 }
 
 #[test]
-fn defaults_out_of_bounds() {
-    refused(&TABLE.replace("default: 1,", "default: «0,"), "wrong-value");
-    refused(&TABLE.replace("default: a,", "default: «c,"), "wrong-value");
-    refused(&TABLE.replace("type: bool", "type: «boole"), "unknown-type");
-}
-
-#[test]
 fn a_param_without_a_value() {
     let project = Project::new(&TABLE.replace("type: int, default: 1,", "type: int,"));
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["missing-argument w.yaml:3:3"], "{outcome}");
     assert!(outcome.stdout.contains("--set n="), "{outcome}");
     project.run_ok(&["--set", "n=2"]);
-}
-
-#[test]
-fn parts_of_the_workflow_of_the_wrong_type() {
-    refused(&TABLE.replace("galeras: 1", "galeras: «2"), "wrong-value");
-    refused(&TABLE.replace("galeras: 1\n", "«name: x\n"), "missing-key");
-    refused(&TABLE.replace("op: exec", "op: «[exec]"), "wrong-type");
-    let with = |rest: &str| format!("{TABLE}{rest}");
-    refused(&with("    from: «[a, b]\n"), "wrong-type");
-    refused(&with("    assert: «{ unique: [id] }\n"), "wrong-type");
-    refused(&with("    assert: [ { unique: «id } ]\n"), "wrong-type");
-    refused(&with("    assert: [ { rows: { min: «-1 } } ]\n"), "wrong-type");
-    refused(&with("    schema: { id: «text }\n"), "unknown-type");
-    refused(&with("    matrix: { a: «[] }\n"), "wrong-type");
-    refused(&with("outputs: { o: { from: table, path: «../o.csv } }\n"), "bad-path");
-    refused(&with("outputs: { o: { from: table, path: «/tmp/o.csv } }\n"), "bad-path");
-    refused(
-        &with("  «bad name: { op: exec, with: { command: x, output: { id: utf8 } } }\n"),
-        "bad-name",
-    );
-    refused(
-        &with(
-            "  c:\n    op: sample\n    from: table\n    with: { n: 1, seed: 1 }\n    «uses: ./x.yaml\n",
-        ),
-        "conflicting-keys",
-    );
-}
-
-#[test]
-fn inputs_that_the_operator_does_not_take() {
-    let text = format!("{TABLE}  «b:\n    op: sample\n    with: {{ n: 1, seed: 1 }}\n");
-    refused(&text, "wrong-inputs");
-    let text = format!(
-        "{TABLE}  b:\n    op: sample\n    from: {{ left: «table, right: table }}\n    with: {{ n: 1, seed: 1 }}\n"
-    );
-    refused(&text, "wrong-inputs");
-    let text = format!(
-        "{TABLE}  b:\n    op: methods\n    from: «table\n    with: {{ corpus: python-stdlib }}\n"
-    );
-    refused(&text, "wrong-inputs");
 }
 
 #[test]

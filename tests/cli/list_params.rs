@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, every, marked, refused};
 
 const PARAMS: &str = "galeras: 1
 params:
@@ -116,13 +116,11 @@ fn a_whole_list_or_mapping_is_an_argument() {
         "  columns: { type: mapping, default: { id: utf8!, x: int64! } }\n  limits:",
     );
     let outcome = Project::new(&text).run_ok(&["--set", "sizes=[4,3,1]"]);
-    assert_eq!(
-        (&outcome.step("counted")["rows"], &outcome.step("some")["rows"]),
-        (&json!(6), &json!(3))
-    );
+    let found = (&outcome.step("counted")["rows"], &outcome.step("some")["rows"]);
+    assert_eq!(found, (&json!(6), &json!(3)));
 }
 
-/// What `--set` says is refused at the place of the mistake in its text.
+/// A mistake in `--set` is reported at its place in the text.
 #[track_caller]
 fn set_refused(rest: &str, set: &str, found: &str, says: &str) {
     let project = project(rest);
@@ -165,33 +163,30 @@ fn a_matrix_that_a_param_makes_wrong_is_told_at_the_expression() {
     places(MODELS, "models=[{name: {}, n: 1}]", "wrong-type", "which names the cell");
 }
 
-/// The params with `«` at the place of the only mistake.
+/// One mistake in the params, at the mark `«`.
 #[track_caller]
-fn refused(params: &str, code: &str, says: &str) {
-    let (text, place) = marked(&format!(
-        "galeras: 1\nparams: {{ {params} }}\nsteps: {{ s: {{ op: methods, with: {{ corpus: python-stdlib }} }} }}\n"
-    ));
-    let project = Project::new(&text);
-    let outcome = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+fn wrong(params: &str, code: &str, word: &str) {
+    let steps = "steps: { s: { op: methods, with: { corpus: python-stdlib } } }";
+    refused(&format!("galeras: 1\nparams: {{ {params} }}\n{steps}\n"), code, &[word]);
 }
+
+/// The params with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &str)] = &[
+    ("a: { type: list, default: «3 }", "wrong-type", "must be a list"),
+    ("a: { type: list, choices: [x, y], default: [x, «z] }", "wrong-value", "choices"),
+    ("a: { type: list, choices: [beta, gamma], default: [«bata] }", "wrong-value", "did you mean `beta`?"),
+    ("a: { type: list, choices: [«[x]], default: [] }", "wrong-type", "a scalar"),
+    ("a: { type: mapping, default: «[x] }", "wrong-type", "must be a mapping"),
+    ("a: { type: mapping, «choices: [x], default: {} }", "conflicting-keys", "mapping"),
+    ("a: { type: list, «min: 1, default: [] }", "conflicting-keys", "bounds"),
+    ("a: { type: «array, default: [] }", "unknown-type", "did you mean `list`?"),
+    ("a: { type: «dict, default: {} }", "unknown-type", "did you mean `mapping`?"),
+    ("a: «[x, y]", "wrong-type", "type: list, default: [x, y]"),
+    ("a: { type: list, default: «['${{ params.b }}'] }", "bad-expression", ""),
+];
 
 #[test]
 fn params_are_checked_against_themselves() {
-    refused("a: { type: list, default: «3 }", "wrong-type", "must be a list");
-    refused("a: { type: list, choices: [x, y], default: [x, «z] }", "wrong-value", "choices");
-    refused(
-        "a: { type: list, choices: [beta, gamma], default: [«bata] }",
-        "wrong-value",
-        "did you mean `beta`?",
-    );
-    refused("a: { type: list, choices: [«[x]], default: [] }", "wrong-type", "a scalar");
-    refused("a: { type: mapping, default: «[x] }", "wrong-type", "must be a mapping");
-    refused("a: { type: mapping, «choices: [x], default: {} }", "conflicting-keys", "mapping");
-    refused("a: { type: list, «min: 1, default: [] }", "conflicting-keys", "bounds");
-    refused("a: { type: «array, default: [] }", "unknown-type", "did you mean `list`?");
-    refused("a: { type: «dict, default: {} }", "unknown-type", "did you mean `mapping`?");
-    refused("a: «[x, y]", "wrong-type", "type: list, default: [x, y]");
-    refused("a: { type: list, default: «['${{ params.b }}'] }", "bad-expression", "");
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }

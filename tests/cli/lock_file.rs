@@ -6,7 +6,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::generate_lock::{lock, locked};
+use crate::harness::{Project, marked, says};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -26,15 +27,6 @@ fn remote() -> (Project, Repository, HttpGit) {
     let server = HttpGit::start(&project.path("served"));
     project.write("w.yaml", workflow(&format!("{{ repo: r, url: '{}' }}", server.url("r")), ""));
     (project, repo, server)
-}
-
-#[track_caller]
-fn lock(project: &Project) -> Outcome {
-    project.run(&["lock", "w.yaml"]).exits(0)
-}
-
-fn locked(project: &Project) -> Value {
-    serde_json::from_str(&project.read("galeras.lock")).unwrap()
 }
 
 #[test]
@@ -141,7 +133,7 @@ fn another_question_is_not_locked() {
     let (project, repo) = project();
     lock(&project);
     repo.commit(at(day(2)).on("side").write("m.py", def("f", 2)));
-    project.edit("w.yaml", "repos: [./r]", "repos: [./r], branch: side");
+    project.change("repos: [./r]", "repos: [./r], branch: side");
     let outcome = project.run_json(&["--frozen"]).exits(2);
     assert!(outcome.diagnostics()[0].starts_with("not-locked"), "{outcome}");
     // Not frozen, it is asked.
@@ -199,7 +191,7 @@ fn an_edited_lock_file_is_refused() {
         let shown = project.run(&["run", "w.yaml"]).exits(2);
         assert!(shown.stderr.contains("galeras.lock"), "{shown}");
     }
-    // `lock` writes it anew.
+    // `lock` writes it again.
     lock(&project);
     assert_eq!(locked(&project)["snapshots"][0]["rows"], {
         let good: Value = serde_json::from_str(&good).unwrap();
@@ -273,11 +265,11 @@ fn a_branch_of_mine_cannot_be_frozen() {
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     let said = lock(&project);
-    assert!(said.stderr.contains("mined") && said.stderr.contains("not pinned"), "{said}");
+    says(&said.stderr, &["mined", "not pinned"]);
     let outcome = project.run_json(&["--frozen"]).exits(2);
     assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
     let message = outcome.events("diagnostic")[0]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("main") && message.contains("query"), "{message}");
+    says(&message, &["main", "query"]);
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 1);
 }
@@ -298,7 +290,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
     project.run(&["lock", "w.yaml"]).exits(1);
     assert_eq!(project.read("galeras.lock"), before);
     server.heal();
-    // What was pinned is still what runs.
+    // The pinned commit is still used.
     project.run_ok(&["--frozen"]);
     assert_eq!(mined(&project).rows.len(), 1);
 }
@@ -307,7 +299,7 @@ fn what_cannot_be_reached_leaves_the_file_untouched() {
 fn a_repository_without_a_commit_is_a_reject_of_a_locked_run_too() {
     let (project, _) = project();
     Repository::bare(project.path("empty"));
-    project.edit("w.yaml", "[./r]", "[./r, ./empty]");
+    project.change("[./r]", "[./r, ./empty]");
     let free = project.run_ok(&[]);
     assert_eq!(project.rows("repos.rejects").len(), 1);
     lock(&project);

@@ -3,17 +3,12 @@
 use galeras_test_servers::chat_api::{ChatApi, ChatFault};
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Outcome, Project, Running, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  rows:
-    op: read
-    with: { path: data.jsonl }
-  few:
-    op: sample
-    from: rows
-    with: { n: 2, seed: 1 }
+  rows: { op: read, with: { path: data.jsonl } }
+  few: { op: sample, from: rows, with: { n: 2, seed: 1 } }
 outputs:
   few: { from: few, path: out/few.csv, show: true }
 ";
@@ -82,8 +77,7 @@ fn standard_output_is_the_same_with_a_log() {
 #[test]
 fn a_filter_that_is_not_one_is_refused() {
     let refused = run(&project(), &[], &[("GALERAS_LOG", "galeras=loud")]).exits(2);
-    assert!(refused.stderr.contains("$GALERAS_LOG"), "{refused}");
-    assert!(refused.stderr.contains("galeras=debug"), "{refused}");
+    says(&refused.stderr, &["$GALERAS_LOG", "galeras=debug"]);
 }
 
 #[test]

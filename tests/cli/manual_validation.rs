@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project};
-use crate::paper::{Shipped, method, paper, records, table, text, written};
+use crate::harness::{Outcome, Project, text};
+use crate::paper::{Shipped, method, paper, records, table, written};
 use crate::repository::{Repository, at, day};
 
 const RATINGS: [&str; 6] =
@@ -15,7 +15,7 @@ const RATINGS: [&str; 6] =
 /// The steps behind the gates.
 const GATED: [&str; 3] = ["long_enough", "random_cut", "table_2"];
 
-/// A sheet that nobody has filled in.
+/// A sheet that no one has filled in.
 fn blank() -> String {
     format!("id,{}\n", RATINGS.join(","))
 }
@@ -33,7 +33,7 @@ fn small() -> Shipped {
     small
 }
 
-/// What the ratings in `filled.csv` make of the agreement, by question.
+/// The agreement from the ratings in `filled.csv`, by question.
 #[track_caller]
 fn agreement(paper: &Shipped) -> BTreeMap<String, Value> {
     let rows = paper.rows("rated.agreement");

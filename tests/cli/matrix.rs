@@ -136,12 +136,12 @@ fn a_step_behind_two_matrices_is_expanded_with_both() {
 fn one_more_cell_runs_only_that() {
     let project = project(CELLS);
     project.run_ok(&[]);
-    project.edit("w.yaml", "size: [2, 3]", "size: [2, 3, 4]");
+    project.change("size: [2, 3]", "size: [2, 3, 4]");
     let outcome = project.run_ok(&["--jobs", "1"]);
     let ran = outcome.statuses().matches("=ran").count();
     assert_eq!(ran, 1, "{}", outcome.statuses());
     // A united table notices.
-    project.edit("w.yaml", "size: [2, 3, 4]", "size: [4, 3, 2]");
+    project.change("size: [2, 3, 4]", "size: [4, 3, 2]");
     project.run_ok(&[]).all_hit();
 }
 
@@ -201,7 +201,7 @@ fn a_step_may_read_two_steps_under_names() {
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("joined")["rows"], 4);
     // The other way round is another step.
-    project.edit("w.yaml", "left: table, right: part.rejects", "right: part.rejects, left: table");
+    project.change("left: table, right: part.rejects", "right: part.rejects, left: table");
     project.run_ok(&[]).all_hit();
 }
 

@@ -1,8 +1,8 @@
-//! Values of a matrix that vary together: lists of mappings, by themselves and beside other axes.
+//! Values of a matrix that vary together: lists of mappings, by themselves and next to other axes.
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, refused, says};
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -84,7 +84,7 @@ fn values_keep_their_types_and_are_found_by_their_keys() {
     assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
 }
 
-/// As in GitHub Actions: an axis of mappings beside another axis, and keys of the mapping.
+/// As in GitHub Actions: an axis of mappings next to another axis, and keys of the mapping.
 #[test]
 fn an_axis_of_mappings_goes_with_other_axes() {
     let text = "  cells:
@@ -159,7 +159,7 @@ fn cells_are_selected_by_any_of_their_keys() {
     }
 }
 
-/// What several cells share selects all of them, and their reader has a cell for each.
+/// A shared value selects all of its cells, and their reader has a cell for each.
 #[test]
 fn a_shared_value_selects_several_cells() {
     let text = "  cells:
@@ -188,13 +188,11 @@ fn a_change_of_what_comes_along_runs_its_cell_only() {
     let project = project(&text);
     project.run_ok(&[]);
     // Nothing reads the list, and no one reads this column.
-    project.edit("w.yaml", "tags: [c]", "tags: [d, e]");
+    project.change("tags: [c]", "tags: [d, e]");
     project.run_ok(&[]).all_hit();
-    project.edit("w.yaml", "name: large, n: 4", "name: large, n: 3");
-    assert_eq!(
-        project.run_ok(&[]).statuses(),
-        "table=hit cells[name=small]=hit cells[name=large]=ran all=ran"
-    );
+    project.change("name: large, n: 4", "name: large, n: 3");
+    let found = project.run_ok(&[]).statuses();
+    assert_eq!(found, "table=hit cells[name=small]=hit cells[name=large]=ran all=ran");
 }
 
 const GENERATED: &str = "galeras: 1
@@ -233,9 +231,7 @@ fn a_column_that_says_something_else_stops_the_reader() {
     let all = outcome.step("all");
     assert_eq!(all["status"], "failed");
     let detail = all["detail"].as_str().unwrap();
-    for part in ["answers[model=two]", "`three`", "`model`", "`two`", "another name"] {
-        assert!(detail.contains(part), "{part}: {detail}");
-    }
+    says(&detail, &["answers[model=two]", "`three`", "`model`", "`two`", "another name"]);
     // An output is a reader too.
     let text = project.read("w.yaml");
     let (text, _) = text.split_once("  all:").unwrap();
@@ -271,40 +267,34 @@ fn a_column_of_another_type_is_refused_before_anything_runs() {
         [format!("wrong-inputs w.yaml:{line}:{column}")],
         "{outcome}"
     );
-    assert!(outcome.stdout.contains("int64") && outcome.stdout.contains("utf8"), "{outcome}");
+    says(&outcome.stdout, &["int64", "utf8"]);
 }
 
-/// The matrix, with `«` at the place of the only mistake; its code; what the message says.
+/// One mistake in the matrix, at the mark `«`.
 #[track_caller]
-fn refused(matrix: &str, code: &str, says: &str) {
-    let text = format!(
-        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {matrix}\n    with: {{ n: 1, seed: 1 }}\n"
-    );
-    let (text, place) = marked(&text);
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{matrix} {outcome}");
-    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
-    assert!(project.stored_nothing());
+fn wrong(matrix: &str, code: &str, word: &str) {
+    let step = "{ op: sample, from: table, matrix: ";
+    let text = format!("{TABLE}  cells: {step}{matrix}, with: {{ n: 1, seed: 1 }} }}\n");
+    refused(&text, code, &[word]);
 }
 
 #[test]
 fn mistakes_in_mappings_have_their_place() {
-    refused("[ { m: a, url: x }, { «m: b } ]", "missing-key", "no key `url`");
-    refused("[ { m: a }, { m: b, «url: x } ]", "unknown-key", "no key `url`");
-    refused("[ { m: a, url: x }, { m: b, «ulr: x } ]", "unknown-key", "did you mean `url`?");
-    refused("[ { m: a }, «b ]", "wrong-type", "must be a mapping");
-    refused("«[ a, b ]", "wrong-type", "a list of mappings");
-    refused("[ { m: a }, «{} ]", "wrong-type", "at least one key");
-    refused("[ { m: a }, «{ m: a } ]", "wrong-value", "two cells would be called `m=a`");
-    refused("[ { m: 1, n: 1 }, «{ m: '1', n: 2 } ]", "wrong-value", "called `m=1`");
-    refused("[ { m: «[a], n: 1 } ]", "wrong-type", "`m`, which names the cell, must be a scalar");
-    refused("[ { n: 1, name: «null } ]", "wrong-type", "`name`, which names the cell,");
-    refused("{ s: [1, 2], m: [ { a: 1 }, «3 ] }", "wrong-type", "must be a mapping");
-    refused("{ s: [1, «1.0] }", "wrong-value", "two cells would be called `s=1`");
-    refused("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
-    refused("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
-    refused("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
+    wrong("[ { m: a, url: x }, { «m: b } ]", "missing-key", "no key `url`");
+    wrong("[ { m: a }, { m: b, «url: x } ]", "unknown-key", "no key `url`");
+    wrong("[ { m: a, url: x }, { m: b, «ulr: x } ]", "unknown-key", "did you mean `url`?");
+    wrong("[ { m: a }, «b ]", "wrong-type", "must be a mapping");
+    wrong("«[ a, b ]", "wrong-type", "a list of mappings");
+    wrong("[ { m: a }, «{} ]", "wrong-type", "at least one key");
+    wrong("[ { m: a }, «{ m: a } ]", "wrong-value", "two cells would be called `m=a`");
+    wrong("[ { m: 1, n: 1 }, «{ m: '1', n: 2 } ]", "wrong-value", "called `m=1`");
+    wrong("[ { m: «[a], n: 1 } ]", "wrong-type", "`m`, which names the cell, must be a scalar");
+    wrong("[ { n: 1, name: «null } ]", "wrong-type", "`name`, which names the cell,");
+    wrong("{ s: [1, 2], m: [ { a: 1 }, «3 ] }", "wrong-type", "must be a mapping");
+    wrong("{ s: [1, «1.0] }", "wrong-value", "two cells would be called `s=1`");
+    wrong("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
+    wrong("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
+    wrong("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
 }
 
 #[test]
@@ -330,8 +320,7 @@ fn a_key_that_a_mapping_does_not_have_is_suggested() {
         [format!("unknown-param w.yaml:{line}:{column}")],
         "{outcome}"
     );
-    assert!(outcome.stdout.contains("`matrix.more` has no key `unti`"), "{outcome}");
-    assert!(outcome.stdout.contains("did you mean `unit`?"), "{outcome}");
+    says(&outcome.stdout, &["`matrix.more` has no key `unti`", "did you mean `unit`?"]);
 }
 
 #[test]

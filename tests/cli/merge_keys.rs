@@ -1,6 +1,6 @@
 //! YAML merge keys: arguments that several steps share.
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, refused};
 
 const STEPS: &str = "galeras: 1
 steps:
@@ -36,9 +36,9 @@ fn keys_are_taken_over_and_those_that_are_written_count() {
         assert_eq!(outcome.step(step)["rows"], rows, "{step}");
     }
     // Written out, it is the same: nothing runs.
-    project.edit("w.yaml", "{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
-    project.edit("w.yaml", "{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
-    project.edit("w.yaml", "      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n");
+    project.change("{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
+    project.change("{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
+    project.change("      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n");
     project.run_ok(&[]).all_hit();
 }
 
@@ -53,22 +53,13 @@ fn the_cells_of_a_matrix_share_what_is_merged() {
     assert_eq!(outcome.step("four[size=2]")["rows"], 2);
 }
 
-/// The workflow with `«` at the only mistake.
-#[track_caller]
-fn refused(text: &str, code: &str, says: &str) {
-    let (text, place) = marked(text);
-    let outcome = Project::new(&text).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
-}
-
 #[test]
 fn a_mistake_in_what_is_merged_has_the_place_where_it_is_written() {
-    refused(&STEPS.replace("&common { n: 2", "&common { n: «-2"), "wrong-value", "`n` must be");
+    refused(&STEPS.replace("&common { n: 2", "&common { n: «-2"), "wrong-value", &["`n` must be"]);
     refused(
         &STEPS.replace("&common { n: 2, seed: 1 }", "&common { n: 2, seed: 1, «sed: 1 }"),
         "unknown-argument",
-        "no argument `sed`",
+        &["no argument `sed`"],
     );
 }
 
@@ -80,9 +71,9 @@ fn what_is_no_mapping_cannot_be_merged() {
     refused(
         &with("<<: «3"),
         "wrong-type",
-        "`<<` takes over the keys of a mapping, not the integer `3`",
+        &["`<<` takes over the keys of a mapping, not the integer `3`"],
     );
-    refused(&with("<<: [*common, «[]]"), "wrong-type", "not a list");
-    refused(&with("<<: *common, «<<: *common"), "duplicate-key", "`<<` is defined twice");
-    refused(&with("«'<<': *common"), "unknown-argument", "no argument `<<`");
+    refused(&with("<<: [*common, «[]]"), "wrong-type", &["not a list"]);
+    refused(&with("<<: *common, «<<: *common"), "duplicate-key", &["`<<` is defined twice"]);
+    refused(&with("«'<<': *common"), "unknown-argument", &["no argument `<<`"]);
 }

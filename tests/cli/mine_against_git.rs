@@ -1,4 +1,4 @@
-//! `mine` beside `git log -p`: a history of random edits, and the same answer from both.
+//! `mine` next to `git log -p`: a history of random edits, and the same answer from both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -98,7 +98,7 @@ fn edit(files: &mut Files, random: &mut Random, next: &mut usize) {
     }
 }
 
-/// Where a hunk header says that lines are: `12,3` or `12`.
+/// The lines of a hunk header: `12,3` or `12`.
 fn lines(range: &str) -> std::ops::Range<usize> {
     let (start, count) = range[1..].split_once(',').unwrap_or((&range[1..], "1"));
     let (start, count): (usize, usize) = (start.parse().unwrap(), count.parse().unwrap());

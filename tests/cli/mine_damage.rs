@@ -1,4 +1,4 @@
-//! `mine`: a download that the disk has damaged is fetched anew, and a damaged folder gives what
+//! `mine`: a download that the disk has damaged is fetched again, and a damaged folder gives what
 //! is true or a reject. Which byte is damaged depends on a seed.
 
 use std::fs;

@@ -49,7 +49,7 @@ fn skeleton(project: &Project) {
     project.write("r/HEAD", "ref: refs/heads/main\n");
 }
 
-/// A project beside the repository `private`, to which its folder `r` leads.
+/// A project next to the repository `private`, to which its folder `r` leads.
 fn project(workflow: &str, lead: Lead) -> (Project, String) {
     let project = Project::new(workflow);
     let private = Repository::with_work_tree(project.path("../private"));

@@ -1,9 +1,9 @@
 //! `mine`: files of every encoding, name, kind and size.
 
-use crate::harness::{Project, patience};
+use crate::harness::{Project, patience, says};
 use crate::repository::{Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
-/// What a commit does that turns one content of `m.py` into another.
+/// The changes of a commit that turns one content of `m.py` into another.
 #[track_caller]
 fn change(before: impl AsRef<[u8]>, after: impl AsRef<[u8]>) -> (Mined, Vec<String>) {
     let mining = Mining::new();
@@ -194,7 +194,7 @@ fn a_tree_with_one_name_twice_does_not_end_the_run() {
     let odd = mining.repo.git(&["rev-parse", "main"]);
     let next = mining.repo.commit(at(day(3)).write("c.py", def("f", 3)));
     let mined = mining.mine();
-    // Nobody knows which of the two files is the one that a commit changes: it is set aside with
+    // Git does not define which of the two files a commit changes: it is set aside with
     // the next one, which is compared with it.
     let rejected: Vec<_> =
         mined.rejects.iter().map(|row| (&row["commit_id"], &row["rule"])).collect();
@@ -289,7 +289,7 @@ fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
     assert_eq!(mined.column("path"), ["m.py", "m.py"]);
     assert_eq!(mined.rejected(), ["size huge.py"]);
     let reason = mined.rejects[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("97657") && reason.contains("1024"), "{reason}");
+    says(&reason, &["97657", "1024"]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! `mine`: which methods of a file a commit changed, and what is said of them.
+//! `mine`: which methods of a file a commit changed, and what is reported of them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::repository::{Mined, Mining, NEW_YEAR, at, day, def, defs};
+use crate::repository::{Commit, Mined, Mining, NEW_YEAR, at, day, def, defs};
 
 /// PyDriller's view of eleven commits; the file says where it is from.
 const PYDRILLER: &str = include_str!("../reference/pydriller_changes.json");
@@ -72,7 +72,7 @@ fn methods_that_pydriller_calls_changed_are_changed() {
     assert_eq!(run, ["m.py P.run 2-3 modified 2", "m.py Q.run 7-8 modified 2"]);
 }
 
-/// What a commit does that turns one content of `m.py` into another.
+/// The changes of a commit that turns one content of `m.py` into another.
 #[track_caller]
 fn change(more: &str, before: &str, after: &str) -> (Mined, Vec<String>) {
     let mining = Mining::with(more);
@@ -112,16 +112,6 @@ fn asynchronous_and_annotated_methods_of_several_lines_are_exact() {
     assert_eq!(mined.only()["code_before"], code.replace("[2]", "[1]"));
 }
 
-#[test]
-fn an_annotation_in_a_line_of_its_own_changes_the_method() {
-    let (_, told) = change(
-        "",
-        "def f(\n    a: int,\n    b: int,\n):\n    pass\n",
-        "def f(\n    a: int,\n    b: str,\n):\n    pass\n",
-    );
-    assert_eq!(told, ["f 1-5 modified 2"]);
-}
-
 const OUTER: &str = "def outer():\n    def inner():\n        return 1\n\n    class C:\n        def m(self):\n            return 2\n\n    return inner\n";
 
 #[test]
@@ -157,20 +147,7 @@ fn methods_of_one_name_are_told_apart_by_their_position() {
 }
 
 #[test]
-fn definitions_of_one_line_are_methods() {
-    let (mined, told) = change(
-        "",
-        "def a(): return 1\ndef b(): return 2\nx = 3\n",
-        "def a(): return 1\ndef b(): return 4\nx = 5\n",
-    );
-    assert_eq!(told, ["b 2-2 modified 2"]);
-    assert_eq!(mined.only()["code"], "def b(): return 4");
-}
-
-#[test]
 fn deleted_methods_are_no_rows() {
-    let (_, told) = change("", &defs(&[1, 2, 3]), &def("f1", 2));
-    assert_eq!(told, NOTHING);
     let mining = Mining::new();
     mining.repo.commit(at(NEW_YEAR - 1).write("m.py", defs(&[1, 2, 3])));
     mining.repo.commit(at(day(1)).delete("m.py"));
@@ -184,12 +161,6 @@ fn a_method_that_moved_is_changed_though_its_code_is_the_same() {
     let (mined, told) = change("", &before, &format!("{g}\n{h}\n{f}"));
     assert_eq!(told, ["f 7-8 modified 4"]);
     assert_eq!(mined.only()["code"], mined.only()["code_before"]);
-}
-
-#[test]
-fn a_method_that_is_only_shifted_is_not_changed() {
-    let (_, told) = change("", &def("f", 1), &format!("import os\n\n\n{}", def("f", 1)));
-    assert_eq!(told, NOTHING);
 }
 
 #[test]
@@ -210,44 +181,49 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
     let text = |body: &str| format!("def f(x):\n{body}    return x\n");
     let few = text("    a = 1\n");
     let more = text("    a = 1\n    b = 2\n    c = 3\n");
-    assert_eq!(change("", &few, &more).1, ["f 1-5 modified 2"]);
-    assert_eq!(change("", &more, &few).1, ["f 1-3 modified 2"]);
-    let other = text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n");
-    assert_eq!(change("", &more, &other).1, ["f 1-6 modified 3"]);
-    // A blank line or a comment inside of a method belongs to it, one behind it does not.
-    let blank = text("    a = 1\n\n");
-    assert_eq!(change("", &few, &blank).1, ["f 1-4 modified 1"]);
-    assert_eq!(change("", &few, &format!("{few}\n\n# the end\n")).1, NOTHING);
-}
-
-#[test]
-fn a_change_of_the_signature_or_the_indentation_is_one() {
-    let (_, told) = change("", &def("f", 1), &def("f", 1).replace("(x)", "(x, y=0)"));
-    assert_eq!(told, ["f 1-2 modified 2"]);
-    // Out of an `if` into a class: another name.
-    let inside = "class A:\n    def f(x):\n        return x + 1\n";
-    assert_eq!(change("", &def("f", 1), inside).1, ["A.f 2-3 added 2"]);
-}
-
-#[test]
-fn a_line_end_that_is_missing_at_the_end_of_the_file_is_a_change() {
-    let text = def("f", 1);
-    let (mined, told) = change("", text.trim_end(), &text);
-    assert_eq!(told, ["f 1-2 modified 2"]);
-    assert_eq!(mined.only()["code"], mined.only()["code_before"]);
-}
-
-#[test]
-fn methods_beside_a_syntax_error_are_mined() {
-    let broken = format!("{}\n\nx = = (\n", def("f", 1));
-    let (_, told) = change("", &broken, &broken.replace("+ 1", "+ 2"));
-    assert_eq!(told, ["f 1-2 modified 2"]);
-}
-
-#[test]
-fn unchanged_methods_of_a_changed_file_are_no_rows() {
-    let before = format!("VERSION = 1\n\n\n{}", defs(&[0; 9]));
-    assert_eq!(change("", &before, &before.replace("VERSION = 1", "VERSION = 2")).1, NOTHING);
+    let f = def("f", 1);
+    let broken = format!("{f}\n\nx = = (\n");
+    let version = format!("VERSION = 1\n\n\n{}", defs(&[0; 9]));
+    let signed = |kind: &str| format!("def f(\n    a: int,\n    b: {kind},\n):\n    pass\n");
+    let one_line =
+        |number: i64| format!("def a(): return 1\ndef b(): return {number}\nx = {number}\n");
+    let cases: [(&str, &str, &[&str]); 14] = [
+        (&few, &more, &["f 1-5 modified 2"]),
+        (&more, &few, &["f 1-3 modified 2"]),
+        (&more, &text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n"), &["f 1-6 modified 3"]),
+        // A blank line or a comment inside of a method belongs to it, one behind it does not.
+        (&few, &text("    a = 1\n\n"), &["f 1-4 modified 1"]),
+        (&few, &format!("{few}\n\n# the end\n"), &[]),
+        (&signed("int"), &signed("str"), &["f 1-5 modified 2"]),
+        (&one_line(2), &one_line(4), &["b 2-2 modified 2"]),
+        (&f, &f.replace("(x)", "(x, y=0)"), &["f 1-2 modified 2"]),
+        // Out of an `if` into a class: another name.
+        (&f, "class A:\n    def f(x):\n        return x + 1\n", &["A.f 2-3 added 2"]),
+        (&f, &format!("import os\n\n\n{f}"), &[]),
+        (f.trim_end(), &f, &["f 1-2 modified 2"]),
+        (&broken, &broken.replace("+ 1", "+ 2"), &["f 1-2 modified 2"]),
+        (&version, &version.replace("VERSION = 1", "VERSION = 2"), &[]),
+        (&defs(&[1, 2, 3]), &def("f1", 2), &[]),
+    ];
+    // Each case is a file, so that none is like another one before.
+    let mining = Mining::new();
+    let files = |commit, pick: fn(&(&str, &str, &[&str])) -> String| {
+        let named = cases.iter().enumerate().map(|(at, case)| (format!("c{at:02}.py"), pick(case)));
+        named.fold(commit, |commit: Commit, (name, text)| commit.write(name, text))
+    };
+    mining.repo.commit(files(at(NEW_YEAR - 1), |case| case.0.into()));
+    let id = mining.repo.commit(files(at(day(1)), |case| case.1.into()));
+    let wanted = cases.iter().enumerate().flat_map(|(at, (_, _, lines))| {
+        lines.iter().map(move |line| format!("c{at:02}.py {line}"))
+    });
+    let mined = mining.mine();
+    assert_eq!(mined.of(&id), wanted.collect::<Vec<_>>());
+    let row = |path: &str| {
+        let of = |row: &&Value| row["path"] == path && row["commit_id"] == id;
+        mined.rows.iter().find(of).unwrap()
+    };
+    assert_eq!(row("c06.py")["code"], "def b(): return 4");
+    assert_eq!(row("c10.py")["code"], row("c10.py")["code_before"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Outcome, Project, Running, says};
 use crate::repository::{Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
 /// How many repositories `mined` worked on and took from the store.
@@ -67,11 +67,11 @@ fn a_repository_more_costs_that_one() {
         repository(&project, name, 1);
     }
     assert_eq!(counts(&project.run_ok(&[])), (10, 0));
-    project.edit("w.yaml", "./r9]", "./r9, ./r10]");
+    project.change("./r9]", "./r9, ./r10]");
     let more = project.run_ok(&[]);
     assert_eq!(counts(&more), (1, 10));
     // One less costs nothing, and neither does another order.
-    project.edit("w.yaml", "./r0, ./r1, ./r2, ", "./r2, ./r1, ");
+    project.change("./r0, ./r1, ./r2, ", "./r2, ./r1, ");
     let less = project.run_ok(&[]);
     assert_eq!(counts(&less), (0, 10));
     let fresh = project.run_ok(&["--cache", "fresh"]);
@@ -85,11 +85,11 @@ fn the_order_of_the_list_changes_no_digest() {
         repository(&project, name, 2);
     }
     let first = project.run_ok(&["--cache", "one"]);
-    project.edit("w.yaml", "./a, ./b, ./c", "./c, ./a, ./b, ./a");
+    project.change("./a, ./b, ./c", "./c, ./a, ./b, ./a");
     assert_eq!(project.run_ok(&["--cache", "two"]).digests(), first.digests());
     // The same list as a file, with comments.
     project.write("list.csv", "repo,url\n# three\nb,./b\nc,./c\na,./a\n");
-    project.edit("w.yaml", "[./c, ./a, ./b, ./a]", "list.csv");
+    project.change("[./c, ./a, ./b, ./a]", "list.csv");
     assert_eq!(project.run_ok(&["--cache", "three"]).digests(), first.digests());
 }
 
@@ -100,7 +100,7 @@ fn a_later_step_does_not_mine() {
     project.write("w.yaml", format!("{}{later}", workflow("./a", "")));
     repository(&project, "a", 3);
     project.run_ok(&[]);
-    project.edit("w.yaml", "seed: 1", "seed: 2");
+    project.change("seed: 1", "seed: 2");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.statuses(), "repos=hit mined=hit some=ran");
 }
@@ -111,12 +111,12 @@ fn an_argument_of_mine_mines_again_and_back_is_stored() {
     repository(&project, "a", 3);
     repository(&project, "b", 3);
     let first = project.run_ok(&[]);
-    project.edit("w.yaml", "until: 2023-01-01", "until: 2022-01-02");
+    project.change("until: 2023-01-01", "until: 2022-01-02");
     let second = project.run_ok(&[]);
     assert_eq!((counts(&second), second.status("repos")), ((2, 0), "hit".into()));
     assert_eq!(second.step("mined")["reason"], "ARG_CHANGED");
     assert_eq!(second.step("mined")["rows"], 6);
-    project.edit("w.yaml", "until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false");
+    project.change("until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false");
     let third = project.run_ok(&[]);
     third.all_hit();
     assert_eq!(third.digests(), first.digests());
@@ -176,7 +176,7 @@ fn a_repository_that_was_moved_is_not_mined_again() {
     let before = mined(&project);
     fs::create_dir(project.path("new")).unwrap();
     fs::rename(project.path("old"), project.path("new/place")).unwrap();
-    project.edit("w.yaml", "./old", "./new/place");
+    project.change("./old", "./new/place");
     let outcome = project.run_ok(&[]);
     assert_eq!(counts(&outcome), (0, 1));
     let after = mined(&project);
@@ -220,9 +220,7 @@ fn a_row_leads_back_to_its_commit() {
     let found = mining.mine();
     let row = found.only()["id"].as_str().unwrap();
     let shown = mining.project.run(&["trace", "w.yaml", row]).exits(0);
-    for word in [row, id.as_str(), "pkg/m.py", "mined", "some"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stdout, &[row, id.as_str(), "pkg/m.py", "mined", "some"]);
     let told = mining.project.run(&["trace", "w.yaml", row, "--format", "json"]).exits(0);
     let told = &told.json_lines()[0];
     let place = |name: &str| {
@@ -232,12 +230,10 @@ fn a_row_leads_back_to_its_commit() {
     assert_eq!(place("mined")["values"]["commit_id"], id, "{told}");
     assert_eq!(place("mined")["values"]["path"], "pkg/m.py");
     assert_eq!(place("mined")["values"]["repo"], "r");
-    // What was rejected can be traced, too.
+    // Rejects can be traced as well.
     let reject = found.rejects[0]["id"].as_str().unwrap();
     let shown = mining.project.run(&["trace", "w.yaml", reject]).exits(0);
-    for word in ["pkg/bad.py", "decodes", "mined"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stdout, &["pkg/bad.py", "decodes", "mined"]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn good_and_bad() -> (Project, Repository, Vec<String>) {
     (project, bad, ids)
 }
 
-/// The run goes on; what came of the repositories.
+/// The run continues; what came of the repositories.
 #[track_caller]
 fn run(project: &Project) -> (Outcome, Mined) {
     let outcome = project.run_ok(&[]);
@@ -180,7 +180,7 @@ fn a_table_may_name_two_heads_of_one_repository() {
     let one = repo.commit(at(day(1)).write("m.py", def("f", 1)));
     let two = repo.commit(at(day(2)).on("other").write("n.py", def("g", 1)));
     let project = with_heads(&[("good", "./good", &one), ("good", "./good", &two)]);
-    project.edit("w.yaml", "key: [repo]", "key: [head_sha]");
+    project.change("key: [repo]", "key: [head_sha]");
     fs::rename(source.path("good"), project.path("good")).unwrap();
     project.run_ok(&[]);
     assert_eq!(mined(&project).column("path"), ["m.py", "n.py"]);
@@ -233,13 +233,13 @@ fn the_boundary_of_a_shallow_clone_is_a_reject() {
     let to = project.path("shallow");
     let args = ["clone", "-q", "--depth", "2", "--bare", &from, to.to_str().unwrap()];
     assert!(git(&project.root()).args(args).status().unwrap().success());
-    project.edit("w.yaml", "./bad", "./shallow");
+    project.change("./bad", "./shallow");
     let (_, found) = run(&project);
     assert_eq!(found.rejected(), ["history"]);
     assert_eq!(found.rejects[0]["commit_id"], ids[1]);
     assert_eq!(found.of(&ids[2]), ["b.py b 1-2 modified 2", "pkg/a.py a 1-2 modified 2"]);
     assert_eq!(found.rows.len(), 3);
-    // Deepened, the clone is mined anew; nothing of the rest is.
+    // Deepened, the clone is mined again; nothing of the rest is.
     let args = ["-C", to.to_str().unwrap(), "fetch", "-q", "--unshallow"];
     assert!(git(&project.root()).args(args).status().unwrap().success());
     let outcome = project.run_ok(&["--force", "mined"]);
@@ -299,11 +299,11 @@ fn the_branch_that_is_checked_out_counts_and_a_branch_can_be_chosen() {
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
     repo.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
-    project.edit("w.yaml", "repos: [./r]", "repos: [./r], branch: deep/side");
+    project.change("repos: [./r]", "repos: [./r], branch: deep/side");
     project.run_ok(&[]);
     assert_eq!(mined(&project).rows.len(), 2);
     assert_eq!(project.rows("repos")[0]["default_branch"], "deep/side");
-    project.edit("w.yaml", "branch: deep/side", "branch: nothing");
+    project.change("branch: deep/side", "branch: nothing");
     project.run_ok(&[]);
     assert_eq!(project.rows("repos.rejects")[0]["rule"], "reachable");
     // The branch of `mine`.

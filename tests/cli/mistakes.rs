@@ -1,27 +1,12 @@
-//! What the program says of mistakes, word for word: each text is in `snapshots/`, to be read as its
-//! readers get it. Everything that is wrong is said at once, the exit code is 2, and nothing ran.
+//! The messages about mistakes, word for word: each is in `snapshots/`, as its readers get it. All
+//! mistakes are reported at once, the exit code is 2, and nothing ran.
 //!
-//! `INSTA_UPDATE=always cargo test -p galeras-tests --test cli mistakes` writes the texts anew.
+//! `INSTA_UPDATE=always cargo test -p galeras-tests --test cli mistakes` writes the texts again.
 
-use crate::harness::Project;
+use crate::harness::{Project, every};
+use crate::invalid_references::workflow;
 
-/// A table of three columns, then `rest`, indented as an entry of `steps`.
-fn workflow(rest: &str) -> String {
-    format!(
-        "galeras: 1
-params:
-  seed: {{ type: int, default: 1 }}
-steps:
-  table:
-    op: exec
-    with:
-      command: touch ran; printf '{{\"id\":\"a\",\"code\":\"x y\",\"size\":1}}'
-      output: {{ id: utf8!, code: utf8!, size: int64! }}
-{rest}"
-    )
-}
-
-/// The whole text for a workflow of which just `lines` have a mistake.
+/// The whole message for a workflow with mistakes in just these lines.
 #[track_caller]
 fn told(name: &str, workflow: &str, lines: &[usize]) {
     let project = Project::new(workflow);
@@ -39,285 +24,40 @@ fn told(name: &str, workflow: &str, lines: &[usize]) {
     });
 }
 
-/// One mistake in what comes after the table.
-#[track_caller]
-fn one(name: &str, rest: &str, line: usize) {
-    told(name, &workflow(rest), &[line]);
-}
-
-// Those of `invalid_yaml`, `invalid_references` and `invalid_values`.
-
-#[test]
-fn a_misspelt_key_of_a_step() {
-    one("misspelt_key", "  b:\n    op: sample\n    form: table\n    with: { n: 1, seed: 1 }\n", 12);
-}
-
-#[test]
-fn a_misspelt_operator() {
-    one(
-        "misspelt_operator",
-        "  b:\n    op: sampel\n    from: table\n    with: { n: 1, seed: 1 }\n",
-        11,
-    );
-}
-
-#[test]
-fn a_misspelt_argument() {
-    one(
-        "misspelt_argument",
-        "  b:\n    op: sample\n    from: table\n    with: { n: 1, sed: 1 }\n",
-        13,
-    );
-}
-
-#[test]
-fn a_misspelt_column() {
-    one(
-        "misspelt_column",
-        "  b:\n    op: cut\n    from: table\n    with: { column: cod, seed: 1 }\n",
-        13,
-    );
-}
-
-#[test]
-fn a_misspelt_param() {
-    one(
-        "misspelt_param",
-        "  b:\n    op: sample\n    from: table\n    with: { n: 1, seed: '${{ params.sed }}' }\n",
-        13,
-    );
-}
-
-#[test]
-fn a_misspelt_port() {
-    one(
-        "misspelt_port",
-        "  b:\n    op: dedup\n    from: table\n    with: { column: code }\n  c:\n    op: sample\n    from: b.reject\n    with: { n: 1, seed: 1 }\n",
-        16,
-    );
-}
-
-#[test]
-fn a_misspelt_step() {
-    one(
-        "misspelt_step",
-        "  b:\n    op: sample\n    from: tabel\n    with: { n: 1, seed: 1 }\n",
-        12,
-    );
-}
-
-#[test]
-fn a_misspelt_cell() {
-    one(
-        "misspelt_cell",
-        "  b:\n    op: sample\n    from: table\n    matrix: { model: [small, large] }\n    with: { n: 1, seed: 1 }\n  c:\n    op: sample\n    from: b[model=smal]\n    with: { n: 1, seed: 1 }\n",
-        17,
-    );
-}
-
-#[test]
-fn an_argument_of_the_wrong_type() {
-    one(
-        "wrong_type",
-        "  b:\n    op: sample\n    from: table\n    with: { n: many, seed: 1 }\n",
-        13,
-    );
-}
-
-#[test]
-fn steps_that_need_each_other_and_one_behind_them() {
-    let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
-    one(
-        "cycle",
-        &format!("  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}"),
-        11,
-    );
-}
-
-#[test]
-fn two_steps_of_one_name_and_one_that_reads_them() {
-    let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
-    one(
-        "duplicate_step",
-        &format!("  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}"),
-        14,
-    );
-}
-
-#[test]
-fn a_list_that_is_not_closed() {
-    one(
-        "open_bracket",
-        "  b:\n    op: sample\n    with: { n: [1, 2, seed: 1 }\n    from: table\n",
-        12,
-    );
-}
-
-// What a newcomer does.
-
-#[test]
-fn a_function_of_sql() {
-    one(
-        "sql_function",
-        "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT code,\n               cuont(*) AS n\n        FROM input\n        GROUP BY code\n",
-        16,
-    );
-}
-
-#[test]
-fn a_function_of_python() {
-    one(
-        "python_function",
-        "  b:\n    op: validate\n    from: table\n    with:\n      rules:\n        - { name: long, check: \"len(code) > 10\" }\n",
-        15,
-    );
-}
-
-#[test]
-fn a_keyword_of_sql() {
-    one(
-        "sql_keyword",
-        "  b:\n    op: sql\n    from: table\n    with:\n      query: >\n        SELECT id, code\n        FROM input\n        WEHRE size > 10\n",
-        17,
-    );
-}
-
-#[test]
-fn two_columns_of_one_query() {
-    told(
-        "sql_two_columns",
-        &workflow(
-            "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n               cod AS text,\n               sise\n        FROM input\n",
-        ),
-        &[16, 17],
-    );
-}
-
-#[test]
-fn a_column_behind_a_substitution_and_an_escape() {
-    one(
-        "sql_substituted",
-        "  b:\n    op: sql\n    from: table\n    with:\n      query: \"SELECT id, ${{ params.seed }} AS \\\"a b\\\" FROM input WHERE sizes > 1\"\n",
-        14,
-    );
-}
-
-#[test]
-fn a_text_in_double_quotes() {
-    one(
-        "sql_text",
-        "  b:\n    op: sql\n    from: table\n    with:\n      query: SELECT id FROM input WHERE code = \"x y\"\n",
-        14,
-    );
-}
-
-#[test]
-fn a_column_that_is_not_grouped() {
-    one(
-        "sql_group",
-        "  b:\n    op: sql\n    from: table\n    with:\n      query: SELECT code, size, count(*) AS n FROM input GROUP BY code\n",
-        14,
-    );
-}
-
-#[test]
-fn the_step_s_name_for_the_table() {
-    one(
-        "sql_table",
-        "  b:\n    op: sql\n    from: table\n    with:\n      query: SELECT id FROM \"table\"\n",
-        14,
-    );
-}
-
-#[test]
-fn a_query_that_stops_too_early() {
-    one(
-        "sql_end",
-        "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id\n        FROM input\n        WHERE size >\n",
-        17,
-    );
-}
-
-#[test]
-fn an_expression_between_brackets() {
-    one(
-        "bare_expression",
-        "  b:\n    op: sample\n    from: table\n    with: { n: 5, seed: ${{ params.seed }} }\n",
-        13,
-    );
-}
-
-#[test]
-fn a_line_in_the_wrong_column() {
-    one("indent", "  b:\n    op: sample\n   from: table\n    with: { n: 1, seed: 1 }\n", 12);
-}
-
-#[test]
-fn a_line_that_is_indented_too_far() {
-    one(
-        "indent_too_far",
-        "  b:\n    op: sample\n      from: table\n    with: { n: 1, seed: 1 }\n",
-        12,
-    );
-}
-
-#[test]
-fn arguments_beside_with() {
-    told(
-        "arguments_beside_with",
-        &workflow("  b:\n    op: sample\n    from: table\n    with:\n    n: 1\n    seed: 1\n"),
-        &[14, 15],
-    );
-}
-
-#[test]
-fn a_step_beside_its_name() {
-    one(
-        "step_beside_its_name",
-        "  b:\n  op: sample\n  from: table\n  with: { n: 1, seed: 1 }\n",
-        11,
-    );
-}
-
-#[test]
-fn steps_as_a_list() {
-    told(
-        "steps_as_a_list",
-        "galeras: 1\nsteps:\n  - op: methods\n    with: { corpus: python-stdlib }\n",
-        &[3],
-    );
-}
-
-#[test]
-fn a_missing_colon() {
-    one("missing_colon", "  b:\n    op sample\n    from: table\n    with: { n: 1, seed: 1 }\n", 11);
-}
-
-#[test]
-fn a_colon_without_a_space() {
-    one("colon_without_space", "  b:\n    op:sample\n    from: table\n", 11);
-}
-
-#[test]
-fn a_tab() {
-    one("tab", "  b:\n    op: sample\n\tfrom: table\n", 12);
-}
-
-#[test]
-fn quotes_within_quotes() {
-    one(
-        "quotes_within_quotes",
-        "  b:\n    op: sql\n    from: table\n    with: { query: 'SELECT id FROM input WHERE code = 'x y'' }\n",
-        13,
-    );
-}
-
-#[test]
-fn mistakes_behind_mistakes() {
-    told(
-        "behind_a_mistake",
-        &workflow(
-            "  cut:
+/// Mistakes in the entries behind the table: the name of the snapshot, the lines, the entries.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &[usize], &str)] = &[
+    ("misspelt_key", &[12], "  b:\n    op: sample\n    form: table\n    with: { n: 1, seed: 1 }\n"),
+    ("misspelt_operator", &[11], "  b:\n    op: sampel\n    from: table\n    with: { n: 1, seed: 1 }\n"),
+    ("misspelt_argument", &[13], "  b:\n    op: sample\n    from: table\n    with: { n: 1, sed: 1 }\n"),
+    ("misspelt_column", &[13], "  b:\n    op: cut\n    from: table\n    with: { column: cod, seed: 1 }\n"),
+    ("misspelt_param", &[13], "  b:\n    op: sample\n    from: table\n    with: { n: 1, seed: '${{ params.sed }}' }\n"),
+    ("misspelt_port", &[16], "  b:\n    op: dedup\n    from: table\n    with: { column: code }\n  c:\n    op: sample\n    from: b.reject\n    with: { n: 1, seed: 1 }\n"),
+    ("misspelt_step", &[12], "  b:\n    op: sample\n    from: tabel\n    with: { n: 1, seed: 1 }\n"),
+    ("misspelt_cell", &[17], "  b:\n    op: sample\n    from: table\n    matrix: { model: [small, large] }\n    with: { n: 1, seed: 1 }\n  c:\n    op: sample\n    from: b[model=smal]\n    with: { n: 1, seed: 1 }\n"),
+    ("wrong_type", &[13], "  b:\n    op: sample\n    from: table\n    with: { n: many, seed: 1 }\n"),
+    ("open_bracket", &[12], "  b:\n    op: sample\n    with: { n: [1, 2, seed: 1 }\n    from: table\n"),
+    ("sql_function", &[16], "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT code,\n               cuont(*) AS n\n        FROM input\n        GROUP BY code\n"),
+    ("python_function", &[15], "  b:\n    op: validate\n    from: table\n    with:\n      rules:\n        - { name: long, check: \"len(code) > 10\" }\n"),
+    ("sql_keyword", &[17], "  b:\n    op: sql\n    from: table\n    with:\n      query: >\n        SELECT id, code\n        FROM input\n        WEHRE size > 10\n"),
+    ("sql_substituted", &[14], "  b:\n    op: sql\n    from: table\n    with:\n      query: \"SELECT id, ${{ params.seed }} AS \\\"a b\\\" FROM input WHERE sizes > 1\"\n"),
+    ("sql_text", &[14], "  b:\n    op: sql\n    from: table\n    with:\n      query: SELECT id FROM input WHERE code = \"x y\"\n"),
+    ("sql_group", &[14], "  b:\n    op: sql\n    from: table\n    with:\n      query: SELECT code, size, count(*) AS n FROM input GROUP BY code\n"),
+    ("sql_table", &[14], "  b:\n    op: sql\n    from: table\n    with:\n      query: SELECT id FROM \"table\"\n"),
+    ("sql_end", &[17], "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id\n        FROM input\n        WHERE size >\n"),
+    ("bare_expression", &[13], "  b:\n    op: sample\n    from: table\n    with: { n: 5, seed: ${{ params.seed }} }\n"),
+    ("indent", &[12], "  b:\n    op: sample\n   from: table\n    with: { n: 1, seed: 1 }\n"),
+    ("indent_too_far", &[12], "  b:\n    op: sample\n      from: table\n    with: { n: 1, seed: 1 }\n"),
+    ("step_beside_its_name", &[11], "  b:\n  op: sample\n  from: table\n  with: { n: 1, seed: 1 }\n"),
+    ("missing_colon", &[11], "  b:\n    op sample\n    from: table\n    with: { n: 1, seed: 1 }\n"),
+    ("colon_without_space", &[11], "  b:\n    op:sample\n    from: table\n"),
+    ("tab", &[12], "  b:\n    op: sample\n\tfrom: table\n"),
+    ("quotes_within_quotes", &[13], "  b:\n    op: sql\n    from: table\n    with: { query: 'SELECT id FROM input WHERE code = 'x y'' }\n"),
+    ("other_language", &[12], "  b:\n    op: methods\n    with: { dir: ., include: [\"**/*.java\"] }\n"),
+    ("out_of_range", &[13], "  b:\n    op: sample\n    from: table\n    with: { fraction: 50, seed: 1 }\n"),
+    ("sql_two_columns", &[16, 17], "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n               cod AS text,\n               sise\n        FROM input\n"),
+    ("arguments_beside_with", &[14, 15], "  b:\n    op: sample\n    from: table\n    with:\n    n: 1\n    seed: 1\n"),
+    ("behind_a_mistake", &[13, 13, 19, 21, 27, 29], "  cut:
     op: cut
     from: table
     with: { column: cod, seed: one }
@@ -337,9 +77,46 @@ fn mistakes_behind_mistakes() {
     with: { query: \"SELECT unknown_to_us, cuont(*) AS n FROM input GROUP BY unknown_to_us\" }
 outputs:
   few: { from: few, path: few.xlsx }
-",
-        ),
-        &[13, 13, 19, 21, 27, 29],
+"),
+];
+
+#[test]
+fn mistakes_are_told_in_words() {
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(name, lines, rest)| {
+        told(name, &workflow(rest), lines);
+    });
+}
+
+#[test]
+fn steps_that_need_each_other_and_one_behind_them() {
+    let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
+    told(
+        "cycle",
+        &workflow(&format!(
+            "  b:\n    from: c\n{with}  c:\n    from: b\n{with}  d:\n    from: c\n{with}"
+        )),
+        &[11],
+    );
+}
+
+#[test]
+fn two_steps_of_one_name_and_one_that_reads_them() {
+    let with = "    op: sample\n    with: { n: 1, seed: 1 }\n";
+    told(
+        "duplicate_step",
+        &workflow(&format!(
+            "  b:\n    from: table\n{with}  b:\n    from: b\n{with}  c:\n    from: b\n{with}"
+        )),
+        &[14],
+    );
+}
+
+#[test]
+fn steps_as_a_list() {
+    told(
+        "steps_as_a_list",
+        "galeras: 1\nsteps:\n  - op: methods\n    with: { corpus: python-stdlib }\n",
+        &[3],
     );
 }
 
@@ -350,24 +127,6 @@ fn a_default_that_is_wrong_and_used() {
         &workflow("  b:\n    op: sample\n    from: table\n    with: { n: 1, seed: '${{ params.seed }}' }\n")
             .replace("default: 1", "default: one"),
         &[3],
-    );
-}
-
-#[test]
-fn files_of_another_language() {
-    one(
-        "other_language",
-        "  b:\n    op: methods\n    with: { dir: ., include: [\"**/*.java\"] }\n",
-        12,
-    );
-}
-
-#[test]
-fn a_number_that_is_too_large() {
-    one(
-        "out_of_range",
-        "  b:\n    op: sample\n    from: table\n    with: { fraction: 50, seed: 1 }\n",
-        13,
     );
 }
 

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked, package};
-use crate::regress_tables::{csv, find, noise, text, told};
+use crate::harness::{Project, every, package, refused_with, says, text};
+use crate::regress_tables::{csv, find, noise};
 
 /// A workflow that reads `data.csv` and fits one model.
 fn workflow(with: &str) -> String {
@@ -57,13 +57,14 @@ fn sleepstudy_is_as_lmertest_prints_it() {
     prints(days, "t", 6.771, 3);
     assert!((days["p_value"].as_f64().unwrap() * 1e6 - 3.26).abs() < 0.006, "{days}");
     let note = text(days, "note");
-    for words in [
-        "Per unit of `days`, reaction changes by 10.47 (95 % CI ",
-        "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
-         REML, n = 180.",
-    ] {
-        assert!(note.contains(words), "{note}");
-    }
+    says(
+        &note,
+        &[
+            "Per unit of `days`, reaction changes by 10.47 (95 % CI ",
+            "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
+             REML, n = 180.",
+        ],
+    );
     prints(find(&rows, &[("term", "(intercept)")]), "estimate", 251.405, 3);
     let components = project.rows("fitted.components");
     assert_eq!(components.len(), 4);
@@ -90,7 +91,7 @@ fn nested_and_crossed_columns_have_shares_of_the_variance() {
     let sample = find(&rows, &[("group", "sample")]);
     prints(sample, "sd", 2.9041, 4);
     prints(sample, "share", variance("sample") / total, 9);
-    // Two rows of one sample are of one batch, too.
+    // Two rows of one sample are of one batch as well.
     prints(sample, "icc", (variance("sample") + variance("batch")) / total, 9);
     prints(find(&rows, &[("group", "batch")]), "icc", variance("batch") / total, 9);
     assert!(find(&rows, &[("group", "(residual)")])["icc"].is_null());
@@ -224,10 +225,8 @@ fn the_order_of_rows_and_the_number_of_threads_do_not_count() {
         let rows = (0..80).map(|at| format!("{},{}", lines[turn(at) + 1], turn(at)));
         csv("g,arm,x,y,n", rows)
     };
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, key: [n] } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, key: [n] } }
   fitted:
     op: mixed
     from: data
@@ -243,44 +242,31 @@ steps:
     }
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words.
+/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
-fn refused(with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(with));
-    let project = Project::new(&workflow);
-    project.write("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+fn wrong(with: &str, code: &str, words: &[&str]) {
+    let data = [("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n")];
+    refused_with(&data, &workflow(with), code, words);
 }
+
+/// The arguments with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("outcomes: [«yy], random: [g]", "unknown-column", &["did you mean `y`?"]),
+    ("outcomes: [«s], random: [g]", "wrong-type", &["a number"]),
+    ("outcomes: [y, «y], random: [g]", "duplicate-column", &["named twice"]),
+    ("outcomes: [y], fixed: [«y], random: [g]", "conflicting-arguments", &["an outcome"]),
+    ("outcomes: [y], random: [«y]", "conflicting-arguments", &["an outcome"]),
+    ("outcomes: [y], random: [g, «g]", "duplicate-column", &["named twice"]),
+    ("outcomes: [y], random: «[]", "conflicting-arguments", &["random effect", "regress"]),
+    ("outcomes: [y], random: [g], interactions: [«[g]]", "conflicting-arguments", &["at least two columns"]),
+    ("outcomes: [y], fixed: [x], random: [g], base: { x: «1 }", "wrong-type", &["string"]),
+    ("outcomes: [y], random: [g], slopes: { g: [«x] }", "conflicting-arguments", &["not one of `fixed`", "around a mean"]),
+    ("outcomes: [y], random: [g], correlated: «false", "conflicting-arguments", &["there are none"]),
+    ("outcomes: [y], random: [g], alpha: «1.0", "out-of-range", &["between 0 and 1"]),
+];
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
-    refused("outcomes: [«yy], random: [g]", "unknown-column", &["did you mean `y`?"]);
-    refused("outcomes: [«s], random: [g]", "wrong-type", &["a number"]);
-    refused("outcomes: [y, «y], random: [g]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [y], fixed: [«y], random: [g]", "conflicting-arguments", &["an outcome"]);
-    refused("outcomes: [y], random: [«y]", "conflicting-arguments", &["an outcome"]);
-    refused("outcomes: [y], random: [g, «g]", "duplicate-column", &["named twice"]);
-    refused("outcomes: [y], random: «[]", "conflicting-arguments", &["random effect", "regress"]);
-    refused(
-        "outcomes: [y], random: [g], interactions: [«[g]]",
-        "conflicting-arguments",
-        &["at least two columns"],
-    );
-    refused("outcomes: [y], fixed: [x], random: [g], base: { x: «1 }", "wrong-type", &["string"]);
-    refused(
-        "outcomes: [y], random: [g], slopes: { g: [«x] }",
-        "conflicting-arguments",
-        &["not one of `fixed`", "around a mean"],
-    );
-    refused(
-        "outcomes: [y], random: [g], correlated: «false",
-        "conflicting-arguments",
-        &["there are none"],
-    );
-    refused("outcomes: [y], random: [g], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::comparisons::{average, paired, same, same_rounded};
 use crate::evaluations::{answer, block, documented, study};
-use crate::paper::{table, text};
+use crate::harness::{says, text};
+use crate::paper::table;
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// The prices of the models, of a million tokens read and written.
@@ -25,7 +26,7 @@ fn models(api: &ChatApi, names: &[&str]) -> String {
     format!("[{}]", of.map(model).collect::<Vec<_>>().join(", "))
 }
 
-/// `small` gives back what it was shown, the others go on.
+/// `small` gives back what it was shown, the others continue.
 fn rivals(asked: &ChatRequest) -> String {
     let said = asked.said().join("\n");
     let code = block(&said);
@@ -71,7 +72,7 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
     study.set("models", &models(&api, &["small", "medium"]));
     study.run(&[]).exits(0);
     let asked = api.take().len();
-    // A third model is asked for its own answers, and nobody else is.
+    // A third model is asked for its own answers, and no one else is.
     study.set("models", &models(&api, &["small", "medium", "large"]));
     let shown = study.run_human().exits(0);
     let asked_later = api.take();
@@ -126,7 +127,7 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
     for (found, expected) in values("p_adjusted").into_iter().zip(holm(&values("p_value"))) {
         assert!((found - expected).abs() < 1e-9, "{found} {expected}");
     }
-    // What each has cost.
+    // The costs of each model.
     let costs = table(&study.project.read("compare/costs.csv"));
     for (name, input, output) in PRICES {
         let line = costs.iter().find(|line| line["model"] == name).unwrap();
@@ -136,9 +137,10 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
         same(&line["cost_usd"], each * answers as f64, name);
         same_rounded(&line["usd_per_1000_answers"], 1000.0 * each, name);
     }
-    for word in ["leaderboard (", "costs (", "difference", "p_adjusted", "medium", "large"] {
-        assert!(shown.stdout.contains(word), "{word}: {shown}");
-    }
+    says(
+        &shown.stdout,
+        &["leaderboard (", "costs (", "difference", "p_adjusted", "medium", "large"],
+    );
     assert!(board.iter().all(|line| line["against"] == "small"), "{board:?}");
     study.run(&[]).exits(0).all_hit();
     assert_eq!(api.count(), 0);
@@ -152,12 +154,14 @@ fn a_model_to_compare_with_that_is_not_among_the_models_is_known_before_anybody_
     // The default is a model that these are not.
     for verb in ["check", "plan", "run"] {
         let refused = study.verb(verb).exits(2);
-        assert!(
-            refused.stderr.contains("no cell of `models` has model=gpt-3.5-turbo"),
-            "{refused}"
+        says(
+            &refused.stderr,
+            &[
+                "no cell of `models` has model=gpt-3.5-turbo",
+                "${{ params.against }}",
+                "known here: `small`, `medium`",
+            ],
         );
-        assert!(refused.stderr.contains("${{ params.against }}"), "{refused}");
-        assert!(refused.stderr.contains("known here: `small`, `medium`"), "{refused}");
     }
     study.set("against", "smal");
     let refused = study.verb("check").exits(2);

@@ -1,11 +1,9 @@
-//! Limits on what steps and workflows spend, and what is said of it before and afterwards.
-//!
-//! Does not live here: the limit of a single step (`generate_limits`), killed runs (`money_kills`).
+//! Limits on what steps and workflows spend, and what is reported of it before and afterwards.
 
 use serde_json::{Value, json};
 
 use crate::generate_openai::data;
-use crate::harness::{Outcome, Project, Running, wait_for};
+use crate::harness::{Project, Running, flat, says, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
@@ -49,18 +47,6 @@ fn ten_dollars() -> ChatApi {
     api
 }
 
-/// Without the line breaks that the width of a screen brings.
-fn flat(text: &str) -> String {
-    text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
-}
-
-#[track_caller]
-fn says(outcome: &Outcome, words: &[&str]) {
-    for word in words {
-        assert!(outcome.stdout.contains(word), "{word} in {outcome}");
-    }
-}
-
 #[test]
 fn the_limit_of_a_step_is_for_all_of_its_cells() {
     for concurrency in [1, 16] {
@@ -69,7 +55,10 @@ fn the_limit_of_a_step_is_for_all_of_its_cells() {
         let project = project("", &cells(&api, &more));
         let outcome = project.run_json(&["--keep-going", "--jobs", "3"]).exits(1);
         assert_eq!(api.count(), 3, "{outcome}");
-        says(&outcome, &["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"]);
+        says(
+            &outcome.stdout,
+            &["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"],
+        );
         // So it stays, whatever is run.
         project.run_json(&["--select", "answers[name=b]"]).exits(1);
         assert_eq!(api.count(), 3);
@@ -89,14 +78,17 @@ fn a_budget_is_for_all_steps() {
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.count(), 25);
     says(
-        &outcome,
+        &outcome.stdout,
         &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows"],
     );
-    project.edit("w.yaml", "max_usd: 250", "max_requests: 30");
+    project.change("max_usd: 250", "max_requests: 30");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.count(), 30);
-    says(&outcome, &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"]);
-    project.edit("w.yaml", "max_requests: 30", "max_requests: 40, max_usd: 400");
+    says(
+        &outcome.stdout,
+        &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"],
+    );
+    project.change("max_requests: 30", "max_requests: 40, max_usd: 400");
     project.run_ok(&[]);
     assert_eq!(api.count(), 2 * ROWS);
 }
@@ -125,7 +117,7 @@ fn an_account_is_closed_when_everything_is_answered() {
     project.run_ok(&[]).all_hit();
     // A new row is a new account: thirty dollars fit into it again.
     project.write("data.jsonl", data(0..ROWS + 1));
-    project.edit("w.yaml", "max_usd: 600", "max_usd: 30");
+    project.change("max_usd: 600", "max_usd: 30");
     project.run_ok(&[]);
     assert_eq!(api.count(), 3 * (ROWS + 1));
     project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
@@ -143,7 +135,7 @@ fn an_account_with_a_failed_request_stays_open() {
     assert_eq!(api.take().len(), ROWS);
     api.heal();
     let outcome = project.run_json(&[]).exits(1);
-    says(&outcome, &["$200.00 of the $205.00", "by other runs that did not finish"]);
+    says(&outcome.stdout, &["$200.00 of the $205.00", "by other runs that did not finish"]);
     assert_eq!(api.count(), 0);
 }
 
@@ -163,13 +155,16 @@ fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
     outer("budget: { max_usd: 1000 }");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.take().len(), ROWS + 3);
-    says(&outcome, &["$30.00 of the $30.00 that `max_usd` of the `budget` of `sub` allows"]);
-    // What the outer budget has left is less than what the inner one allows by now.
+    says(&outcome.stdout, &["$30.00 of the $30.00 that `max_usd` of the `budget` of `sub` allows"]);
+    // The outer budget has less left than the inner one allows.
     project.edit("inner.yaml", "max_usd: 30", "max_usd: 1000");
-    project.edit("w.yaml", "max_usd: 1000", "max_usd: 250");
+    project.change("max_usd: 1000", "max_usd: 250");
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(api.take().len(), 2);
-    says(&outcome, &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"]);
+    says(
+        &outcome.stdout,
+        &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"],
+    );
 }
 
 #[test]
@@ -184,8 +179,7 @@ fn a_budget_of_money_needs_prices() {
     let wanted = "step `one` needs `price`: `budget` limits the cost, so what a request may cost \
                   must be known before it is sent";
     assert!(said.contains(wanted), "{said}");
-    assert!(said.contains("step `two` needs `max_tokens`"), "{said}");
-    assert!(said.contains("add `price: { input: …, output: … }`"), "{said}");
+    says(&said, &["step `two` needs `max_tokens`", "add `price: { input: …, output: … }`"]);
     assert!(!said.contains("step `free`"), "{said}");
     // Requests can be counted without.
     project("budget: { max_requests: 100 }", &steps).run_ok(&[]);
@@ -239,8 +233,7 @@ fn what_plan_says_holds() {
     assert_eq!((&unknown["model"], &unknown["requests"]), (&json!("tiny"), &json!(null)));
     assert_eq!(unknown["usd"], json!(null));
     let text = project.run(&["plan", "w.yaml"]).exits(0).stdout;
-    assert!(text.contains("requests to tiny at http"), "{text}");
-    assert!(text.contains("how many is known when `prompts` has run"), "{text}");
+    says(&text, &["requests to tiny at http", "how many is known when `prompts` has run"]);
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
     let requests = 2 * ROWS as u64;
@@ -269,7 +262,7 @@ fn what_plan_says_of_conversations_holds() {
     api.set_meter(|asked| (asked.text.len() as u64 / 4, 50));
     let more = "price: { input: 2.5, output: 10 }, max_tokens: 50, model: tiny";
     let project = project("", &step(&api, "answers", more));
-    project.edit("w.yaml", "'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
+    project.change("'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
     assert_eq!(said["requests"], json!(3 * ROWS));
@@ -288,7 +281,7 @@ fn a_run_says_once_whom_it_asks_before_it_does() {
     // step has no room for a single one that is lost.
     let project =
         project("budget: { max_usd: 700 }", &cells(&api, &format!("{TEN}, max_usd: 605")));
-    // With one thread for steps, too, all cells are in the paragraph.
+    // With one thread for steps as well, all cells are in the paragraph.
     let script = "exec \"$GALERAS\" run w.yaml --jobs 1 2> said";
     let running = Running::start(project.shell(script));
     wait_for("a request", || api.count() > 0);
@@ -332,7 +325,7 @@ fn a_run_says_what_it_spent() {
     let text = "spent: 60 requests, 300 tokens read, 600 written, $600.00";
     assert!(said.contains(text), "{said}");
     assert!(said.contains("answers[name=c]"), "{said}");
-    // Nothing was asked, nothing is said.
+    // Nothing was asked, nothing is reported.
     assert!(project.run_ok(&[]).events("spent").is_empty());
 }
 
@@ -346,7 +339,7 @@ fn a_free_server_is_not_announced() {
     assert_eq!(outcome.events("spent")[0]["steps"][0]["usd"], json!(null));
 }
 
-/// What reads the answers of a step that may cost money is announced when its prompts are there.
+/// A step that reads paid answers is announced when its prompts are there.
 #[test]
 fn a_judge_of_answers_is_announced_by_itself() {
     let api = ten_dollars();
@@ -404,9 +397,9 @@ fn a_damaged_ledger_ends_all_spending_and_says_what_to_do() {
         damaged[at] = byte ^ 1;
     }
     std::fs::write(&ledger, damaged).unwrap();
-    project.edit("w.yaml", "max_usd: 35", "max_usd: 300");
+    project.change("max_usd: 35", "max_usd: 300");
     let outcome = project.run_json(&[]).exits(1);
-    says(&outcome, &["what was spent is not known", "delete it to begin new accounts"]);
+    says(&outcome.stdout, &["what was spent is not known", "delete it to begin new accounts"]);
     assert_eq!(api.count(), asked);
     project.run(&["plan", "w.yaml"]).exits(4);
     std::fs::remove_file(&ledger).unwrap();

@@ -1,6 +1,4 @@
 //! Limits of money against a server that bills, while runs are killed at random.
-//!
-//! Does not live here: limits that nothing interrupts (`money`).
 
 use std::fs;
 
@@ -42,7 +40,7 @@ fn billing() -> ChatApi {
     api
 }
 
-/// What a bill comes to.
+/// The sum of a bill.
 fn dollars(bill: Bill) -> f64 {
     (bill.prompt_tokens as f64 * 0.1 + bill.completion_tokens as f64 * 1000.0) / 1e6
 }
@@ -80,7 +78,7 @@ fn kill(api: &ChatApi, project: &Project, more: u64) {
     let after = api.bill().requests + more;
     let running = Running::start(project.command(&RUN));
     let stat = format!("/proc/{}/stat", running.id());
-    // A run that may not spend any more ends by itself.
+    // A run that may not spend any more ends without a signal.
     let ended = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
     wait_for("some requests", || api.bill().requests >= after || ended());
     if !ended() {
@@ -158,7 +156,7 @@ fn a_limit_that_is_not_reached_changes_nothing() {
     assert!(spent < 400.0);
     let united = project.run_ok(&[]);
     united.all_hit();
-    // The account is closed: what comes next begins anew.
+    // The account is closed: what comes next begins again.
     let ledgers = crate::harness::files_below(&project.path("cache/downloads/spending"));
     assert!(ledgers.iter().all(|file| fs::metadata(file).unwrap().len() == 0), "{ledgers:?}");
 }

@@ -1,6 +1,6 @@
 //! Steps that read files and find none that they can read say so, and what is there instead.
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 use crate::repository::{Repository, at, day};
 
 fn methods(with: &str) -> String {
@@ -36,7 +36,7 @@ fn a_folder_of_which_everything_is_excluded_and_one_that_is_empty() {
     let project = Project::new(&methods("dir: src, exclude: ['**/*.py']"));
     project.write("src/a.py", "def f():\n    return 1\n");
     let said = warning(&project);
-    assert!(said.contains("1 file") && said.contains("`exclude` leaves out all of them"), "{said}");
+    says(&said, &["1 file", "`exclude` leaves out all of them"]);
     let project = Project::new(&methods("dir: src"));
     std::fs::create_dir(project.path("src")).unwrap();
     assert!(warning(&project).contains("has no files"));
@@ -45,7 +45,7 @@ fn a_folder_of_which_everything_is_excluded_and_one_that_is_empty() {
 #[test]
 fn the_corpus() {
     let said = warning(&Project::new(&methods("corpus: python-stdlib, include: ['jsn/*.py']")));
-    assert!(said.contains("`jsn/*.py`") && said.contains("718 .py"), "{said}");
+    says(&said, &["`jsn/*.py`", "718 .py"]);
 }
 
 #[test]
@@ -56,12 +56,8 @@ fn what_matches_is_no_warning() {
 
 #[test]
 fn a_repository_whose_commits_change_other_files() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  repos:
-    op: query
-    with: { repos: [./repo] }
+    let project = Project::steps(
+        "  repos: { op: query, with: { repos: [./repo] } }
   m:
     op: mine
     from: repos
@@ -72,8 +68,10 @@ steps:
     repository.commit(at(day(1)).write("a.py", "def f():\n    return 1\n").write("R.md", "x\n"));
     repository.commit(at(day(2)).write("a.py", "def f():\n    return 2\n"));
     let said = warning(&project);
-    assert!(said.contains("none of the 2 commits in the window changes a file"), "{said}");
-    assert!(said.contains("`lib/**/*.py`") && said.contains("2 .py, 1 .md"), "{said}");
+    says(
+        &said,
+        &["none of the 2 commits in the window changes a file", "`lib/**/*.py`", "2 .py, 1 .md"],
+    );
 }
 
 #[test]

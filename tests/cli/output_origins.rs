@@ -1,4 +1,4 @@
-//! Where output files come from: in their metadata, in the store, and as `origin` tells it.
+//! The origin of output files: in their metadata, in the store, and as `origin` reports it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 name: first
@@ -52,7 +52,7 @@ fn rows(project: &Project, name: &str) -> usize {
     reader.map(|batch| batch.unwrap().num_rows()).sum()
 }
 
-/// What `origin` says of one file.
+/// The answer of `origin` about one file.
 #[track_caller]
 fn origin(project: &Project, name: &str, exit: i32) -> Value {
     let outcome = project.run(&["origin", name, "--format", "json"]).exits(exit);
@@ -87,7 +87,7 @@ fn a_parquet_file_says_where_it_comes_from() {
     let counts =
         ["data", "some", "rejects"].map(|name| rows(&project, &format!("out/{name}.parquet")));
     assert_eq!(counts, [3, 4, 1]);
-    // Neither the folder nor the user is told.
+    // Neither the folder nor the user is reported.
     for name in ["data.parquet", "some.parquet", "rejects.parquet"] {
         let bytes = fs::read(project.path("out").join(name)).unwrap();
         let text = String::from_utf8_lossy(&bytes);
@@ -151,9 +151,7 @@ fn origin_knows_every_format_wherever_the_file_is() {
     let table = digest_of(&outcome, "data");
     assert_eq!(origin(&project, "out/data.csv", 0)["origins"][0]["origin"]["table"], table);
     let told = project.run(&["origin", "out/data.csv", "out/some.json"]).exits(0);
-    for line in ["out/data.csv\n", "workflow  first (w.yaml)", "step      some[*], port out"] {
-        assert!(told.stdout.contains(line), "{line}: {told}");
-    }
+    says(&told.stdout, &["out/data.csv\n", "workflow first (w.yaml)", "step some[*], port out"]);
 }
 
 #[test]
@@ -167,8 +165,10 @@ fn origin_says_what_is_not_known() {
     assert_eq!(origin(&project, "out", 1)["state"], "not_a_file");
     project.write("\u{1b}[31m.csv", "x");
     let told = project.run(&["origin", "\u{1b}[31m.csv", "out/data.csv"]).exits(1);
-    assert!(told.stdout.contains("\\u{1b}[31m.csv: no workflow"), "{told}");
-    assert!(told.stdout.contains("out/data.csv was changed since it was written"), "{told}");
+    says(
+        &told.stdout,
+        &["\\u{1b}[31m.csv: no workflow", "out/data.csv was changed since it was written"],
+    );
     project.run(&["origin"]).exits(2);
 }
 
@@ -183,7 +183,7 @@ fn a_parquet_file_is_known_without_the_store() {
     let told = project.run(&["origin", "out/some.parquet", "out/rejects.parquet"]).exits(0);
     assert_eq!(told.stdout.matches("what the file says of itself").count(), 2, "{told}");
     assert_eq!(origin(&project, "out/data.csv", 1)["state"], "unknown");
-    // What it says must be true of its rows.
+    // The metadata must be true of the rows.
     let mut bytes = fs::read(project.path("out/data.parquet")).unwrap();
     let other = metadata(&project, "out/some.parquet")["galeras.table_digest"].clone();
     let own = metadata(&project, "out/data.parquet")["galeras.table_digest"].clone();
@@ -213,7 +213,7 @@ fn damaged_records_are_found_and_told() {
     assert_eq!(kinds, vec!["damaged_origin"; 5], "{found}");
     project.run(&["cache", "verify", "--repair"]);
     project.verifies("cache");
-    // What is right is recognised again.
+    // Correct files are recognised again.
     project.run_ok(&["--overwrite"]).all_hit();
     assert_eq!(origin(&project, "out/data.csv", 0)["state"], "written");
 }

@@ -1,4 +1,4 @@
-//! What outputs may replace: what their own workflow wrote, and nothing else without `--overwrite`.
+//! Outputs replace files of their own workflow, and nothing else without `--overwrite`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, says};
 
 const CODE: &str = "overwritten-file";
 
@@ -52,9 +52,7 @@ fn refused(outcome: &Outcome, file: &str, words: &[&str]) {
     assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
     let found = &outcome.events("diagnostic")[0];
     let message = found["message"].as_str().unwrap();
-    for word in words {
-        assert!(message.contains(word), "{word}: {found}");
-    }
+    says(&message, words);
     assert!(found["help"].as_str().unwrap().contains("--overwrite"), "{found}");
 }
 
@@ -83,7 +81,7 @@ fn the_file_of_another_workflow_is_not_replaced() {
         assert_eq!(planned.events("plan").len(), 1, "the plan is told, too: {planned}");
         assert!(!project.path("ran").exists(), "nothing runs");
         assert_eq!(fs::read(project.path(&path)).unwrap(), before);
-        // What is not written is not in the way, nor is a file in another folder.
+        // Outputs that are not written conflict with nothing, nor do files in another folder.
         run(&project, "other.yaml", &["--select", "data"]).exits(0);
         run(&project, "other.yaml", &["--out", "theirs"]).exits(0);
         project.run(&["plan", "other.yaml", "--out", "theirs"]).exits(0);
@@ -109,7 +107,7 @@ fn a_workflow_is_known_by_its_name_and_that_of_its_file() {
     refused(&run(&project, "w.yaml", &[]).exits(2), "w.yaml", &["`mine` (`w.yaml`)"]);
     project.write("w.yaml", workflow("mine", "1", "out/o.csv"));
     assert!(written(&run(&project, "w.yaml", &[]).exits(0)));
-    // Where the file is does not matter.
+    // The folder of the file does not matter.
     project.write("deep/w.yaml", workflow("mine", "2", "out/o.csv"));
     project.write("deep/data.jsonl", DATA);
     assert!(written(&run(&project, "deep/w.yaml", &[]).exits(0)));
@@ -198,15 +196,16 @@ fn a_file_that_comes_while_the_workflow_runs_stays() {
     let project = Project::new(&text.replace("touch ran;", "mkdir out; echo mine > $PLACE/o.csv;"));
     project.write("data.jsonl", DATA);
     let place = project.path("out").display().to_string();
-    project.edit("w.yaml", "$PLACE", &place);
-    project.edit("w.yaml", "mkdir out", &format!("mkdir {place}"));
+    project.change("$PLACE", &place);
+    project.change("mkdir out", &format!("mkdir {place}"));
     let outcome = run(&project, "w.yaml", &[]).exits(1);
     assert_eq!(project.read("out/o.csv"), "mine\n");
     assert_eq!(outcome.statuses(), "data=ran some=ran", "the results are stored");
     let told = outcome.events("warning")[0]["message"].clone();
-    for word in ["output o: it would replace `out/o.csv`", "no workflow is known", "--overwrite"] {
-        assert!(told.as_str().unwrap().contains(word), "{word}: {told}");
-    }
+    says(
+        &told.as_str().unwrap(),
+        &["output o: it would replace `out/o.csv`", "no workflow is known", "--overwrite"],
+    );
     assert_eq!(outcome.finished()["status"], "failed");
     run(&project, "w.yaml", &["--overwrite"]).exits(0).all_hit();
     assert_eq!(project.read("out/o.csv").lines().count(), 4);
@@ -243,10 +242,8 @@ fn every_output_in_the_way_is_told_at_once() {
     project.write("o.csv", "");
     project.write("q.csv", "");
     let outcome = run(&project, "w.yaml", &[]).exits(2);
-    assert_eq!(
-        outcome.diagnostics(),
-        [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]
-    );
+    let found = outcome.diagnostics();
+    assert_eq!(found, [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]);
     assert!(project.stored_nothing() && !project.path("p.csv").exists());
 }
 
@@ -274,7 +271,7 @@ fn people_are_told_in_words() {
 #[test]
 fn two_runs_of_one_workflow_do_not_stand_in_each_others_way() {
     let project = project("o.csv");
-    project.edit("w.yaml", "touch ran;", "sleep 0.3;");
+    project.change("touch ran;", "sleep 0.3;");
     let start = |cache: &str| {
         let args = ["run", "w.yaml", "--format", "json", "--cache", cache];
         crate::harness::Running::start(project.command(&args))

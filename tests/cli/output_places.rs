@@ -1,10 +1,10 @@
-//! Where outputs may be written: never over what the workflow reads, never two to one file, never
+//! The places of outputs: never over what the workflow reads, never two to one file, never
 //! into the store, never where a folder is.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, marked, says};
 
 const DATA: &str = "id,x\na,1\nb,2\n";
 
@@ -48,9 +48,7 @@ fn refused(
         let outcome = project.run(&[verb, &["--format", "json"]].concat()).exits(2);
         assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
         let found = &outcome.events("diagnostic")[0];
-        for word in words {
-            assert!(found["message"].as_str().unwrap().contains(word), "{word}: {found}");
-        }
+        says(&found["message"].as_str().unwrap(), words);
         let others = found["related"].as_array().unwrap();
         let at = others.first().map(|other| format!("{}:{}", other["line"], other["column"]));
         assert_eq!(at.as_deref(), related, "{found}");
@@ -60,7 +58,7 @@ fn refused(
 }
 
 const OVER: &str = "overwritten-input";
-/// Where the step names its file.
+/// The place where the step names its file.
 const READ: Option<&str> = Some("5:19");
 
 #[test]

@@ -95,7 +95,7 @@ fn files_that_are_right_are_left_alone() {
     assert!(written(&outcome).iter().all(|w| !w.1), "{outcome}");
     assert_eq!(times(), before);
     // Another rule, the same rows.
-    project.edit("w.yaml", "x IS NOT NULL", "x > 1");
+    project.change("x IS NOT NULL", "x > 1");
     project.run_ok(&[]);
     let after = times();
     assert_eq!((after[0], after[1], after[3]), (before[0], before[1], before[3]));
@@ -124,10 +124,8 @@ fn changed_rows_change_their_files() {
     project.run_ok(&[]);
     project.edit("data.jsonl", "\"x\":2", "\"x\":5");
     let outcome = project.run_ok(&[]);
-    assert_eq!(
-        written(&outcome),
-        ["a", "j", "p", "r", "v"].map(|output| (output.to_string(), output != "r"))
-    );
+    let found = written(&outcome);
+    assert_eq!(found, ["a", "j", "p", "r", "v"].map(|output| (output.to_string(), output != "r")));
     assert!(project.read("out/valid.csv").contains("b,5,"));
 }
 
@@ -149,12 +147,8 @@ fn steps_that_are_not_selected_write_nothing() {
 #[test]
 fn params_work_in_paths_and_may_not_lead_out() {
     let project = project();
-    project.edit(
-        "w.yaml",
-        "steps:\n",
-        "params:\n  name: { type: string, default: valid }\nsteps:\n",
-    );
-    project.edit("w.yaml", "out/valid.csv", "'out/${{ params.name }}.csv'");
+    project.change("steps:\n", "params:\n  name: { type: string, default: valid }\nsteps:\n");
+    project.change("out/valid.csv", "'out/${{ params.name }}.csv'");
     project.run_ok(&["--set", "name=other"]);
     assert!(project.path("out/other.csv").exists());
     let outcome = project.run_json(&["--set", "name=../../x"]).exits(2);
@@ -165,11 +159,11 @@ fn params_work_in_paths_and_may_not_lead_out() {
 #[test]
 fn two_outputs_of_one_path_are_refused() {
     let project = project();
-    project.edit("w.yaml", "out/table.jsonl", "out/rejects.jsonl");
+    project.change("out/table.jsonl", "out/rejects.jsonl");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["bad-path w.yaml:16:35"], "{outcome}");
     let project = self::project();
-    project.edit("w.yaml", "out/table.jsonl", "out/./rejects.jsonl");
+    project.change("out/table.jsonl", "out/./rejects.jsonl");
     project.run_json(&[]).exits(2);
 }
 

@@ -1,6 +1,6 @@
 //! Outputs that are printed or are the text of one value, and `--memory`.
 
-use crate::harness::{Outcome, Project, marked};
+use crate::harness::{Outcome, Project, marked, refused_with, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -41,7 +41,7 @@ fn a_shown_output_is_printed_after_the_run() {
     for _ in 0..2 {
         let outcome = project.run(&["run", "w.yaml"]).exits(0);
         let lines = printed(&outcome);
-        assert!(lines[0].contains("all") && lines[0].contains("out/all.csv"), "{outcome}");
+        says(&lines[0], &["all", "out/all.csv"]);
         assert_eq!(lines[1], "id note size share", "{outcome}");
         assert_eq!(lines[lines.len() - 2..], ["a first 1 null", "b second 2 0.5"], "{outcome}");
         assert!(!outcome.stdout.contains("few"), "{outcome}");
@@ -52,12 +52,12 @@ fn a_shown_output_is_printed_after_the_run() {
 #[test]
 fn shown_outputs_are_printed_in_the_order_of_the_file() {
     let project = project();
-    project.edit("w.yaml", "few.jsonl }", "few.jsonl, show: true }");
+    project.change("few.jsonl }", "few.jsonl, show: true }");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
     let at = |text: &str| outcome.stdout.find(text).unwrap_or_else(|| panic!("{text}\n{outcome}"));
     assert!(at("out/all.csv") < at("second") && at("second") < at("out/few.jsonl"), "{outcome}");
-    project.edit("w.yaml", "all.csv, show: true", "all.csv, show: false");
-    project.edit("w.yaml", "few.jsonl, show: true", "few.jsonl");
+    project.change("all.csv, show: true", "all.csv, show: false");
+    project.change("few.jsonl, show: true", "few.jsonl");
     assert_eq!(project.run(&["run", "w.yaml"]).exits(0).stdout, "");
 }
 
@@ -74,14 +74,13 @@ fn nothing_is_shown_of_a_run_that_fails_or_is_of_some_steps_only() {
     let project = project();
     let selected = project.run(&["run", "w.yaml", "--select", "table"]).exits(0);
     assert_eq!(selected.stdout, "");
-    project.edit(
-        "w.yaml",
+    project.change(
         "WHERE size < 2'",
         "WHERE size < 2', key: [id] }\n    assert: [ { rows: { min: 5 } } ]\n    #'",
     );
     let failed = project.run(&["run", "w.yaml"]).exits(3);
     assert_eq!(failed.stdout, "");
-    project.edit("w.yaml", "cat data.jsonl", "cat data.jsonl; exit 3");
+    project.change("cat data.jsonl", "cat data.jsonl; exit 3");
     let failed = project.run(&["run", "w.yaml", "--keep-going"]).exits(1);
     assert_eq!(failed.stdout, "");
 }
@@ -106,7 +105,7 @@ fn an_empty_table_and_a_long_one_are_shown() {
     let project = project();
     project.write("data.jsonl", "");
     let outcome = project.run(&["run", "w.yaml"]).exits(0);
-    assert!(outcome.stdout.contains("out/all.csv") && outcome.stdout.contains("note"), "{outcome}");
+    says(&outcome.stdout, &["out/all.csv", "note"]);
     let long: String = (0..1_000)
         .map(|i| {
             format!(
@@ -125,13 +124,13 @@ fn an_empty_table_and_a_long_one_are_shown() {
 #[test]
 fn a_text_is_written_as_it_is() {
     let project = project();
-    project.edit("w.yaml", "all.csv, show: true", "note.txt, column: note");
+    project.change("all.csv, show: true", "note.txt, column: note");
     let note = "é \\\"q\\\"\\r\\n, \\u0000 no line feed at the end";
     project.write("data.jsonl", format!("{{\"id\":\"a\",\"note\":\"{note}\",\"size\":1}}\n"));
     project.run_ok(&[]);
     assert_eq!(project.read("out/note.txt"), "é \"q\"\r\n, \0 no line feed at the end");
     // Another column is another text, although the table is the same.
-    project.edit("w.yaml", "column: note", "column: id");
+    project.change("column: note", "column: id");
     let outcome = project.run_ok(&[]);
     assert_eq!(project.read("out/note.txt"), "a");
     assert_eq!(outcome.statuses(), "table=hit small=hit");
@@ -153,7 +152,7 @@ fn a_page_a_picture_and_json_are_texts_as_they_are() {
 #[test]
 fn a_text_is_of_one_row() {
     let project = project();
-    project.edit("w.yaml", "all.csv, show: true", "note.txt, column: note");
+    project.change("all.csv, show: true", "note.txt, column: note");
     for (data, rows) in [(DATA, "2"), ("", "0")] {
         project.write("data.jsonl", data);
         let outcome = project.run(&["run", "w.yaml"]).exits(1);
@@ -165,36 +164,29 @@ fn a_text_is_of_one_row() {
 
 /// One mistake in the output `all`, at the mark `«`.
 #[track_caller]
-fn refused(output: &str, code: &str, said: &[&str]) {
-    let (text, place) = marked(&WORKFLOW.replace("path: out/all.csv, show: true", output));
-    let project = Project::new(&text);
-    project.write("data.jsonl", DATA);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    for word in said {
-        assert!(outcome.stdout.contains(word), "{word}: {outcome}");
-    }
-    assert!(!project.path("ran").exists() && project.stored_nothing());
+fn wrong(output: &str, code: &str, words: &[&str]) {
+    let text = WORKFLOW.replace("path: out/all.csv, show: true", output);
+    refused_with(&[("data.jsonl", DATA)], &text, code, words);
 }
 
 #[test]
 fn columns_that_are_no_text_or_no_file() {
-    refused("path: o.txt, column: «nota", "unknown-column", &["`nota`", "did you mean `note`?"]);
-    refused("path: o.txt, column: «size", "wrong-type", &["`size` has type int64, not utf8"]);
-    refused(
+    wrong("path: o.txt, column: «nota", "unknown-column", &["`nota`", "did you mean `note`?"]);
+    wrong("path: o.txt, column: «size", "wrong-type", &["`size` has type int64, not utf8"]);
+    wrong(
         "path: o.csv, column: «note",
         "conflicting-keys",
         &[".csv file always has all columns", ".txt"],
     );
-    refused("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
+    wrong("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
     for suffix in ["txt", "svg", "html"] {
         let said = format!("cannot be written as .{suffix}");
-        refused(&format!("path: «o.{suffix}"), "bad-path", &[&said, "`column: name`", ".jsonl"]);
+        wrong(&format!("path: «o.{suffix}"), "bad-path", &[&said, "`column: name`", ".jsonl"]);
     }
     let all = [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".html"];
-    refused("path: «o.xlsx", "bad-path", &all);
-    refused("path: «o", "bad-path", &all);
-    refused("path: o.txt, column: «[note]", "wrong-type", &["column"]);
+    wrong("path: «o.xlsx", "bad-path", &all);
+    wrong("path: «o", "bad-path", &all);
+    wrong("path: o.txt, column: «[note]", "wrong-type", &["column"]);
 }
 
 #[test]
@@ -205,8 +197,7 @@ fn memory_is_a_size() {
     {
         let argument = format!("--memory={size}");
         let outcome = project.run(&["run", "w.yaml", &argument]).exits(2);
-        assert!(outcome.stderr.contains("--memory"), "{size}: {outcome}");
-        assert!(outcome.stderr.contains("write a size such as 512MB or 4GiB"), "{size}: {outcome}");
+        says(&outcome.stderr, &["--memory", "write a size such as 512MB or 4GiB"]);
         assert_eq!(outcome.stdout, "");
     }
     for size in ["1KB", "0", "1023KiB", "1MB", "0.5MiB", "1048575"] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, text};
 use crate::repository::{Commit, Repository, at, day};
 
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
@@ -74,7 +74,7 @@ impl Shipped {
         self.project.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// What a verb says of the workflow.
+    /// Runs a verb on the workflow.
     #[track_caller]
     pub fn verb(&self, verb: &str) -> Outcome {
         self.call(&[verb, self.file], &[])
@@ -98,7 +98,7 @@ impl Shipped {
         self.call(&["show", self.file, step, "--format", "json"], &[]).exits(0).json_lines()
     }
 
-    /// What became of a data point.
+    /// The trace of a data point.
     #[track_caller]
     pub fn trace(&self, id: &str) -> Outcome {
         self.call(&["trace", self.file, id], &[])
@@ -177,7 +177,7 @@ fn message(n: usize) -> String {
     }
 }
 
-/// A repository of 20 commits in the window and two beside it: each adds a file of six methods,
+/// A repository of 20 commits in the window and two next to it: each adds a file of six methods,
 /// a stub and a method of one line, and changes two methods of the file before.
 pub fn history(project: &Project, name: &str, number: usize) -> Repository {
     let repo = Repository::bare(project.path(name));
@@ -274,12 +274,6 @@ pub fn written(records: &[Vec<String>]) -> String {
     let cell = |cell: &String| format!("\"{}\"", cell.replace('"', "\"\""));
     let line = |r: &Vec<String>| r.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n";
     records.iter().map(line).collect()
-}
-
-/// A text column of a row.
-#[track_caller]
-pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}"))
 }
 
 /// The values of a text column, sorted.

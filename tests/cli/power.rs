@@ -3,13 +3,9 @@
 
 use serde_json::Value;
 
-use crate::harness::{Project, marked};
-use crate::regress_tables::{CLOSED, csv, find, holds, noise, number, text, told};
-
-fn peer(part: &str) -> Value {
-    let text = include_str!("../reference/effect_sizes.json");
-    serde_json::from_str::<Value>(text).unwrap()[part].clone()
-}
+use crate::harness::{Project, refused, says, text, told};
+use crate::regress_effect_sizes::peer;
+use crate::regress_tables::{CLOSED, csv, find, holds, noise, number};
 
 /// A workflow with one step, without an input.
 fn assumed(with: &str) -> String {
@@ -65,10 +61,8 @@ fn a_pilot_gives_the_standard_deviations_of_its_mean_squares() {
 {more}"
         )
     };
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data:
+    let project = Project::steps(&format!(
+        "  data:
     op: read
     with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
 {}{}",
@@ -126,9 +120,7 @@ fn a_margin_adds_the_power_of_equivalence() {
     let needed = number(row, "units_for_equivalence");
     assert!((95.0..=100.0).contains(&needed), "{row}");
     let note = text(row, "note");
-    for word in ["100 data points", "within ±0.3", "over 1 test"] {
-        assert!(note.contains(word), "{word}: {note}");
-    }
+    says(&note, &["100 data points", "within ±0.3", "over 1 test"]);
 }
 
 #[test]
@@ -166,33 +158,28 @@ fn a_pilot_that_says_nothing_is_refused_row_by_row() {
     }
 }
 
-/// One diagnostic at the mark, with these words; nothing ran.
+/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
-fn refused(with: &str, code: &str, word: &str) {
-    let (workflow, place) = marked(&assumed(with));
-    let project = Project::new(&workflow);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    assert!(told.contains(word), "{told}");
+fn wrong(with: &str, code: &str, word: &str) {
+    refused(&assumed(with), code, &[word]);
 }
 
 #[test]
 fn mistakes_are_found_before_anything_runs() {
     let sound = "units: [100]\nassume: { y: { unit: 1 } }";
-    refused("units: [«1]\nassume: { y: { unit: 1 } }", "out-of-range", "2 to");
-    refused(&format!("{sound}\neffects: [«0]"), "out-of-range", "never found");
-    refused(&format!("{sound}\npower: «0.01"), "out-of-range", "between `alpha` and 1");
-    refused(&format!("{sound}\nmargin: «-1"), "out-of-range", "above 0");
-    refused(&format!("{sound}\nsamples: [2, «2]"), "conflicting-arguments", "twice");
-    refused(&format!("{sound}\nunit: «y"), "conflicting-arguments", "from: <step>");
-    refused("units: [9]\nassume: { y: { unit: «-1 } }", "out-of-range", "0 or more");
-    refused(
+    wrong("units: [«1]\nassume: { y: { unit: 1 } }", "out-of-range", "2 to");
+    wrong(&format!("{sound}\neffects: [«0]"), "out-of-range", "never found");
+    wrong(&format!("{sound}\npower: «0.01"), "out-of-range", "between `alpha` and 1");
+    wrong(&format!("{sound}\nmargin: «-1"), "out-of-range", "above 0");
+    wrong(&format!("{sound}\nsamples: [2, «2]"), "conflicting-arguments", "twice");
+    wrong(&format!("{sound}\nunit: «y"), "conflicting-arguments", "from: <step>");
+    wrong("units: [9]\nassume: { y: { unit: «-1 } }", "out-of-range", "0 or more");
+    wrong(
         "units: [9]\nassume: { y: { unit: 1, cluster: «1 } }",
         "conflicting-arguments",
         "cluster_size",
     );
-    // What is missing is missing of the step.
+    // A missing argument is reported at the step.
     let outcome = Project::new(&assumed("units: [9]")).run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["conflicting-arguments w.yaml:3:3"], "{outcome}");
     assert!(told(&outcome.events("diagnostic")[0]).contains("pilot or assumed"), "{outcome}");

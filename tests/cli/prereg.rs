@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 prereg: effect
@@ -103,9 +103,9 @@ fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
     assert!(sentence.ends_with("before there were results.)"), "{sentence}");
 
     // Another outcome, another estimator, and a check more.
-    project.edit("w.yaml", "[quality]", "[quality, speed]");
-    project.edit("w.yaml", "[paired]", "[paired, ols]");
-    project.edit("w.yaml", "[placebo]", "[placebo, subset]");
+    project.change("[quality]", "[quality, speed]");
+    project.change("[paired]", "[paired, ols]");
+    project.change("[placebo]", "[placebo, subset]");
     let outcome = run(&project);
     assert!(outcome.stderr.contains("effect: 1 of 4 estimates are as registered"), "{outcome}");
     let speed = "the outcome `speed` is not registered";
@@ -140,11 +140,11 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
     ] {
         let project = project();
         lock(&project, &[]);
-        project.edit("w.yaml", old, new);
+        project.change(old, new);
         project.run_ok(&[]);
         assert_eq!(estimates(&project), [exploratory("quality paired", why)], "{new}");
         // Back again, it is what was registered.
-        project.edit("w.yaml", new, old);
+        project.change(new, old);
         project.run_ok(&[]);
         assert_eq!(estimates(&project), [registered("quality paired")], "{new}");
     }
@@ -153,8 +153,8 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
 #[test]
 fn what_is_left_out_makes_the_rest_a_choice() {
     let two = |project: &Project| {
-        project.edit("w.yaml", "[quality]", "[quality, speed]");
-        project.edit("w.yaml", "[paired]", "[paired, ols]");
+        project.change("[quality]", "[quality, speed]");
+        project.change("[paired]", "[paired, ols]");
     };
     for (old, new, left, why) in [
         ("[quality, speed]", "[quality]", 2, "the registered outcome `speed` is left out"),
@@ -169,7 +169,7 @@ fn what_is_left_out_makes_the_rest_a_choice() {
         let project = project();
         two(&project);
         lock(&project, &[]);
-        project.edit("w.yaml", old, new);
+        project.change(old, new);
         let outcome = run(&project);
         let said = format!("effect: 0 of {left} estimates are as registered");
         assert!(outcome.stderr.contains(&said) && outcome.stderr.contains(why), "{outcome}");
@@ -220,10 +220,12 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     let said = lock(&project, &[]);
     assert!(said.stderr.contains("effect is registered since 20"), "{said}");
     assert_eq!(registrations(&project), first);
-    project.edit("w.yaml", "[quality]", "[speed]");
+    project.change("[quality]", "[speed]");
     let said = lock(&project, &[]);
-    assert!(said.stderr.contains("is another analysis now; the registration stays"), "{said}");
-    assert!(said.stderr.contains("galeras lock --amend"), "{said}");
+    says(
+        &said.stderr,
+        &["is another analysis now; the registration stays", "galeras lock --amend"],
+    );
     assert_eq!(registrations(&project), first);
     lock(&project, &["--amend"]);
     let both = registrations(&project);
@@ -232,7 +234,7 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
     project.run_ok(&[]);
     assert_eq!(estimates(&project), [registered("speed paired")]);
     // The earlier one still counts for what it says.
-    project.edit("w.yaml", "[speed]", "[speed, quality]");
+    project.change("[speed]", "[speed, quality]");
     project.run_ok(&[]);
     let mut found = estimates(&project);
     found.sort();
@@ -245,12 +247,12 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
 #[test]
 fn groups_and_contrasts_are_registered_one_by_one() {
     let project = project();
-    project.edit("w.yaml", "T1: 'Go on: {{ code }}'", "T1: 'Go on: {{ code }}', T2: '{{ code }}!'");
-    project.edit("w.yaml", "      unit: code\n", "      unit: code\n      treatments: [T1]\n");
-    project.edit("w.yaml", "SELECT *,", "SELECT *, id < 'd20' AS early,");
-    project.edit("w.yaml", "      unit: code\n", "      unit: code\n      by: [early]\n");
+    project.change("T1: 'Go on: {{ code }}'", "T1: 'Go on: {{ code }}', T2: '{{ code }}!'");
+    project.change("      unit: code\n", "      unit: code\n      treatments: [T1]\n");
+    project.change("SELECT *,", "SELECT *, id < 'd20' AS early,");
+    project.change("      unit: code\n", "      unit: code\n      by: [early]\n");
     lock(&project, &[]);
-    project.edit("w.yaml", "      treatments: [T1]\n", "");
+    project.change("      treatments: [T1]\n", "");
     project.run_ok(&[]);
     let rows = project.rows("effect");
     assert_eq!(rows.len(), 4);
@@ -281,10 +283,7 @@ fn a_name_that_no_analysis_has_is_a_mistake() {
         assert!(outcome.stderr.contains(code), "{prereg}: {outcome}");
         assert!(outcome.stderr.contains(message), "{prereg}: {outcome}");
     }
-    assert!(
-        project.run(&["check", "w.yaml"]).exits(2).stderr.contains("prereg"),
-        "the place is shown"
-    );
+    says(&project.run(&["check", "w.yaml"]).exits(2).stderr, &["prereg"]);
 }
 
 #[test]
@@ -300,10 +299,7 @@ fn an_embedded_analysis_is_named_by_its_path() {
     lock(&project, &[]);
     assert_eq!(registrations(&project)[0]["step"], "study/effect");
     let outcome = run(&project);
-    assert!(
-        outcome.stderr.contains("study/effect: 1 of 1 estimates are as registered"),
-        "{outcome}"
-    );
+    says(&outcome.stderr, &["study/effect: 1 of 1 estimates are as registered"]);
 }
 
 #[test]
@@ -320,7 +316,7 @@ fn a_lock_file_that_is_edited_by_hand_is_read_or_refused() {
     project.write("galeras.lock", &damaged);
     let outcome = project.run(&["run", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("bad-lock"), "{outcome}");
-    // Locking anew would lose what was registered.
+    // Locking again would lose what was registered.
     let outcome = project.run(&["lock", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("it holds registrations"), "{outcome}");
     assert_eq!(project.read("galeras.lock"), damaged);

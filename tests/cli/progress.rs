@@ -1,11 +1,11 @@
-//! What a run says of how far it is: counts with their units, `step 3 of 12`, the time left, lines
+//! The progress of a run: counts with their units, `step 3 of 12`, the time left, lines
 //! in a pipe, and where to look afterwards.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, wait_for};
+use crate::harness::{Outcome, Project, Running, says, wait_for};
 
 /// Three files of Python, two methods each, and what reads them.
 const WORKFLOW: &str = "galeras: 1
@@ -68,8 +68,7 @@ fn files_are_counted_as_files_and_rows_as_rows() {
     // One file is new: it has a method more.
     project.write("code/d.py", "def d(x):\n    y = x\n    return y\n");
     let outcome = run_piped(&project, &[]).exits(0);
-    assert!(outcome.stderr.contains("1 file computed, 3 reused"), "{outcome}");
-    assert!(outcome.stderr.contains("1 row computed, 6 reused"), "{outcome}");
+    says(&outcome.stderr, &["1 file computed, 3 reused", "1 row computed, 6 reused"]);
     let total = "(1 file and 8 rows computed, 3 files and 6 rows reused) in ";
     assert!(outcome.stderr.contains(total), "{outcome}");
 }
@@ -82,16 +81,14 @@ fn every_step_that_starts_says_which_one_of_how_many_it_is() {
         lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     };
     let outcome = run_piped(&project, &["--select", "features"]).exits(0);
-    assert_eq!(
-        started(&outcome),
-        ["methods started step 1 of 2 NEW", "features started step 2 of 2 NEW"]
-    );
-    // What is stored counts as a step that is done.
+    let found = started(&outcome);
+    assert_eq!(found, ["methods started step 1 of 2 NEW", "features started step 2 of 2 NEW"]);
+    // A stored step counts as done.
     let outcome = run_piped(&project, &["--jobs", "1"]).exits(0);
     assert_eq!(started(&outcome), ["few started step 3 of 3 NEW"]);
     let told = project.run_ok(&["--force", "features"]).events("run_progress");
     assert_eq!((&told[0]["begun"], &told[0]["steps"]), (&2.into(), &3.into()), "{told:?}");
-    // Where nothing is computed there is no progress to be told.
+    // If nothing is computed, no progress is reported.
     let outcome = project.run_ok(&[]);
     outcome.all_hit();
     assert!(outcome.events("run_progress").is_empty(), "{outcome}");
@@ -101,16 +98,12 @@ fn every_step_that_starts_says_which_one_of_how_many_it_is() {
 fn no_line_is_wrapped_in_a_pipe() {
     let long = "x".repeat(120);
     let project = project();
-    project.edit("w.yaml", "nloc > ${{", &format!("''{long}'' <> '''' AND nloc > ${{{{"));
-    project.edit("w.yaml", "  few:\n    op", &format!("  few_{long}:\n    op"));
-    project.edit("w.yaml", "from: few,", &format!("from: few_{long},"));
+    project.change("nloc > ${{", &format!("''{long}'' <> '''' AND nloc > ${{{{"));
+    project.change("  few:\n    op", &format!("  few_{long}:\n    op"));
+    project.change("from: few,", &format!("from: few_{long},"));
     run_piped(&project, &[]).exits(0);
-    project.edit("w.yaml", "nloc >", "9 > nloc - ");
-    project.edit(
-        "w.yaml",
-        "op: ast",
-        "op: ast\n    assert: [ { expr: 'nloc > 900', severity: warn } ]",
-    );
+    project.change("nloc >", "9 > nloc - ");
+    project.change("op: ast", "op: ast\n    assert: [ { expr: 'nloc > 900', severity: warn } ]");
     let outcome = run_piped(&project, &[]).exits(0);
     let words: Vec<&str> =
         outcome.stderr.lines().map(|line| line.split_whitespace().next().unwrap_or("")).collect();
@@ -140,13 +133,10 @@ steps:
     with:
       command: touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\"}'
       output: { id: utf8! }
-  after:
-    op: sql
-    from: slow
-    with: { query: SELECT id FROM input, key: [id] }
+  after: { op: sql, from: slow, with: { query: SELECT id FROM input, key: [id] } }
 ";
 
-/// Runs until the slow step is told of, and on to the end. What was told of the time left.
+/// Runs until the slow step is reported, and on to the end. Returns the reported times left.
 #[track_caller]
 fn waited(project: &Project, more: &str, ready: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let _ = std::fs::remove_file(project.path("go"));
@@ -175,8 +165,8 @@ fn the_time_left_is_told_from_earlier_runs_and_otherwise_not_at_all() {
     let known: Vec<f64> = told.iter().filter_map(Value::as_f64).collect();
     assert!(known.iter().all(|seconds| (0.0..100.0).contains(seconds)), "{told:?}");
     // A step that is new, of which nobody knows how long it takes: nothing is said of the whole.
-    project.edit("w.yaml", "  after:", "  other: { op: sql, from: slow, with: { query: SELECT id FROM input, key: [id] } }\n  after:");
-    project.edit("w.yaml", "echo '{\"id\":\"a\"}'", "echo '{\"id\":\"b\"}'");
+    project.change("  after:", "  other: { op: sql, from: slow, with: { query: SELECT id FROM input, key: [id] } }\n  after:");
+    project.change("echo '{\"id\":\"a\"}'", "echo '{\"id\":\"b\"}'");
     let told = waited(&project, "", |told| told.len() > 2);
     let (before, last) = told.split_at(told.len() - 2);
     assert!(before.iter().all(Value::is_null), "{before:?} {last:?}");
@@ -211,14 +201,10 @@ fn the_last_words_come_last_and_say_where_to_look() {
 #[test]
 fn the_command_that_shows_rows_works_whatever_the_names_are() {
     let project = project();
-    project.edit(
-        "w.yaml",
-        "  few:\n    op: sql",
-        "  few:\n    matrix: { least: [0, 900] }\n    op: sql",
-    );
-    project.edit("w.yaml", "params.least }}', key", "matrix.least }}', key");
-    project.edit("w.yaml", "from: few,", "from: \"few[*]\",");
-    project.edit("w.yaml", "out/few.csv, show: true", "out/few.csv");
+    project.change("  few:\n    op: sql", "  few:\n    matrix: { least: [0, 900] }\n    op: sql");
+    project.change("params.least }}', key", "matrix.least }}', key");
+    project.change("from: few,", "from: \"few[*]\",");
+    project.change("out/few.csv, show: true", "out/few.csv");
     std::fs::rename(project.path("w.yaml"), project.path("it's w.yaml")).unwrap();
     let outcome = project.run(&["run", "it's w.yaml"]).exits(0);
     let look = outcome.stderr.lines().last().unwrap();
@@ -232,12 +218,12 @@ fn the_command_that_shows_rows_works_whatever_the_names_are() {
 fn a_run_that_failed_says_where_to_look_only_if_there_are_rows() {
     let project = project();
     let test = "from: methods\n    assert: [ { expr: 'nloc > 900' } ]";
-    project.edit("w.yaml", "from: methods", test);
+    project.change("from: methods", test);
     let outcome = project.run(&["run", "w.yaml"]).exits(3);
     assert!(outcome.stderr.ends_with("\nto see rows: galeras show w.yaml features\n"), "{outcome}");
     project.run(&["show", "w.yaml", "features"]).exits(0);
-    project.edit("w.yaml", "nloc > ${{", "1 / (nloc - nloc) > ${{");
-    project.edit("w.yaml", "nloc > 900", "nloc > 0");
+    project.change("nloc > ${{", "1 / (nloc - nloc) > ${{");
+    project.change("nloc > 900", "nloc > 0");
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     assert!(!outcome.stderr.contains("to see rows"), "{outcome}");
 }

@@ -1,11 +1,9 @@
 //! `prompt`: templates that are wrong are found before anything runs, with their place; rows
 //! that a template cannot write are set aside with the reason.
-//!
-//! Does not live here: what sound templates make of sound rows (`prompt_templates`).
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked, patience};
+use crate::harness::{Project, every, patience, refused};
 
 /// A table whose columns are known before anything runs, and the step `prompts`.
 fn workflow(with: &str) -> String {
@@ -26,26 +24,13 @@ steps:
     )
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words; nothing ran.
+/// One mistake in the arguments, at the mark `«`.
 #[track_caller]
-fn refused(with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(with));
-    let project = Project::new(&workflow);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let shown = project.run(&["run", "w.yaml"]).exits(2);
-    assert!(shown.stderr.contains(&format!("w.yaml:{place}")), "{shown}");
-    assert!(shown.stderr.contains('─') || shown.stderr.contains('^'), "a mark\n{shown}");
-    for word in words {
-        assert!(shown.stderr.contains(word), "{word}\n{shown}");
-    }
-    for word in ["minijinja", "serde", "panicked"] {
-        assert!(!shown.stderr.contains(word), "{shown}");
-    }
-    assert!(!project.path("ran").exists() && project.stored_nothing());
+fn wrong(with: &str, code: &str, words: &[&str]) {
+    refused(&workflow(with), code, words);
 }
 
-/// What the step does with rows of a file.
+/// A project that reads these rows from a file.
 #[track_caller]
 fn project(rows: &[Value], with: &str) -> Project {
     let text = workflow(with);
@@ -57,105 +42,50 @@ fn project(rows: &[Value], with: &str) -> Project {
     project
 }
 
-#[test]
-fn columns_that_do_not_exist() {
-    let words = ["did you mean `code`?", "`cod`"];
-    refused("treatments: { a: «'Complete {{ cod }}' }", "unknown-column", &words);
-    refused("treatments: { a: ['{{ code }}', «'{{ cod }}'] }", "unknown-column", &words);
-    refused(
-        "treatments:\n  a:\n    - { role: user, content: «'{{ cod | upper }}' }",
-        "unknown-column",
-        &words,
-    );
-    refused("system: «'{{ cod }}'\ntreatments: { a: Go., b: Go. }", "unknown-column", &words);
-    refused(
-        "treatments: { a: \"«{% if cod %}x{% endif %}\" }".replace("\"«", "«\"").as_str(),
-        "unknown-column",
-        &words,
-    );
-    refused(
-        "treatments: { a: «'{% for c in codes %}{{ c }}{% endfor %}' }",
-        "unknown-column",
-        &["`codes`"],
-    );
-    // What is called is no column.
-    refused("treatments: { a: «'{{ cod(size) }}' }", "bad-template", &["function `cod`"]);
-}
+/// The arguments with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("treatments: { a: «'Complete {{ cod }}' }", "unknown-column", &["did you mean `code`?", "`cod`"]),
+    ("treatments: { a: ['{{ code }}', «'{{ cod }}'] }", "unknown-column", &["did you mean `code`?", "`cod`"]),
+    ("treatments:\n  a:\n    - { role: user, content: «'{{ cod | upper }}' }", "unknown-column", &["did you mean `code`?", "`cod`"]),
+    ("system: «'{{ cod }}'\ntreatments: { a: Go., b: Go. }", "unknown-column", &["did you mean `code`?", "`cod`"]),
+    ("treatments: { a: «\"{% if cod %}x{% endif %}\" }", "unknown-column", &["did you mean `code`?", "`cod`"]),
+    ("treatments: { a: «'{% for c in codes %}{{ c }}{% endfor %}' }", "unknown-column", &["`codes`"]),
+    ("treatments:\n  a: |\n    «Complete:\n    {{ code }}\n    {{ cod }}", "unknown-column", &["did you mean `code`?"]),
+    // A name that is called is not a column.
+    ("treatments: { a: «'{{ cod(size) }}' }", "bad-template", &["function `cod`"]),
+    ("treatments: { a: «'{{ code | uper }}' }", "bad-template", &["`uper`"]),
+    ("treatments: { a: «'{% if code | nope %}{{ code }}{% endif %}' }", "bad-template", &["`nope`"]),
+    ("treatments: { a: «'{{ code | upper | nope }}' }", "bad-template", &["`nope`"]),
+    ("treatments: { a: «'{% filter nope %}{{ code }}{% endfilter %}' }", "bad-template", &["nope"]),
+    // Named blocks are for templates that others include.
+    ("treatments: { a: «'{% block b %}{{ code }}{% endblock %}' }", "bad-template", &["blocks"]),
+    ("treatments: { a: «'{% if code is nope %}{{ code }}{% endif %}' }", "bad-template", &["nope"]),
+    ("treatments: { a: «'{{ code.upper() }}' }", "bad-template", &["upper"]),
+    ("treatments: { a: «'{{ code' }", "bad-template", &[]),
+    ("treatments: { a: «'{% if code %}x' }", "bad-template", &[]),
+    ("treatments: { a: «'{{ code + }}' }", "bad-template", &[]),
+    ("treatments: { a: «'{% nope %}' }", "bad-template", &["nope"]),
+    ("treatments: { a: «'{% endfor %}' }", "bad-template", &[]),
+    ("treatments:\n  a: |\n    «Complete:\n    {{ code }}\n    {{ code\n    and more.", "bad-template", &["line "]),
+    ("treatments:\n  a: |\n    «One:\n    two\n    {{ code ~ }} three", "bad-template", &["line 3"]),
+    ("treatments: { a: '{{ code }}', b: «\"{% include 'a[0]' %}{{ code }}\" }", "bad-template", &[]),
+    ("treatments: { a: '{{ code }}', b: «\"{% extends 'a[0]' %}{{ code }}\" }", "bad-template", &[]),
+    ("treatments: { a: '{{ code }}', b: «\"{% import 'a[0]' as b %}{{ code }}\" }", "bad-template", &[]),
+    ("treatments: { a: «'{{ code }}{% include \"x\" %}', b: '{{ code }}' }", "bad-template", &[]),
+    ("treatments: «{}", "out-of-range", &["at least one treatment"]),
+    ("treatments: { a: «[] }", "bad-turns", &["end with a message of the user"]),
+    ("treatments:\n  a:\n    «- Go.\n    - { role: assistant, content: Yes. }", "bad-turns", &["end with a message of the user"]),
+    ("treatments:\n  a:\n    «- { role: system, content: Be. }", "bad-turns", &["end with a message of the user"]),
+    ("treatments:\n  a:\n    «- Go.\n    - { role: system, content: Be. }\n    - Go.", "bad-turns", &["a system message must come first"]),
+    ("treatments: { '': «Go. }", "bad-turns", &["needs a name"]),
+];
 
 #[test]
-fn a_column_in_a_block_of_many_lines() {
-    refused(
-        "treatments:
-  a: |
-    «Complete:
-    {{ code }}
-    {{ cod }}",
-        "unknown-column",
-        &["did you mean `code`?"],
-    );
-}
-
-#[test]
-fn filters_that_do_not_exist() {
-    refused("treatments: { a: «'{{ code | uper }}' }", "bad-template", &["`uper`"]);
-    refused(
-        "treatments: { a: «'{% if code | nope %}{{ code }}{% endif %}' }",
-        "bad-template",
-        &["`nope`"],
-    );
-    refused("treatments: { a: «'{{ code | upper | nope }}' }", "bad-template", &["`nope`"]);
-}
-
-#[test]
-fn filters_of_blocks_that_do_not_exist() {
-    let block = "treatments: { a: «'{% filter nope %}{{ code }}{% endfilter %}' }";
-    refused(block, "bad-template", &["nope"]);
-    // Named blocks are for templates that others take in.
-    let named = "treatments: { a: «'{% block b %}{{ code }}{% endblock %}' }";
-    refused(named, "bad-template", &["blocks"]);
-}
-
-#[test]
-fn tests_that_do_not_exist() {
-    let with = "treatments: { a: «'{% if code is nope %}{{ code }}{% endif %}' }";
-    refused(with, "bad-template", &["nope"]);
-}
-
-#[test]
-fn methods_of_python_are_none_of_texts() {
-    refused("treatments: { a: «'{{ code.upper() }}' }", "bad-template", &["upper"]);
-}
-
-#[test]
-fn templates_that_cannot_be_read() {
-    refused("treatments: { a: «'{{ code' }", "bad-template", &[]);
-    refused("treatments: { a: «'{% if code %}x' }", "bad-template", &[]);
-    refused("treatments: { a: «'{{ code + }}' }", "bad-template", &[]);
-    refused("treatments: { a: «'{% nope %}' }", "bad-template", &["nope"]);
-    refused("treatments: { a: «'{% endfor %}' }", "bad-template", &[]);
-    refused(
-        "treatments:
-  a: |
-    «Complete:
-    {{ code }}
-    {{ code
-    and more.",
-        "bad-template",
-        &["line "],
-    );
-    refused(
-        "treatments:\n  a: |\n    «One:\n    two\n    {{ code ~ }} three",
-        "bad-template",
-        &["line 3"],
-    );
-}
-
-#[test]
-fn a_template_takes_no_others_in() {
-    for other in ["{% include 'a[0]' %}", "{% extends 'a[0]' %}", "{% import 'a[0]' as b %}"] {
-        let with = format!("treatments: {{ a: '{{{{ code }}}}', b: «\"{other}{{{{ code }}}}\" }}");
-        refused(&with, "bad-template", &[]);
-    }
+fn templates_and_treatments_are_checked_at_their_place() {
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(with, code, words)| {
+        wrong(with, code, words);
+    });
 }
 
 #[test]
@@ -173,30 +103,6 @@ treatments:
     for name in ["`sys`", "`aa`", "`bb`", "`cc`"] {
         assert_eq!(messages.iter().filter(|m| m.contains(name)).count(), 1, "{name}: {outcome}");
     }
-}
-
-#[test]
-fn treatments_that_are_none() {
-    refused("treatments: «{}", "out-of-range", &["at least one treatment"]);
-    refused("treatments: { a: «[] }", "bad-turns", &["end with a message of the user"]);
-    refused(
-        "treatments:\n  a: «\n    - Go.\n    - { role: assistant, content: Yes. }"
-            .replace("a: «\n    - Go", "a:\n    «- Go")
-            .as_str(),
-        "bad-turns",
-        &["end with a message of the user"],
-    );
-    refused(
-        "treatments:\n  a:\n    «- { role: system, content: Be. }",
-        "bad-turns",
-        &["end with a message of the user"],
-    );
-    refused(
-        "treatments:\n  a:\n    «- Go.\n    - { role: system, content: Be. }\n    - Go.",
-        "bad-turns",
-        &["a system message must come first"],
-    );
-    refused("treatments: { '': «Go. }", "bad-turns", &["needs a name"]);
 }
 
 #[test]
@@ -302,7 +208,7 @@ const WRITES_A_NULL: [&str; 19] = [
     "{{ doc | tojson }}",
 ];
 
-/// What became of row `b` under each of [`WRITES_A_NULL`]: the reason, if it was set aside.
+/// The reason why row `b` was set aside under each of [`WRITES_A_NULL`], if it was.
 fn of_nulls() -> Vec<(&'static str, Option<String>)> {
     let of = |template: &'static str| {
         let (_, rejects) = told(&format!("treatments: {{ t: \"{template}\" }}"));
@@ -355,7 +261,7 @@ fn a_template_without_end_is_stopped() {
     let with = "treatments:
   t: '{% for a in range(n) %}{% for b in range(n) %}x{% endfor %}{% endfor %}'";
     let project = project(&rows, with);
-    // Whether that is the fault of the row or of the template, it is told and takes no time.
+    // The row or the template may get the blame, but within bounded time.
     let outcome = project.run_json(&[]);
     assert!(outcome.took < patience(20) && outcome.code.is_some(), "{outcome}");
     let told = match outcome.code {

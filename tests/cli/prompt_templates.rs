@@ -1,14 +1,11 @@
 //! `prompt`: the conversations that treatments make of rows, their ids and sizes, and what a
 //! change costs.
-//!
-//! Does not live here: templates that are wrong, and rows that they cannot write
-//! (`prompt_mistakes`).
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 /// A table `data` of these rows, and the step `prompts` with these arguments.
 fn project(rows: &[Value], with: &str) -> Project {
@@ -22,9 +19,7 @@ fn workflow(with: &str) -> String {
     format!(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: {{ path: data.jsonl }}
+  data: {{ op: read, with: {{ path: data.jsonl }} }}
   prompts:
     op: prompt
     from: data
@@ -43,14 +38,6 @@ fn prompts(row: Value, with: &str) -> Vec<Value> {
     let project = project(&[row], with);
     project.run_ok(&[]);
     project.rows("prompts")
-}
-
-/// The text that a template, written as one line of YAML, makes of a row.
-#[track_caller]
-fn written(row: Value, template: &str) -> String {
-    let rows = prompts(row, &format!("treatments: {{ t: {} }}", json!(template)));
-    assert_eq!(rows.len(), 1, "{rows:?}");
-    text(&rows[0], "prompt")
 }
 
 fn text(row: &Value, column: &str) -> String {
@@ -97,10 +84,8 @@ fn every_row_gives_one_row_per_treatment() {
         let snippet = text(&method, "id");
         let row = of(&rows, &snippet, "control");
         // The columns of the data point stay; its id is the unit of a paired analysis.
-        assert_eq!(
-            (&row["code"], &row["size"], &row["note"]),
-            (&method["code"], &method["size"], &method["note"])
-        );
+        let found = (&row["code"], &row["size"], &row["note"]);
+        assert_eq!(found, (&method["code"], &method["size"], &method["note"]));
         assert_ne!(row["id"], method["id"]);
         // The block ends with a line break, which is left out; that of the code is not.
         let prompt = format!("Complete:\n{}", text(&method, "code"));
@@ -153,7 +138,7 @@ treatments:
 fn sizes_are_counted_over_the_prompt() {
     let row = json!({"id": "a", "x": "to be  or\tnot\nto  be\u{a0}é é"});
     let rows = prompts(row.clone(), "treatments: { t: 'x {{ x }} x' }\nsystem: '{{ x }} {{ x }}'");
-    // x to be or not to be é é x; the space that does not break a line parts words, too.
+    // x to be or not to be é é x; the space that does not break a line parts words as well.
     assert_eq!(rows[0]["prompt_size"], 10);
     assert_eq!(rows[0]["p_vocab_size"], 6);
     // U+0020 only: 1 + 1 + 2 + 2 + 1 + 1.
@@ -167,85 +152,93 @@ fn sizes_are_counted_over_the_prompt() {
     assert_eq!(counts, [4, 3, 1]);
 }
 
-#[test]
-fn loops_conditions_filters_and_lists() {
-    let row = || {
-        json!({
-            "id": "a", "n": 3, "share": 0.25, "yes": true, "none": "", "code": "if x:\n  y",
-            "names": ["b", "a", "b"], "of": {"path": "x.py", "lines": [1, 2]}
-        })
-    };
-    for (template, wanted) in [
-        ("{% for n in names %}{{ loop.index }}{{ n }} {% endfor %}", "1b 2a 3b "),
-        ("{{ names | unique | sort | join(', ') }}", "a, b"),
-        ("{{ names | length }} {{ names[0] }} {{ names[-1] }}", "3 b b"),
-        ("{% if yes and n > 2 %}many{% else %}few{% endif %}", "many"),
-        ("{% if none %}some{% elif share == 0.25 %}quarter{% endif %}", "quarter"),
-        ("{{ n + 1 }} {{ share * 2 }} {{ n // 2 }} {{ yes }}", "4 0.5 1 True"),
-        ("{{ code | upper }} {{ code[:2] }} {{ code | length }}", "IF X:\n  Y if 9"),
-        ("{% set m = n * n %}{{ m }}{# {{ nothing }} of this #}", "9"),
-        ("{% for line in code | lines %}> {{ line }}\n{% endfor %}", "> if x:\n>   y\n"),
-        ("{%- for i in range(n) -%} {{ i }} {%- endfor %}", "012"),
-        ("{{ of.path }}:{{ of.lines | last }}", "x.py:2"),
-        ("{{ 'a' if n == 3 else 'b' }}{{ 'x' ~ n }}", "ax3"),
-        ("{{ code | indent(2) }}", "if x:\n    y"),
-        ("{{ names | map('upper') | join }}", "BAB"),
-    ] {
-        assert_eq!(written(row(), template), wanted, "{template}");
+/// The text that each template, written as one line of YAML, makes of a row.
+#[track_caller]
+fn all_written(row: &Value, templates: &[(&str, &str)]) {
+    let treatments: Vec<String> = (templates.iter().enumerate())
+        .map(|(at, (template, _))| format!("  t{at:02}: {}\n", json!(template)))
+        .collect();
+    let rows = prompts(row.clone(), &format!("treatments:\n{}", treatments.concat()));
+    for (at, (template, wanted)) in templates.iter().enumerate() {
+        let row = of(&rows, row["id"].as_str().unwrap(), &format!("t{at:02}"));
+        assert_eq!(row["prompt"], *wanted, "{template}");
     }
 }
 
 #[test]
-fn a_part_of_a_column_is_written() {
-    let row = || json!({"id": "a", "code": "def f(): pass", "names": ["p", "q", "r"], "n": 2});
-    assert_eq!(written(row(), "{{ id }} {{ code[:3] }}"), "a def");
-    assert_eq!(written(row(), "{{ id }} {{ names[1:] | join }}"), "a qr");
-    assert_eq!(written(row(), "{{ code[n:5] }}"), "f f");
-    // Another thing of that name, elsewhere in the template, is not this one.
-    let elsewhere = "{% for code in names %}{{ code }}{% endfor %} {{ code[:3] }}";
-    assert_eq!(written(row(), elsewhere), "pqr def");
-}
-
-#[test]
-fn lists_are_written_also_those_without_items() {
-    let none = json!({"id": "a", "names": ["x"], "n": 0});
-    assert_eq!(written(none, "{{ names }}{{ names[:n] }}"), "['x'][]");
-}
-
-#[test]
-fn a_column_may_be_set_anew() {
-    let row = || json!({"id": "a", "code": " x ", "n": 2});
-    assert_eq!(written(row(), "{{ id }}{% set code = code | trim %}{{ code }}"), "ax");
-    assert_eq!(
-        written(row(), "{{ id }}{% with code = code | trim %}{{ code }}{% endwith %}"),
-        "ax"
+fn templates_have_loops_conditions_filters_and_lists() {
+    let row = json!({
+        "id": "a", "n": 3, "share": 0.25, "yes": true, "none": "", "code": "if x:\n  y",
+        "names": ["b", "a", "b"], "of": {"path": "x.py", "lines": [1, 2]}, "no": 0, "x": " x ",
+    });
+    all_written(
+        &row,
+        &[
+            ("{% for n in names %}{{ loop.index }}{{ n }} {% endfor %}", "1b 2a 3b "),
+            ("{{ names | unique | sort | join(', ') }}", "a, b"),
+            ("{{ names | length }} {{ names[0] }} {{ names[-1] }}", "3 b b"),
+            ("{% if yes and n > 2 %}many{% else %}few{% endif %}", "many"),
+            ("{% if none %}some{% elif share == 0.25 %}quarter{% endif %}", "quarter"),
+            ("{{ n + 1 }} {{ share * 2 }} {{ n // 2 }} {{ yes }}", "4 0.5 1 True"),
+            ("{{ code | upper }} {{ code[:2] }} {{ code | length }}", "IF X:\n  Y if 9"),
+            ("{% set m = n * n %}{{ m }}{# {{ nothing }} of this #}", "9"),
+            ("{% for line in code | lines %}> {{ line }}\n{% endfor %}", "> if x:\n>   y\n"),
+            ("{%- for i in range(n) -%} {{ i }} {%- endfor %}", "012"),
+            ("{{ of.path }}:{{ of.lines | last }}", "x.py:2"),
+            ("{{ 'a' if n == 3 else 'b' }}{{ 'x' ~ n }}", "ax3"),
+            ("{{ code | indent(2) }}", "if x:\n    y"),
+            ("{{ names | map('upper') | join }}", "BAB"),
+            // Parts of columns, also next to another thing of that name.
+            ("{{ id }} {{ code[:2] }}", "a if"),
+            ("{{ id }} {{ names[1:] | join }}", "a ab"),
+            ("{{ code[n:5] }}", "x:"),
+            ("{% for code in names %}{{ code }}{% endfor %} {{ code[:2] }}", "bab if"),
+            ("{{ names }}{{ names[:no] }}", "['b', 'a', 'b'][]"),
+            // A column may be set again.
+            ("{{ id }}{% set x = x | trim %}{{ x }}", "ax"),
+            ("{{ id }}{% with x = x | trim %}{{ x }}{% endwith %}", "ax"),
+            ("{% filter indent(n) %}{{ id }}\nb{% endfilter %}", "a\n   b"),
+            // Braces that are no template, and comments.
+            ("{% raw %}{{ a | b }} {% c %}{% endraw %} {{ id }}", "{{ a | b }} {% c %} a"),
+            ("{# {{ code | nope }} #}{{ id }}", "a"),
+            ("{{ '{{ a | b }}' }} {{ id }}", "{{ a | b }} a"),
+            ("{ code } {x} }} %} | upper {{ id }}", "{ code } {x} }} %} | upper a"),
+            // One line break at the end of a template is left out, and one only.
+            ("{{ id }}\n", "a"),
+            ("{{ id }}\n\n", "a\n"),
+            ("{{ id }}\r\n", "a"),
+            ("  {{ id }} \n b  ", "  a \n b  "),
+        ],
     );
-    assert_eq!(written(row(), "{% filter indent(n) %}{{ id }}\nb{% endfilter %}"), "a\n  b");
+    let code = "def f():\r\n    return 1\r\n\r\n";
+    let windows = json!({"id": "a", "code": code});
+    let between = format!("a\r\n{code}b");
+    all_written(
+        &windows,
+        &[("{{ code }}", code), ("a\r\n{{ code }}b", &between), ("{{ code }}\n", code)],
+    );
+    let functions =
+        json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"});
+    all_written(
+        &functions,
+        &[
+            ("{{ id }} {{ range }}", "a R"),
+            ("{{ id }} {{ dict }}", "a D"),
+            ("{{ id }} {{ debug }}", "a B"),
+            ("{{ id }} {{ namespace }}", "a N"),
+            ("{{ loop }}", "L"),
+        ],
+    );
 }
 
 #[test]
 fn braces_in_columns_are_not_interpreted() {
     let code = "x = f'{{n}}' + '{% if %}' + \"{{ code }}\" # {{ nothing | nope }} ${{ params.x }}";
     let row = json!({"id": "a", "code": code});
-    assert_eq!(written(row.clone(), "{{ code }}"), code);
-    assert_eq!(written(row.clone(), "{{ code }}{{ code }}"), code.repeat(2));
+    all_written(&row, &[("{{ code }}", code), ("{{ code }}{{ code }}", &code.repeat(2))]);
     // Nor does the second message of a conversation see the first as a template.
     let rows = prompts(row, "treatments:\n  t:\n    - '{{ code }}'\n    - 'Again: {{ code }}'");
     assert_eq!(rows[0]["messages"], json!([user(code), user(&format!("Again: {code}"))]));
-}
-
-#[test]
-fn braces_that_are_no_template_are_written_with_raw() {
-    let row = json!({"id": "a", "code": "x"});
-    let raw = "{% raw %}{{ a | b }} {% c %}{% endraw %} {{ code }}";
-    assert_eq!(written(row.clone(), raw), "{{ a | b }} {% c %} x");
-    // What stands in a comment is no part of the template either.
-    assert_eq!(written(row.clone(), "{# {{ code | nope }} #}{{ code }}"), "x");
-    assert_eq!(written(row.clone(), "{{ '{{ a | b }}' }} {{ code }}"), "{{ a | b }} x");
-    assert_eq!(
-        written(row, "{ code } {x} }} %} | upper {{ code }}"),
-        "{ code } {x} }} %} | upper x"
-    );
 }
 
 #[test]
@@ -255,19 +248,6 @@ fn texts_are_written_as_they_are() {
     let rows = prompts(row, "treatments: { 'Ω: größer': \"Schreibe „{{ code }}“ weiter …\" }");
     assert_eq!(rows[0]["prompt"], format!("Schreibe „{code}“ weiter …"));
     assert_eq!((&rows[0]["treatment"], &rows[0]["snippet_id"]), (&"Ω: größer".into(), &"ñ".into()));
-}
-
-#[test]
-fn line_ends_of_columns_are_kept() {
-    let code = "def f():\r\n    return 1\r\n\r\n";
-    let row = json!({"id": "a", "code": code});
-    assert_eq!(written(row.clone(), "{{ code }}"), code);
-    assert_eq!(written(row.clone(), "a\r\n{{ code }}b"), format!("a\r\n{code}b"));
-    // One line break at the end of a template is left out, and one only.
-    assert_eq!(written(row.clone(), "{{ code }}\n"), code);
-    assert_eq!(written(row.clone(), "{{ id }}\n\n"), "a\n");
-    assert_eq!(written(row.clone(), "{{ id }}\r\n"), "a");
-    assert_eq!(written(row, "  {{ id }} \n b  "), "  a \n b  ");
 }
 
 #[test]
@@ -291,20 +271,8 @@ fn a_treatment_may_say_the_same_of_every_row() {
     project.run_ok(&[]);
     let rows = project.rows("prompts");
     assert_eq!((rows.len(), ids(&rows).len()), (6, 6));
-    assert!(
-        rows.iter().all(|row| row["prompt"] == "Write a program." || row["prompt"] == "2\nGo.")
-    );
-}
-
-#[test]
-fn a_column_may_have_the_name_of_a_function() {
-    let row =
-        json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"});
-    for (name, wanted) in [("range", "R"), ("dict", "D"), ("debug", "B"), ("namespace", "N")] {
-        let template = format!("{{{{ id }}}} {{{{ {name} }}}}");
-        assert_eq!(written(row.clone(), &template), format!("a {wanted}"), "{name}");
-    }
-    assert_eq!(written(row, "{{ loop }}"), "L");
+    let said = |row: &Value| row["prompt"] == "Write a program." || row["prompt"] == "2\nGo.";
+    assert!(rows.iter().all(said));
 }
 
 #[test]
@@ -332,8 +300,7 @@ fn columns_of_a_prompt_before_are_replaced() {
 #[test]
 fn rows_with_a_key_of_several_columns_have_prompts() {
     let project = project(&methods(), "treatments: { t: '{{ code }}' }");
-    project.edit(
-        "w.yaml",
+    project.change(
         "  prompts:\n    op: prompt\n    from: data\n",
         "  pairs:
     op: sql
@@ -354,9 +321,9 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
     project.run_ok(&[]);
     let before = project.rows("prompts");
     // Another text, another system message, another order of rows, one row and treatment more.
-    project.edit("w.yaml", "Only the code.", "Just code, please.");
-    project.edit("w.yaml", "You know Python.", "You know a bit.");
-    project.edit("w.yaml", "        control: |", "        another: Hi.\n        control: |");
+    project.change("Only the code.", "Just code, please.");
+    project.change("You know Python.", "You know a bit.");
+    project.change("        control: |", "        another: Hi.\n        control: |");
     let mut rows = methods();
     rows.reverse();
     rows.push(json!({"id": "d", "code": "", "size": 0, "note": ""}));
@@ -373,7 +340,7 @@ fn ids_come_from_the_data_point_and_the_treatment_alone() {
     let said = |rows: &[Value]| text(of(rows, "b", "control"), "prompt");
     assert_eq!(said(&before), said(&after));
     // The same text under another name is another prompt.
-    project.edit("w.yaml", "another:", "other:");
+    project.change("another:", "other:");
     project.run_ok(&[]);
     let renamed = project.rows("prompts");
     assert!(ids(&before).is_subset(&ids(&renamed)));
@@ -401,9 +368,9 @@ fn columns_that_no_template_names_do_not_cost() {
     let fresh = project.run_ok(&["--cache", "fresh"]);
     assert_eq!(fresh.digests(), third.digests());
     // Another template is read for all rows, and back again for none.
-    project.edit("w.yaml", "Complete:", "Go on:");
+    project.change("Complete:", "Go on:");
     assert_eq!(project.run_ok(&[]).step("prompts")["computed_rows"], 3);
-    project.edit("w.yaml", "Go on:", "Complete:");
+    project.change("Go on:", "Complete:");
     project.run_ok(&[]).all_hit();
 }
 
@@ -426,8 +393,7 @@ fn a_matrix_makes_prompts_of_each_cell() {
   plain: 'Write {{ code }} in ${{ matrix.language }}.'
   kind: \"Be ${{ matrix.kind }}: {{ note }}\"",
     );
-    project.edit(
-        "w.yaml",
+    project.change(
         "    from: data\n",
         "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n",
     );
@@ -469,9 +435,7 @@ fn the_id_of_a_prompt_leads_to_its_data_point() {
     let parent = &told["made_from"][0];
     assert_eq!((parent["id"].clone(), steps(parent)), (json!("b"), vec!["data".into()]));
     let shown = project.run(&["trace", "w.yaml", &text(row, "id")]).exits(0);
-    for part in [&text(row, "id"), "control", "made from row b", "prompts", "data"] {
-        assert!(shown.stdout.contains(part), "{part}\n{shown}");
-    }
+    says(&shown.stdout, &[&text(row, "id"), "control", "made from row b", "prompts", "data"]);
     // An id is found, even if others begin like it.
     for snippet in ["a", "b", "c"] {
         let told = project.run(&["trace", "w.yaml", snippet, "--format", "json"]).exits(0);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Project, marked};
-use crate::paper::{paper, text};
+use crate::harness::{Project, marked, text};
+use crate::paper::paper;
 
 /// The published keys and types.
 pub fn published() -> Value {
@@ -45,7 +45,7 @@ pub fn of_rows(rows: &[Value]) -> Value {
     rows.iter().map(kind).fold(Value::Object(Map::new()), merge)
 }
 
-/// What only one of two shapes has, and what has different types.
+/// The keys of only one of two shapes, and those of different types.
 pub fn differences(published: &Value, ours: &Value, at: &str) -> Vec<String> {
     let (Some(theirs), Some(own)) = (published.as_object(), ours.as_object()) else {
         let same = ours.is_null() || published == ours;

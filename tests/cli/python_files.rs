@@ -252,7 +252,7 @@ fn files_are_included_and_excluded_by_pattern() {
     project.write("src/a/test_b.py", GOOD);
     project.run_ok(&[]);
     assert_eq!(project.rows("methods").len(), 1);
-    project.edit("w.yaml", "'**/*.py'", "'[.py'");
+    project.change("'**/*.py'", "'[.py'");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
 }

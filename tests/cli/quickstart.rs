@@ -3,23 +3,16 @@
 use serde_json::Value;
 
 use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
-use crate::harness::Project;
-use crate::paper::{table, text};
+use crate::harness::{Project, says, text};
+use crate::paper::table;
 
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 
 /// The rows of the table of scores: what comes after the cut, then some of the whole.
+#[rustfmt::skip]
 const SCORES: [&str; 10] = [
-    "bleu",
-    "chrf",
-    "codebleu",
-    "exact_match",
-    "levenshtein",
-    "parses",
-    "rouge_l",
-    "similarity",
-    "whole_bleu",
-    "whole_similarity",
+    "bleu", "chrf", "codebleu", "exact_match", "levenshtein", "parses", "rouge_l", "similarity",
+    "whole_bleu", "whole_similarity",
 ];
 
 #[test]
@@ -117,10 +110,10 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     }
     for row in &scores {
         assert!(text(row, "prediction").starts_with(text(row, "random_cut").trim_end()), "{row}");
-        // What the model was shown is no merit of its own.
+        // The shown part of a method earns no score.
         assert!(row["bleu"].as_f64() <= row["whole_bleu"].as_f64(), "{row}");
     }
-    // A model that learned a method would go on with the rest of it.
+    // A model that learned a method would continue with the rest of it.
     let exact = scores.iter().filter(|row| row["exact_match"] == 1).count();
     assert!(exact <= 9, "{exact} of 90 methods were known");
 
@@ -158,7 +151,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
         let (low, high) = (number("echo"), number("reference"));
         let way = (number("control") - low) / (high - low);
         assert!((number("of_the_way") - way).abs() < 0.01, "{line:?}");
-        // The line is on the screen, too, with both ends.
+        // The line is on the screen as well, with both ends.
         let told = shown.stdout.lines().find(|told| told.starts_with(&format!("{score} ")));
         let told: Vec<&str> = told.unwrap().split_whitespace().collect();
         assert_eq!(told.len(), 7, "{told:?}");
@@ -172,9 +165,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
         }
     }
     effects_are_right(&project.read("quickstart/effects.csv"), &scores, 5);
-    for word in ["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stdout, &["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"]);
     // The scores of all answers as one text, for each treatment.
     let corpus = rows("scores.corpus");
     assert_eq!(corpus.len(), 3 * 10);
@@ -196,7 +187,7 @@ fn init_overwrites_nothing() {
     assert!(made.stdout.contains("lines to other/.gitignore"), "{made}");
     let ignored = project.read("other/.gitignore");
     assert!(ignored.starts_with("mine\n# galeras\n/cache/\n"), "{ignored}");
-    // What is there already is not added, however it is written.
+    // Entries that are there already are not added, however they are written.
     project.write("third/.gitignore", ignored.replace('/', ""));
     project.run(&["init", "third"]).exits(0);
     assert_eq!(project.read("third/.gitignore"), ignored.replace('/', ""));
@@ -206,12 +197,8 @@ fn init_overwrites_nothing() {
 
 #[test]
 fn part_of_the_corpus_is_chosen_by_pattern() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  methods:
-    op: methods
-    with: { corpus: python-stdlib, include: ['json/*.py'] }
+    let project = Project::steps(
+        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
 ",
     );
     let outcome = project.run_ok(&[]);
@@ -225,21 +212,15 @@ steps:
 
 #[test]
 fn people_see_a_line_per_step_and_a_summary() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  methods:
-    op: methods
-    with: { corpus: python-stdlib, include: ['json/*.py'] }
+    let project = Project::steps(
+        "  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
 outputs:
   methods: { from: methods, path: methods.csv }
 ",
     );
     let shown = project.run(&["run", "w.yaml"]).exits(0);
     assert!(shown.stdout.is_empty(), "{shown}");
-    for word in ["methods", "ran", "NEW", "rows", "methods.csv"] {
-        assert!(shown.stderr.contains(word), "{word}\n{shown}");
-    }
+    says(&shown.stderr, &["methods", "ran", "NEW", "rows", "methods.csv"]);
     assert!(!shown.stderr.contains('\u{1b}'), "no colours: {shown}");
     assert!(shown.stderr.lines().all(|l| l.chars().count() <= 80), "{shown}");
     let again = project.run(&["run", "w.yaml"]).exits(0);

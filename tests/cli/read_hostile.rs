@@ -10,15 +10,8 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 
-use crate::harness::{Outcome, Project, TIME_OUT, files_below};
-
-fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: {file} }} }}\n"
-    ));
-    project.write(file, content);
-    project
-}
+use crate::harness::{Outcome, Project, TIME_OUT, files_below, hides, says};
+use crate::read_files::project;
 
 fn parquet(names: &[&str]) -> Vec<u8> {
     let columns: Vec<ArrayRef> = (0..names.len())
@@ -41,8 +34,8 @@ fn parquet(names: &[&str]) -> Vec<u8> {
 #[track_caller]
 fn ends_well(outcome: &Outcome) {
     assert!(matches!(outcome.code, Some(0..=4)), "{outcome}");
-    for word in ["panicked", "defect", "RUST_BACKTRACE"] {
-        assert!(!outcome.stderr.contains(word) && !outcome.stdout.contains(word), "{outcome}");
+    for text in [&outcome.stderr, &outcome.stdout] {
+        hides(text, &["panicked", "defect", "RUST_BACKTRACE"]);
     }
 }
 
@@ -55,9 +48,7 @@ fn refuses(project: &Project, words: &[&str]) {
         // The message is wrapped.
         let flat: String = outcome.stderr.replace('│', " ");
         let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
-        for word in words {
-            assert!(flat.contains(word), "{word:?} in {flat}");
-        }
+        says(&flat, words);
     }
     assert!(project.stored_nothing());
 }
@@ -101,9 +92,7 @@ fn files_that_made_a_library_panic_are_errors_that_name_them() {
         let outcome = project.run(&["run", "w.yaml"]).exits(code);
         ends_well(&outcome);
         let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        for word in ["cannot read `d.parquet`", said] {
-            assert!(flat.contains(word), "{name}: {outcome}");
-        }
+        says(&flat, &["cannot read `d.parquet`", said]);
         assert!(files_below(&project.path("cache/blobs")).is_empty(), "{name}");
     }
 }
@@ -138,7 +127,7 @@ fn a_damaged_stored_table_ends_no_verb() {
             assert!(said.iter().any(|text| outcome.stderr.contains(text)), "{outcome}");
         }
     }
-    // Whatever is damaged is computed again.
+    // Damaged results are computed again.
     sound.edit("w.yaml", "n < 9", "n < 8");
     let outcome = sound.run_ok(&[]);
     ends_well(&outcome);
@@ -278,6 +267,5 @@ fn a_small_parquet_file_whose_rows_take_gigabytes_is_refused() {
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     ends_well(&outcome);
     let said = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("`w.parquet`: 128 of its rows have 2560 MiB"), "{outcome}");
-    assert!(said.contains("column `wide`"), "{outcome}");
+    says(&said, &["`w.parquet`: 128 of its rows have 2560 MiB", "column `wide`"]);
 }

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
-use crate::regress_tables::told;
+use crate::harness::{Project, refused_with};
 
 /// A workflow that reads with these arguments.
 fn workflow(with: &str) -> String {
@@ -38,7 +37,7 @@ fn sorted(rows: &[Value]) -> Vec<String> {
     rows
 }
 
-/// What `DataFrame.to_json` wrote of two arms of three answers.
+/// The output of `DataFrame.to_json` for two arms of three answers.
 const PANDAS: &str = r#"{"y":{"0":5,"1":7,"2":9,"3":6,"4":8,"5":10},
 "arm":{"0":"c","1":"c","2":"c","3":"t","4":"t","5":"t"},
 "score":{"0":0.5,"1":null,"2":1.0,"3":2.5,"4":1e-3,"5":-4.0},
@@ -182,26 +181,18 @@ fn another_position_is_another_table() {
     let project = Project::new(&workflow("path: d.csv, key: [y]"));
     project.write("d.csv", "arm,y\nc,1\nt,2\n");
     project.run_ok(&[]);
-    project.edit("w.yaml", "key: [y]", "key: [y], position: { column: at }");
+    project.change("key: [y]", "key: [y], position: { column: at }");
     assert_eq!(project.run_ok(&[]).status("data"), "ran");
     assert_eq!(project.run_ok(&[]).status("data"), "hit");
-    project.edit("w.yaml", "column: at", "column: at, within: [arm]");
+    project.change("column: at", "column: at, within: [arm]");
     assert_eq!(project.run_ok(&[]).status("data"), "ran");
     assert!(project.rows("data").iter().all(|row| row["at"] == 0));
 }
 
-/// Just one diagnostic, at the mark `«`, whose text has these words.
+/// One mistake at the mark `«`, in a workflow that reads this file.
 #[track_caller]
-fn refused(file: &str, content: &str, with: &str, code: &str, words: &[&str]) {
-    let (workflow, place) = marked(&workflow(with));
-    let project = Project::new(&workflow);
-    project.write(file, content);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let told = told(&outcome.events("diagnostic")[0]);
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+fn wrong(file: &str, content: &str, with: &str, code: &str, words: &[&str]) {
+    refused_with(&[(file, content)], &workflow(with), code, words);
 }
 
 #[test]
@@ -216,7 +207,7 @@ fn files_that_are_no_table() {
         (r#"{"a": {"0": 1}"#, "cannot read `d.json`"),
         (r#"{"a": {"0": 1}} {"a": {"0": 1}}"#, "cannot read `d.json`"),
     ] {
-        refused("d.json", text, "path: «d.json", "unreadable-file", &[words]);
+        wrong("d.json", text, "path: «d.json", "unreadable-file", &[words]);
     }
 }
 
@@ -224,16 +215,16 @@ fn files_that_are_no_table() {
 fn mistakes_in_positions() {
     let csv = "arm,y\nc,1\nt,2\n";
     let with = "path: d.csv, position: { column: at, within: [«armm] }";
-    refused("d.csv", csv, with, "unknown-column", &["did you mean `arm`?"]);
+    wrong("d.csv", csv, with, "unknown-column", &["did you mean `arm`?"]);
     let with = "path: d.csv, position: { «colum: at }";
-    refused("d.csv", csv, with, "unknown-argument", &["did you mean `column`?"]);
+    wrong("d.csv", csv, with, "unknown-argument", &["did you mean `column`?"]);
     let with = "path: d.csv, position: «at";
-    refused("d.csv", csv, with, "wrong-type", &[]);
+    wrong("d.csv", csv, with, "wrong-type", &[]);
     let with = "path: d.csv, position: { column: at, within: «arm }";
-    refused("d.csv", csv, with, "wrong-type", &[]);
+    wrong("d.csv", csv, with, "wrong-type", &[]);
     // The old name is none any more.
     let with = "path: d.csv, columns: { arm: a }, position: { column: at, within: [«arm] }";
-    refused("d.csv", csv, with, "unknown-column", &["`arm`"]);
+    wrong("d.csv", csv, with, "unknown-column", &["`arm`"]);
 }
 
 /// A server that answers every request with this, and counts them.
@@ -290,7 +281,7 @@ fn a_path_is_read_in_the_place_of_a_url() {
     let copy = project.run_ok(&["--set", "data=copy.json"]);
     assert_eq!(copy.step("data")["digest"], fetched.step("data")["digest"]);
     assert_eq!(copy.status("data"), "hit", "{copy}");
-    // A copy that is not there is told, the address does not take its place.
+    // A copy that is not there is reported, the address does not take its place.
     let outcome = project.run_json(&["--set", "data=missing.json"]).exits(2);
     assert!(outcome.stdout.contains("missing.json` does not exist"), "{outcome}");
 }

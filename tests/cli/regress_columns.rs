@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
-use crate::regress_tables::{csv, find, noise, number, ran, text};
+use crate::harness::{Project, text};
+use crate::regress_tables::{csv, find, noise, number, ran, ran_with};
 
 /// 60 units under two arms: outcome and covariate as numbers, `passed` as true and false.
 fn table(header: &str, arms: [&str; 2]) -> String {
@@ -142,8 +142,7 @@ fn numbers_that_are_none_are_no_arms_units_or_clusters() {
     };
     let with = "treatment: arm, control: '0.5', outcomes: [y], unit: unit, cluster: place";
     for place in 0..3 {
-        let project =
-            ran(&rows(place), &[("refuse", with), ("drop", &format!("{with}, missing: drop"))]);
+        let project = ran_with(&rows(place), with, &[("refuse", ""), ("drop", "missing: drop")]);
         let refused = project.rows("refuse");
         assert_eq!(refused.len(), 1, "one arm besides control: {refused:#?}");
         let reason = "3 rows are without a value of `y` or `unit` or `place` or `arm` (missing: \
@@ -162,18 +161,10 @@ fn columns_of_groups_keep_their_types_in_correlations() {
         let day = i % 2 + 1;
         format!("{day},2024-01-0{day},{},{},{}", day == 1, noise(i, 0), noise(i, 0) + noise(i, 1))
     });
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
-  found:
-    op: correlate
-    from: data
-    with: { outcomes: [x], variables: [y, on], by: [k, day] }
-  other:
-    op: correlate
-    from: data
-    with: { outcomes: [on], variables: [y] }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+  found: { op: correlate, from: data, with: { outcomes: [x], variables: [y, on], by: [k, day] } }
+  other: { op: correlate, from: data, with: { outcomes: [on], variables: [y] } }
 ",
     );
     project.write("data.csv", csv("k,day,on,x,y", rows));

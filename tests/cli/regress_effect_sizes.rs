@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
-use crate::regress_tables::{CLOSED, analysed, csv, equal, find, holds, noise, number, ran, text};
+use crate::harness::{Project, says, text};
+use crate::regress_tables::{
+    CLOSED, analysed, csv, equal, find, holds, noise, number, ran, ran_with,
+};
 
-fn peer(part: &str) -> Value {
+pub fn peer(part: &str) -> Value {
     let text = include_str!("../reference/effect_sizes.json");
     serde_json::from_str::<Value>(text).unwrap()[part].clone()
 }
@@ -153,12 +155,10 @@ fn groups_are_analysed_apart_and_adjusted_together() {
         ("one_outcome", "contrasts, groups", "one_outcome"),
         ("contrasts_only", "contrasts", "contrasts_only"),
     ];
-    let steps = families.map(|(name, over, _)| (name, format!("{GROUPED}, adjust_over: [{over}]")));
-    let mut steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (*name, with.as_str())).collect();
-    let each = format!("{GROUPED}, adjust_over: []");
-    steps.extend([("usual", GROUPED), ("each", each.as_str())]);
-    let project = ran(&data, &steps);
+    let mut steps =
+        families.map(|(name, over, _)| (name, format!("adjust_over: [{over}]"))).to_vec();
+    steps.extend([("usual", String::new()), ("each", "adjust_over: []".into())]);
+    let project = ran_with(&data, GROUPED, &steps);
     for (step, _, family) in families {
         let rows = project.rows(step);
         assert_eq!(rows.len(), 12);
@@ -193,24 +193,14 @@ fn groups_are_analysed_apart_and_adjusted_together() {
 #[test]
 fn a_group_has_the_numbers_of_its_rows_alone() {
     let (data, _) = grouped();
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data:
-    op: read
-    with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
+    let project = Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.csv, position: {{ column: row }}, key: [row] }} }}
   one:
     op: sql
     from: data
     with: {{ query: \"SELECT * FROM input WHERE g = 'b'\", key: [row] }}
-  alone:
-    op: regress
-    from: one
-    with: {{ {}, seed: 1, simulations: 20 }}
-  groups:
-    op: regress
-    from: data
-    with: {{ {GROUPED}, seed: 1, simulations: 20 }}
+  alone: {{ op: regress, from: one, with: {{ {}, seed: 1, simulations: 20 }} }}
+  groups: {{ op: regress, from: data, with: {{ {GROUPED}, seed: 1, simulations: 20 }} }}
 ",
         GROUPED.replace(", by: [g]", "")
     ));
@@ -253,16 +243,9 @@ fn many_groups_that_are_refused_do_not_flood_the_screen() {
 
 #[test]
 fn a_table_without_rows_has_no_groups_and_says_so() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data:
-    op: read
-    with: { path: data.csv, position: { column: row }, key: [row] }
-  none:
-    op: sql
-    from: data
-    with: { query: SELECT * FROM input WHERE y > 1000, key: [row] }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+  none: { op: sql, from: data, with: { query: SELECT * FROM input WHERE y > 1000, key: [row] } }
   effects:
     op: regress
     from: none
@@ -327,15 +310,11 @@ fn margins_are_tested_as_statsmodels_does_and_adjusted() {
 fn margins_in_standard_deviations_agree_with_the_interval_of_the_effect_size() {
     let peer = peer("within");
     let pairs = format!("{ARMS}, unit: unit");
-    let steps: Vec<(String, String)> = [("sd", "cohens_d"), ("sd_difference", "cohens_dz")]
-        .iter()
-        .map(|(units, _)| {
-            let equivalence = format!("equivalence: {{ margin: 0.5, units: {units} }}");
-            ((*units).to_owned(), format!("{pairs}, alpha: 0.025, {equivalence}"))
-        })
-        .collect();
-    let mut steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
+    let of = |units: &str| {
+        format!("{pairs}, alpha: 0.025, equivalence: {{ margin: 0.5, units: {units} }}")
+    };
+    let (sd, sd_difference) = (of("sd"), of("sd_difference"));
+    let mut steps: Vec<(&str, &str)> = vec![("sd", &sd), ("sd_difference", &sd_difference)];
     let adjusted = format!("{ARMS}, confounders: [x], equivalence: {{ margin: 0.5, units: sd }}");
     let csv = table(&peer);
     let rows = csv.lines().enumerate().map(|(at, line)| match at {
@@ -381,15 +360,16 @@ fn findings_have_a_sentence_for_the_paper() {
     let of = |arm: &str| find(&rows, &[("treatment", arm)]);
     let raised = text(of("T2"), "sentence");
     assert!(raised.starts_with("T2 raised bleu by 3"), "{raised}");
-    for word in [
-        "95 % CI ",
-        "; adjusted p ",
-        "; A12 = 0.",
-        "n = 100 data points",
-        "; an effect beyond ±3 is not excluded",
-    ] {
-        assert!(raised.contains(word), "{word}: {raised}");
-    }
+    says(
+        &raised,
+        &[
+            "95 % CI ",
+            "; adjusted p ",
+            "; A12 = 0.",
+            "n = 100 data points",
+            "; an effect beyond ±3 is not excluded",
+        ],
+    );
     assert_eq!(of("T2")["verdict"], "different");
     let none = text(of("T1"), "sentence");
     assert!(none.starts_with("No effect of T1 on bleu was shown: "), "{none}");

@@ -1,13 +1,11 @@
 //! `regress`: data of which every number could be computed, and would be wrong or mean something
 //! else than it seems.
-//!
-//! Does not live here: what is refused for its size or shape (`regress_refusals`).
 
 use std::fmt::Write as _;
 
-use crate::harness::Project;
+use crate::harness::{Project, text};
 use crate::regress_refusals::{TWO, is_refused};
-use crate::regress_tables::{analysed, csv, find, noise, number, text, workflow};
+use crate::regress_tables::{analysed, csv, find, noise, number, workflow};
 
 /// The warnings of a run of `effects` on a table.
 #[track_caller]
@@ -41,6 +39,11 @@ fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
         let reason = "1 unit has rows in two clusters or more: a unit must lie within one";
         is_refused(row, reason);
     }
+    let row =
+        |i: u64| format!("{},{},{},{}", ["t", "c"][i as usize % 2], noise(i, 1), i / 2, i % 7);
+    let rows = analysed(&csv("arm,y,unit,place", (0..60).map(row)), with).rows("effects");
+    let reason = "30 units have rows in two clusters or more: a unit must lie within one";
+    is_refused(&rows[0], reason);
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! `regress`: what a graph implies of the data is tested: partial correlations of rows, and of the
 //! means of units. `tests/reference/regress.json` holds what statsmodels and SciPy find.
-//!
-//! Does not live here: what a graph says of the effect (`regress_graph`).
 
 use serde_json::Value;
 
+use crate::harness::text;
 use crate::regress_paired::reference;
-use crate::regress_tables::{OPTIMUM, analysed, csv, holds, text};
+use crate::regress_tables::{OPTIMUM, analysed, csv, holds};
 
 #[test]
 fn implied_independencies_are_tested() {

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
-use crate::regress_tables::{OPTIMUM, analysed, estimate, find, holds, number, ran, text};
+use crate::harness::{Project, text};
+use crate::regress_tables::{OPTIMUM, analysed, estimate, find, holds, number, ran, ran_with};
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("../reference/generalised_models.json")).unwrap()
@@ -101,9 +101,7 @@ fn absorbed_effects_are_those_of_the_peers() {
         .enumerate()
         .map(|(at, row)| (format!("s{at}"), step(&row["factors"])))
         .collect();
-    let steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
-    let project = ran(peer["csv"].as_str().unwrap(), &steps);
+    let project = ran_with(peer["csv"].as_str().unwrap(), "", &steps);
     for (row, (step, _)) in rows.iter().zip(&steps) {
         let found = estimate(&project, step, "ols");
         holds(&found, "estimate", row["estimate"].as_f64().unwrap(), OPTIMUM);
@@ -165,12 +163,13 @@ fn levels() -> String {
 #[test]
 fn texts_are_indicators_of_their_levels() {
     let with = "treatment: arm, control: '0', outcomes: [y], estimators: [ols, weighting, lin]";
-    let project = ran(
+    let project = ran_with(
         &levels(),
+        with,
         &[
-            ("text", &format!("{with}, confounders: [language]")),
-            ("numbers", &format!("{with}, confounders: [is_c, is_python]")),
-            ("base", &format!("{with}, confounders: [language], base: {{ language: python }}")),
+            ("text", "confounders: [language]"),
+            ("numbers", "confounders: [is_c, is_python]"),
+            ("base", "confounders: [language], base: { language: python }"),
         ],
     );
     for estimator in ["ols", "weighting", "lin"] {

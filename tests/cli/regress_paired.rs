@@ -1,14 +1,12 @@
 //! `regress` with a unit: the paired estimates, clusters, contrasts of all arms, adjusted
 //! p-values and effect modification. `tests/reference/regress.json` holds what SciPy and
-//! statsmodels find; the script beside it makes it.
-//!
-//! Does not live here: the published experiment (`table3`), what is refused (`regress_refusals`).
+//! statsmodels find; the script next to it makes it.
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, says, text};
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran, status, text, workflow,
+    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran_with, status, workflow,
 };
 
 pub fn reference() -> Value {
@@ -19,13 +17,9 @@ const THREE: &str = "treatment: arm, control: c, unit: unit";
 
 /// A project that analyses the three arms.
 #[track_caller]
-fn three_arms(steps: &[(&str, &str)]) -> (Value, Project) {
+fn three_arms<N: AsRef<str>, M: AsRef<str>>(steps: &[(N, M)]) -> (Value, Project) {
     let peer = reference()["three_arms"].clone();
-    let steps: Vec<(&str, String)> =
-        steps.iter().map(|(name, with)| (*name, format!("{THREE}, {with}"))).collect();
-    let steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (*name, with.as_str())).collect();
-    let project = ran(peer["csv"].as_str().unwrap(), &steps);
+    let project = ran_with(peer["csv"].as_str().unwrap(), THREE, steps);
     (peer, project)
 }
 
@@ -64,9 +58,7 @@ fn all_contrasts_are_paired_t_tests_adjusted_by_holm() {
         assert_eq!((text(row, "se_kind"), text(row, "estimand")), ("paired t", "ate"));
         assert_eq!(row["primary"], true);
         let note = text(row, "note");
-        for word in ["Mean paired difference", "60 pairs", "Holm-adjusted p", "95 % CI", "t(59)"] {
-            assert!(note.contains(word), "{word}: {note}");
-        }
+        says(&note, &["Mean paired difference", "60 pairs", "Holm-adjusted p", "95 % CI", "t(59)"]);
         assert!(text(row_of(&low, contrast, "paired"), "note").contains("90 % CI"));
     }
 }
@@ -127,10 +119,9 @@ fn the_summary_has_a_line_for_each_primary_estimate() {
 fn clusters_of_units_have_robust_standard_errors() {
     let kinds = ["CR0", "CR1", "CR2", "CR3"];
     let with = "outcomes: [y, z], contrasts: all, cluster: place";
-    let steps = kinds.map(|kind| (kind.to_lowercase(), format!("{with}, standard_errors: {kind}")));
-    let mut steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
-    steps.push(("usual", with));
+    let step = |kind: &str| (kind.to_lowercase(), format!("{with}, standard_errors: {kind}"));
+    let mut steps = kinds.map(step).to_vec();
+    steps.push(("usual".into(), with.into()));
     let (peer, project) = three_arms(&steps);
     let usual = project.rows("usual");
     for kind in kinds {
@@ -158,8 +149,6 @@ fn regressions_are_clustered_by_unit_or_by_cluster() {
         steps.push((name.clone(), format!("{kind}, estimators: [ols, lin]")));
         steps.push((format!("place_{name}"), format!("{kind}, cluster: place, estimators: [ols]")));
     }
-    let steps: Vec<(&str, &str)> =
-        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
     let (peer, project) = three_arms(&steps);
     for kind in kinds {
         let rows = project.rows(&kind.to_lowercase());
@@ -276,13 +265,14 @@ fn several_answers_of_a_unit_are_averaged_first() {
     let row = find(&rows, &[("estimator", "paired")]);
     agrees(row, &peer["paired"]);
     assert_eq!((&row["n"], &row["n_pairs"]), (&peer["rows"], &peer["pairs"]));
-    for remark in [
-        "6 units lack an arm and are left out.",
-        "Several rows of a unit under one arm are averaged first.",
-        "34 pairs",
-    ] {
-        assert!(text(row, "note").contains(remark), "{row}");
-    }
+    says(
+        &text(row, "note"),
+        &[
+            "6 units lack an arm and are left out.",
+            "Several rows of a unit under one arm are averaged first.",
+            "34 pairs",
+        ],
+    );
     // A regression uses the same units.
     agrees(find(&rows, &[("estimator", "ols"), ("se_kind", "CR2")]), &peer["ols"]);
     let row = find(&rows, &[("estimator", "difference")]);
@@ -307,20 +297,16 @@ fn ten_pairs_are_enough_and_nine_are_not() {
     let with = "treatment: arm, control: c, outcomes: [y], unit: unit";
     assert_eq!(status(&analysed(&pairs(10), with), "effects", "paired").0, "ok");
     let (status, reason) = status(&analysed(&pairs(9), with), "effects", "paired");
-    assert_eq!(
-        (status.as_str(), reason.as_str()),
-        ("refused", "too few units: 9, at least 10 are needed")
-    );
+    let found = (status.as_str(), reason.as_str());
+    assert_eq!(found, ("refused", "too few units: 9, at least 10 are needed"));
 }
 
 #[test]
 fn one_cluster_is_none() {
     let with = "treatment: arm, control: c, outcomes: [y], unit: unit, cluster: town";
     let (status, reason) = status(&analysed(&pairs(20), with), "effects", "paired");
-    assert_eq!(
-        (status.as_str(), reason.as_str()),
-        ("refused", "too few clusters: 1, at least 2 are needed")
-    );
+    let found = (status.as_str(), reason.as_str());
+    assert_eq!(found, ("refused", "too few clusters: 1, at least 2 are needed"));
 }
 
 #[test]
@@ -352,7 +338,7 @@ fn the_summary_fits_a_terminal() {
     ));
     project.write("data.csv", peer["csv"].as_str().unwrap());
     let shown = project.run(&["run", "w.yaml"]).exits(0);
-    // What a difference is called is all that may be in the file only.
+    // Only the name of the difference may be cut from the screen.
     let cut = shown.stdout.replace("… 1 more column: measure (in the file)", "");
     assert!(!cut.contains('…'), "nothing else is cut\n{shown}");
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{shown}");

@@ -1,9 +1,8 @@
 //! `regress`: the reasons of refusals speak of the columns of the table.
-//!
-//! Does not live here: what is refused (`regress_refusals`).
 
+use crate::harness::text;
 use crate::regress_refusals::{PROPENSITY, TWO, is_refused, rows};
-use crate::regress_tables::{analysed, csv, find, noise, text};
+use crate::regress_tables::{analysed, csv, find, noise};
 
 #[test]
 fn reasons_name_the_columns_of_the_table() {
@@ -37,10 +36,8 @@ fn reasons_name_the_columns_of_the_table() {
     let with = format!("{TWO}, estimators: [difference], graph: 'dag {{ arm -> y; deep; wide }}'");
     let rows = analysed(&table, &with).rows("effects.graph");
     let row = find(&rows, &[("variables", "deep, wide")]);
-    assert_eq!(
-        (text(row, "status"), text(row, "reason")),
-        ("refused", "`deep` has one value only")
-    );
+    let found = (text(row, "status"), text(row, "reason"));
+    assert_eq!(found, ("refused", "`deep` has one value only"));
 }
 
 #[test]

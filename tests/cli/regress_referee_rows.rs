@@ -1,14 +1,14 @@
-//! What a referee found in `regress`, about rows: units that lack an arm and the bounds where
+//! A referee's findings in `regress`, about rows: units that lack an arm and the bounds where
 //! outcomes are absent; arms that overlap too little. The peers' numbers are those of
 //! `regress_referee`.
 
 use serde_json::Value;
 
-use crate::harness::Project;
+use crate::harness::{Project, text};
 use crate::regress_referee::{measure, peer};
 use crate::regress_refusals::{TWO, is_refused};
 use crate::regress_tables::{
-    CLOSED, OPTIMUM, analysed, csv, estimate, holds, noise, number, ran, text,
+    CLOSED, OPTIMUM, analysed, csv, estimate, holds, noise, number, ran, ran_with,
 };
 
 fn value(project: &Project, step: &str, name: &str) -> f64 {
@@ -150,7 +150,7 @@ fn arms_that_overlap_too_little_are_refused() {
     assert!(text(&row, "note").contains("for them the regression extrapolates."), "{row}");
     let note = text(&project.rows("effects.overlap")[0], "note").to_owned();
     assert!(note.contains("That is too little overlap: 1,099 of 2,000 rows"), "{note}");
-    // Who insists gets the number of the peer, far from the truth, 10.
+    // `max_clipped: 1` gives the number of the peer, far from the truth, 10.
     let row = estimate(&project, "any", "weighting");
     holds(&row, "estimate", peer["weighting"].as_f64().unwrap(), OPTIMUM);
     // Overlap weights are never large.
@@ -185,7 +185,7 @@ fn arms_that_overlap_are_not_trimmed() {
         }),
     );
     let with = format!("{TWO}, confounders: [x], estimators: [weighting]");
-    let project = ran(&table, &[("effects", &with), ("trim", &format!("{with}, overlap: trim"))]);
+    let project = ran_with(&table, &with, &[("effects", ""), ("trim", "overlap: trim")]);
     let rows = |step: &str| -> Vec<Value> { project.rows(step) };
     assert_eq!(rows("effects"), rows("trim"));
 }

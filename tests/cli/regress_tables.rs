@@ -1,20 +1,18 @@
-//! What the tests of `regress` and `correlate` share: a table, the steps that read it, and the
-//! rows of results by what they are about. There are no tests here.
+//! The common parts of the tests of `regress` and `correlate`: a table, the steps that read it, and
+//! the rows of results. There are no tests here.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::harness::Project;
+use crate::harness::{Project, says, text};
 
 /// A workflow that reads `data.csv` and has these steps: name and arguments of `regress`.
 pub fn workflow(steps: &[(&str, &str)]) -> String {
     let mut text = String::from(
         "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.csv, position: { column: row }, key: [row] }
+  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
 ",
     );
     for (name, with) in steps {
@@ -33,6 +31,18 @@ pub fn ran(csv: &str, steps: &[(&str, &str)]) -> Project {
     project.write("data.csv", csv);
     project.run_ok(&[]);
     project
+}
+
+/// A project that has run steps whose arguments are `with` and those of the step.
+#[track_caller]
+pub fn ran_with<N: AsRef<str>, M: AsRef<str>>(csv: &str, with: &str, steps: &[(N, M)]) -> Project {
+    let arguments: Vec<String> = (steps.iter().map(|(_, more)| more.as_ref()))
+        .map(|more| [with, more].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>())
+        .map(|parts| parts.join(", "))
+        .collect();
+    let names = steps.iter().map(|(name, _)| name.as_ref());
+    let steps: Vec<(&str, &str)> = names.zip(arguments.iter().map(String::as_str)).collect();
+    ran(csv, &steps)
 }
 
 /// A project that has run one step, `effects`.
@@ -57,12 +67,6 @@ pub fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column} of {row:#}"))
 }
 
-/// The text in a column.
-#[track_caller]
-pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
-    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row:#}"))
-}
-
 /// The relative error that formulas may have; tables hold twelve digits.
 pub const CLOSED: f64 = 1e-9;
 /// The relative error that the optimum of a likelihood may have.
@@ -81,6 +85,24 @@ pub fn holds(row: &Value, column: &str, theirs: f64, relative: f64) {
     equal(number(row, column), theirs, relative, &format!("{column} of {row:#}"));
 }
 
+/// Fails unless these columns hold the numbers that a peer has under the same names.
+#[track_caller]
+pub fn agrees(row: &Value, peer: &Value, columns: &[&str]) {
+    assert_eq!((text(row, "status"), &row["reason"]), ("ok", &Value::Null), "{row}");
+    for column in columns {
+        let relative = if *column == "p_value" { OPTIMUM } else { CLOSED };
+        holds(row, column, peer[*column].as_f64().unwrap(), relative);
+    }
+}
+
+/// Fails unless the row has no estimate, and a reason with these words.
+#[track_caller]
+pub fn lacks(row: &Value, words: &[&str]) {
+    assert_eq!(text(row, "status"), "refused", "{row:#}");
+    assert!(row["estimate"].is_null(), "{row:#}");
+    says(text(row, "reason"), words);
+}
+
 /// The row of a step's only outcome and contrast that this estimator gave.
 #[track_caller]
 pub fn estimate(project: &Project, step: &str, estimator: &str) -> Value {
@@ -92,12 +114,6 @@ pub fn estimate(project: &Project, step: &str, estimator: &str) -> Value {
 pub fn status(project: &Project, step: &str, estimator: &str) -> (String, String) {
     let row = estimate(project, step, estimator);
     (text(&row, "status").to_owned(), row["reason"].as_str().unwrap_or_default().to_owned())
-}
-
-/// What a diagnostic says, in one line.
-pub fn told(diagnostic: &Value) -> String {
-    let text = |name: &str| diagnostic[name].as_str().unwrap_or_default().to_owned();
-    format!("{} {}", text("message"), text("help"))
 }
 
 /// A table in CSV: the names of columns, and rows of numbers and words.

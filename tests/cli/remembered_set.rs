@@ -34,7 +34,7 @@ fn project() -> Project {
 }
 
 /// Runs the program in a folder of the project.
-fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
+pub fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
     let mut command = project.command_as_typed(args);
     command.current_dir(project.path(folder));
     Running::start(command).finish()
@@ -42,7 +42,7 @@ fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
 
 const NOTE: &str = "as in the last run; --set NAME=VALUE or --defaults for others";
 
-/// How many rows are shown, and what is said about it.
+/// How many rows are shown, and what is reported about it.
 fn shown(project: &Project, more: &[&str]) -> (usize, String) {
     let args = [&["show", "w.yaml", "some", "--format", "json"], more].concat();
     let shown = project.run(&args).exits(0);
@@ -57,7 +57,7 @@ fn looking_goes_by_the_last_run() {
     project.run_ok(&["--set", "n=3"]);
     let said = format!("with --set n=3 {NOTE}\n");
     assert_eq!(shown(&project, &[]), (3, said.clone()));
-    // What is given counts, and so do the defaults if they are asked for.
+    // Given settings count, and so do the defaults if they are asked for.
     assert_eq!(shown(&project, &["--set", "n=2"]), (2, String::new()));
     assert_eq!(shown(&project, &["--defaults"]), (2, String::new()));
     let both = project.run(&["show", "w.yaml", "some", "--defaults", "--set", "n=2"]).exits(2);
@@ -72,7 +72,7 @@ fn looking_goes_by_the_last_run() {
     let traced = project.run(&["trace", "w.yaml", "a"]);
     assert!(traced.stderr.starts_with(&said), "{traced}");
 
-    // What plans, draws or runs does what it is told.
+    // `plan`, `graph` and `run` use only what they are given.
     let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
     assert!(planned.stderr.is_empty() && planned.stdout.contains("\"rows\":2"), "{planned}");
     assert_eq!(project.run_ok(&[]).step("some")["rows"], 2);
@@ -107,9 +107,9 @@ fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not()
     // Other verbs leave no trace.
     project.run(&["plan", "w.yaml", "--set", "n=5"]).exits(0);
     assert_eq!(shown(&project, &[]).0, 3);
-    // A param that the workflow no longer has is said to come from the last run.
-    project.edit("w.yaml", "  n: { type: int, default: 2 }\n", "");
-    project.edit("w.yaml", "'${{ params.n }}'", "2");
+    // A param that the workflow no longer has is reported to come from the last run.
+    project.change("  n: { type: int, default: 2 }\n", "");
+    project.change("'${{ params.n }}'", "2");
     let gone = project.run(&["show", "w.yaml", "some"]).exits(2);
     assert!(gone.stderr.contains(NOTE) && gone.stderr.contains("no param `n`"), "{gone}");
     project.run(&["show", "w.yaml", "rows", "--defaults"]).exits(0);
@@ -127,8 +127,8 @@ fn paths_keep_their_meaning_in_another_folder() {
     assert_eq!(rows.json_lines().len(), 4);
     assert!(rows.json_lines().iter().all(|row| row["id"].as_str().unwrap().starts_with('b')));
     assert_eq!(rows.stderr, format!("with --set data=other.csv --set n=4 {NOTE}\n"));
-    // What is suggested is right from here.
-    project.edit("w.yaml", "seed: 1", "seed: 2");
+    // The suggested command works from this folder.
+    project.change("seed: 1", "seed: 2");
     let missing = project.run(&["show", "w.yaml", "some"]).exits(1);
     let command = missing.stderr.lines().last().unwrap().trim();
     let data = project.path("sub/other.csv").canonicalize().unwrap();

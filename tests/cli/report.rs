@@ -1,6 +1,6 @@
 //! `report`: one page that explains a study.
 
-use crate::harness::Project;
+use crate::harness::{Project, hides, says};
 
 const STUDY: &str = "galeras: 1
 name: sizes
@@ -45,21 +45,20 @@ fn a_page_shows_what_suits_the_results() {
     let outcome = project.run(&["report", "w.yaml"]).exits(0);
     assert!(outcome.stderr.contains("report: w.html ("), "{outcome}");
     let page = project.read("w.html");
-    for text in [
-        "<title>sizes",
-        "How large are <strong>methods</strong>?",
-        "<svg",
-        "large_enough",
-        "galeras run w.yaml",
-        "counted",
-    ] {
-        assert!(page.contains(text), "{text}");
-    }
+    says(
+        &page,
+        &[
+            "<title>sizes",
+            "How large are <strong>methods</strong>?",
+            "<svg",
+            "large_enough",
+            "galeras run w.yaml",
+            "counted",
+        ],
+    );
     // It needs nothing from elsewhere, and data is inert.
     assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'));
-    for outside in ["src=\"http", "href=\"http", "url(http", "@import"] {
-        assert!(!page.contains(outside), "{outside}");
-    }
+    hides(&page, &["src=\"http", "href=\"http", "url(http", "@import"]);
 }
 
 #[test]
@@ -103,7 +102,7 @@ fn what_is_not_computed_is_said() {
     project.run(&["run", "w.yaml", "--select", "rows"]).exits(0);
     project.run(&["report", "w.yaml"]).exits(0);
     let page = project.read("w.html");
-    assert!(page.contains("--select large") && page.contains("not computed"), "no word of it");
+    says(&page, &["--select large", "not computed"]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub fn day(n: i64) -> i64 {
 
 /// A repository below a folder of its own.
 pub struct Repository {
-    /// What `git -C` and Galeras are given.
+    /// The path for `git -C` and for Galeras.
     pub path: PathBuf,
     tips: RefCell<HashMap<String, String>>,
 }
@@ -281,7 +281,7 @@ pub struct Mining {
     pub repo: Repository,
 }
 
-/// What was mined.
+/// The results of `mine`.
 pub struct Mined {
     /// In the order of committer dates, paths and lines.
     pub rows: Vec<Value>,
@@ -298,13 +298,8 @@ pub fn workflow_of(repos: &str, with: &str) -> String {
     format!(
         "galeras: 1
 steps:
-  repos:
-    op: query
-    with: {{ repos: [{repos}] }}
-  mined:
-    op: mine
-    from: repos
-    with: {{ {with} }}
+  repos: {{ op: query, with: {{ repos: [{repos}] }} }}
+  mined: {{ op: mine, from: repos, with: {{ {with} }} }}
 "
     )
 }

@@ -1,9 +1,10 @@
-//! Where the paths of repositories start, and what folders of one name are called.
+//! The base folder of repository paths, and the names of folders of one name.
 
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Project, says};
+use crate::remembered_set::run_in;
 use crate::repository::{Repository, at, day, def, workflow};
 
-/// A workflow in `flows`, and clones beside it and above.
+/// A workflow in `flows`, and clones next to it and above.
 fn project() -> Project {
     let project = Project::empty();
     let text = workflow("", "").replace("repos: []", "repos: '${{ params.repos }}'");
@@ -14,12 +15,6 @@ fn project() -> Project {
         clone.commit(at(day(1)).write("m.py", def("f", number)));
     }
     project
-}
-
-fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
-    let mut command = project.command_as_typed(args);
-    command.current_dir(project.path(folder));
-    Running::start(command).finish()
 }
 
 /// Names and addresses of the repositories.
@@ -79,13 +74,11 @@ fn two_clones_in_folders_of_one_name_are_told_apart() {
     let found = repositories(&project, ".", "flows/w.yaml", &set);
     let names: Vec<&str> = found.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(names, ["mine/repo", "r", "theirs/repo"]);
-    // Where names were given twice, one has to give another.
+    // Names that were given twice are a conflict.
     project.write("list.csv", "repo,url\nx,./r\nx,../mine/repo\n");
     let args = ["run", "flows/w.yaml", "--set", "repos=list.csv"];
     let refused = run_in(&project, ".", &args).exits(2);
-    for words in ["would both be called `x`", "columns"] {
-        assert!(refused.stderr.contains(words), "{refused}");
-    }
+    says(&refused.stderr, &["would both be called `x`", "columns"]);
 }
 
 #[test]

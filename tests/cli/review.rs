@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, says};
 
 const WORKFLOW: &str = r#"galeras: 1
 params:
@@ -185,7 +185,7 @@ fn files_are_sources_by_their_content_and_their_raters() {
     project.run_ok(&[]).all_hit();
     file(&project, "ann", "yn");
     project.run_ok(&[]).all_hit();
-    // The same lines of somebody else are another result.
+    // The same lines of someone else are another result.
     std::fs::rename(project.path("ratings/ann.jsonl"), project.path("ratings/zoe.jsonl")).unwrap();
     assert_eq!(project.run_ok(&[]).status("judged"), "ran");
     assert!(project.rows("judged.rejects")[0]["reason"].as_str().unwrap().contains("zoe"));
@@ -242,10 +242,9 @@ fn a_line_that_was_cut_off_and_ratings_of_other_data_are_warned_of() {
     project.write("ratings/ben.jsonl", "{\"id\":\"zz\",\"question\":\"code\",\"answer\":\"n\"}\n");
     let outcome = project.run_json(&[]).exits(0);
     let warned: String = outcome.events("warning").iter().map(ToString::to_string).collect();
-    assert!(warned.contains("the last line is cut off"), "{warned}");
-    assert!(
-        warned.contains("1 rated data points are not in the table, `zz` among them"),
-        "{warned}"
+    says(
+        &warned,
+        &["the last line is cut off", "1 rated data points are not in the table, `zz` among them"],
     );
     assert_eq!(agreement(&project, "code")["not_in_sheet"], 1);
     assert_eq!(project.rows("judged").len(), 3);
@@ -265,7 +264,7 @@ fn mistakes_in_the_arguments_are_found_when_it_is_planned() {
             "questions",
         ),
     ] {
-        project.edit("w.yaml", old, new);
+        project.change(old, new);
         refused(&project, told);
         project.write("w.yaml", WORKFLOW);
     }

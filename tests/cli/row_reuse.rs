@@ -4,21 +4,10 @@ use crate::harness::Project;
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  data:
-    op: read
-    with: { path: data.jsonl }
-  features:
-    op: ast
-    from: data
-    with: { features: [nloc, n_words] }
-  valid:
-    op: validate
-    from: features
-    with: { rules: [ { name: long, check: nloc > 2 } ] }
-  testbed:
-    op: cut
-    from: valid
-    with: { seed: 1 }
+  data: { op: read, with: { path: data.jsonl } }
+  features: { op: ast, from: data, with: { features: [nloc, n_words] } }
+  valid: { op: validate, from: features, with: { rules: [ { name: long, check: nloc > 2 } ] } }
+  testbed: { op: cut, from: valid, with: { seed: 1 } }
 ";
 
 fn row(i: usize, extra: usize) -> String {
@@ -121,7 +110,7 @@ fn another_seed_reuses_no_row() {
     let project = Project::new(WORKFLOW);
     project.write("data.jsonl", data(100, |_| false));
     project.run_ok(&[]);
-    project.edit("w.yaml", "seed: 1", "seed: 2");
+    project.change("seed: 1", "seed: 2");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.step("testbed")["computed_rows"], 100);
     assert_eq!(outcome.step("testbed")["reused_rows"], 0);

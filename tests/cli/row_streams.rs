@@ -95,7 +95,7 @@ fn a_few_rows_of_a_large_part_are_found() {
     assert_eq!(again.digests(), fresh.digests());
 }
 
-/// What is read row by row is compared with its digest before, as whole files are.
+/// Files read row by row are checked against their digest first, as whole files are.
 #[test]
 fn no_row_is_read_from_a_damaged_part() {
     let project = project(7_000);
@@ -160,7 +160,7 @@ fn sound_parts_are_read_beside_damaged_ones() {
 fn a_table_without_rows_goes_through() {
     let project = project(0);
     project.write("data.jsonl", "");
-    project.edit("w.yaml", "path: data.jsonl", "path: data.csv");
+    project.change("path: data.jsonl", "path: data.csv");
     project.write("data.csv", "id,code\n");
     let run = project.run_ok(&[]);
     assert_eq!(run.step("counted")["rows"], 0, "{run}");
@@ -169,7 +169,7 @@ fn a_table_without_rows_goes_through() {
 #[test]
 fn a_row_that_fails_ends_the_step_and_names_the_rule() {
     let project = project(3_000);
-    project.edit("w.yaml", "check: \"n_words < 16\"", "check: \"n_words < 9\", on_fail: fail");
+    project.change("check: \"n_words < 16\"", "check: \"n_words < 9\", on_fail: fail");
     let run = project.run_json(&["--jobs", "2"]).exits(1);
     let failed = run.step("valid");
     assert_eq!(failed["status"], "failed", "{run}");

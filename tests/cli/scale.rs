@@ -88,10 +88,7 @@ fn a_step_cannot_have_the_cells_of_everything_times_everything() {
     let project = project(&format!(
         "  a: {{ op: sample, from: t, matrix: {{ a: [{values}] }}, with: {{ n: 1 }} }}
   b: {{ op: sample, from: t, matrix: {{ b: [{values}] }}, with: {{ n: 1 }} }}
-  both:
-    op: sql
-    from: {{ a: a, b: b }}
-    with: {{ query: SELECT * FROM a }}
+  both: {{ op: sql, from: {{ a: a, b: b }}, with: {{ query: SELECT * FROM a }} }}
 "
     ));
     let outcome = in_time(&project, &["check", "w.yaml"]).exits(2);

@@ -66,7 +66,7 @@ fn an_echo_gets_nothing_and_the_reference_all() {
         }
         assert_eq!((&row["exact_match"], &row["levenshtein"]), (&json!(1), &json!(0)));
     }
-    // The published way beside it: an echo has a part of the points.
+    // The published way next to it: an echo has a part of the points.
     let both = project.rows("both");
     let mean = |column: &str| {
         both.iter().map(|row| row[column].as_f64().unwrap()).sum::<f64>() / both.len() as f64
@@ -95,7 +95,7 @@ fn what_does_not_fit_is_said() {
     let row = &project.rows("scores")[0];
     assert!(row["bleu"].is_null() && row["levenshtein"].is_null(), "{row}");
     let project = rows("");
-    project.edit("w.yaml", "given: given", "given: gven");
+    project.change("given: given", "given: gven");
     let unknown = project.run(&["run", "w.yaml"]);
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.stderr.contains("given"), "{}", unknown.stderr);

@@ -1,7 +1,5 @@
 //! `score` and the functions of `sql` give the numbers of the peers: sacrebleu, codebleu,
 //! CodeXGLUE, rapidfuzz, rouge_score.
-//!
-//! Does not live here: where ours differ from theirs on purpose (`score_modes`).
 
 use std::collections::BTreeMap;
 
@@ -147,38 +145,6 @@ fn codebleu_of_a_corpus_is_the_peers() {
         let theirs = goldens()["codebleu"]["corpus_of_non_empty"][metric].as_f64().unwrap();
         close(&row["value"], theirs, metric);
     }
-}
-
-#[test]
-fn edits_are_counted_in_code_points() {
-    let goldens = goldens();
-    let goldens = goldens["levenshtein_unicode"].as_object().unwrap();
-    let rows: Vec<Value> = goldens
-        .keys()
-        .map(|key| {
-            let (a, b) = key.split_once('|').unwrap();
-            json!({"id": key, "code": a, "prediction": b})
-        })
-        .collect();
-    let steps = "  scores: { op: score, from: data, with: { reference: code, mode: compat } }
-  asked:
-    op: sql
-    from: data
-    with:
-      query: SELECT id, code, levenshtein(code, prediction) AS l, levenshtein_similarity(code, prediction) AS s FROM input
-";
-    let project = ran(&rows, steps);
-    let (scores, asked) = (by_id(&project, "scores"), by_id(&project, "asked"));
-    for (key, theirs) in goldens {
-        assert_eq!(scores[key]["levenshtein"], theirs[0], "{key:?}");
-        close(&scores[key]["similarity"], theirs[1].as_f64().unwrap(), key);
-        // In SQL white space around a text is left out, as the operator does it by default.
-        if key.trim() == key {
-            assert_eq!(asked[key]["l"], theirs[0], "{key:?}");
-            close(&asked[key]["s"], theirs[1].as_f64().unwrap(), key);
-        }
-    }
-    assert_eq!(asked["a\r\n|a\n"]["l"], 0);
 }
 
 #[test]

@@ -1,6 +1,4 @@
-//! `score`: texts that nobody wrote by hand: huge, empty, broken, hostile.
-//!
-//! Does not live here: sound texts (`score_goldens`, `score_modes`).
+//! `score`: texts that no one wrote by hand: huge, empty, broken, hostile.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +12,12 @@ steps:
   scores: { op: score, from: data, with: { reference: code } }
 ";
 
-const COLUMNS: [&str; 16] = [
-    "bleu",
-    "codebleu",
-    "codebleu_ngram",
-    "codebleu_weighted",
-    "codebleu_syntax",
-    "codebleu_dataflow",
-    "codebleu_strict",
-    "codebleu_strict_weighted",
-    "codebleu_strict_syntax",
-    "codebleu_strict_dataflow",
-    "levenshtein",
-    "similarity",
-    "exact_match",
-    "chrf",
-    "rouge_l",
-    "parses",
+/// The columns of all scores.
+#[rustfmt::skip]
+pub const COLUMNS: [&str; 16] = [
+    "bleu", "codebleu", "codebleu_ngram", "codebleu_weighted", "codebleu_syntax",
+    "codebleu_dataflow", "codebleu_strict", "codebleu_strict_weighted", "codebleu_strict_syntax",
+    "codebleu_strict_dataflow", "levenshtein", "similarity", "exact_match", "chrf", "rouge_l", "parses",
 ];
 
 const ALL: [&str; 3] = ["correct", "compat", "codexglue"];
@@ -48,18 +35,13 @@ fn scored(
             format!("{}\n", json!({"id": id, "code": code, "prediction": prediction}))
         };
         project.write("data.jsonl", rows.iter().map(line).collect::<String>());
+        // The texts are not shown: they may be huge.
+        let query = format!("SELECT id, {} FROM input", COLUMNS.join(", "));
+        let numbers =
+            format!("  numbers: {{ op: sql, from: scores, with: {{ query: '{query}' }} }}\n");
+        project.write("w.yaml", project.read("w.yaml") + &numbers);
         let outcome: Outcome = project.run_ok(&[]);
         assert!(outcome.took < patience(40), "{mode}: {outcome}");
-        // The texts are not shown: they may be huge.
-        project.write(
-            "w.yaml",
-            project.read("w.yaml")
-                + &format!(
-                    "  numbers: {{ op: sql, from: scores, with: {{ query: 'SELECT id, {} FROM input' }} }}\n",
-                    COLUMNS.join(", ")
-                ),
-        );
-        project.run_ok(&[]);
         let found = project.rows("numbers");
         assert_eq!(found.len(), rows.len());
         let found = found.into_iter().map(|row| (row["id"].as_str().unwrap().to_owned(), row));
@@ -80,18 +62,10 @@ fn nulls(row: &Value) -> Vec<&'static str> {
 }
 
 const CODE: &str = "def f(a):\n    b = a + 1\n    return b";
-const TREES: [&str; 10] = [
-    "codebleu",
-    "codebleu_ngram",
-    "codebleu_weighted",
-    "codebleu_syntax",
-    "codebleu_dataflow",
-    "codebleu_strict",
-    "codebleu_strict_weighted",
-    "codebleu_strict_syntax",
-    "codebleu_strict_dataflow",
-    "parses",
-];
+/// The columns of scores that need a syntax tree of the reference.
+fn trees() -> &'static [&'static str] {
+    &COLUMNS[1..10]
+}
 
 #[test]
 fn a_text_that_is_too_large_to_be_parsed_has_the_other_scores() {
@@ -100,8 +74,8 @@ fn a_text_that_is_too_large_to_be_parsed_has_the_other_scores() {
         &ALL[..1],
         &[("answer", CODE, &large), ("reference", &large, CODE), ("small", CODE, CODE)],
         |mode, rows, project| {
-            assert_eq!(nulls(&rows["answer"]), TREES, "{mode}");
-            assert_eq!(nulls(&rows["reference"]), TREES[..9], "{mode}");
+            assert_eq!(nulls(&rows["answer"]), [trees(), &["parses"]].concat(), "{mode}");
+            assert_eq!(nulls(&rows["reference"]), trees(), "{mode}");
             assert!(rows["answer"]["levenshtein"].as_u64().unwrap() > 4_900_000);
             assert_eq!(rows["reference"]["parses"], 1);
             assert_eq!(nulls(&rows["small"]), [""; 0]);
@@ -219,10 +193,8 @@ fn texts_that_are_no_text() {
             assert_eq!(rows["lines"]["levenshtein"], 3, "{mode}");
             assert_eq!(rows["one line"]["levenshtein"], 1, "{mode}");
             for row in rows.values() {
-                assert!(
-                    nulls(row).iter().all(|column| column.ends_with("_dataflow")),
-                    "{mode} {row}"
-                );
+                let flows = nulls(row).iter().all(|column| column.ends_with("_dataflow"));
+                assert!(flows, "{mode} {row}");
             }
         },
     );
@@ -247,10 +219,8 @@ fn functions_that_are_called_with_something_else_do_not_break() {
         "render_prompts('[]', '[\\\"a\\\", \\\"b\\\"]', code)".to_owned(),
         "python_taxonomy(code, code = 'x')".to_owned(),
     ] {
-        let project = Project::new(&format!(
-            "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.jsonl }} }}
+        let project = Project::steps(&format!(
+            "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   asked: {{ op: sql, from: data, with: {{ query: \"SELECT id, {call} AS value FROM input\" }} }}
 "
         ));

@@ -1,13 +1,11 @@
 //! `score`: its columns, the port `corpus`, what a change costs, and arguments that are wrong.
-//!
-//! Does not live here: the numbers (`score_goldens`, `score_modes`), odd texts
-//! (`score_odd_texts`).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::Project;
+use crate::harness::{Project, lines};
+use crate::score_odd_texts::COLUMNS;
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -32,10 +30,6 @@ fn data() -> Vec<Value> {
         })
     };
     (0..40).map(row).collect()
-}
-
-fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
 fn project(rows: &[Value]) -> Project {
@@ -72,44 +66,19 @@ fn corpus(project: &Project, by: &[&str]) -> BTreeMap<(String, String), (Value, 
     found
 }
 
+/// The metrics of the port `corpus`.
+#[rustfmt::skip]
 const CORPUS: [&str; 10] = [
-    "bleu",
-    "codebleu",
-    "codebleu_dataflow",
-    "codebleu_ngram",
-    "codebleu_strict",
-    "codebleu_strict_dataflow",
-    "codebleu_strict_syntax",
-    "codebleu_strict_weighted",
-    "codebleu_syntax",
-    "codebleu_weighted",
+    "bleu", "codebleu", "codebleu_dataflow", "codebleu_ngram", "codebleu_strict",
+    "codebleu_strict_dataflow", "codebleu_strict_syntax", "codebleu_strict_weighted",
+    "codebleu_syntax", "codebleu_weighted",
 ];
 
 #[test]
 fn all_scores_are_columns_of_every_row() {
     let project = project(&data());
     project.run_ok(&[]);
-    assert_eq!(
-        added(&project),
-        [
-            "bleu",
-            "codebleu",
-            "codebleu_ngram",
-            "codebleu_weighted",
-            "codebleu_syntax",
-            "codebleu_dataflow",
-            "codebleu_strict",
-            "codebleu_strict_weighted",
-            "codebleu_strict_syntax",
-            "codebleu_strict_dataflow",
-            "levenshtein",
-            "similarity",
-            "exact_match",
-            "chrf",
-            "rouge_l",
-            "parses",
-        ]
-    );
+    assert_eq!(added(&project), COLUMNS);
     let rows = project.rows("scores");
     assert_eq!(rows.len(), 40);
     for (row, input) in rows.iter().zip(data()) {
@@ -129,30 +98,19 @@ fn all_scores_are_columns_of_every_row() {
 #[test]
 fn only_the_chosen_scores_are_there() {
     let project = project(&data());
-    let published = CORPUS[1..].iter().filter(|metric| !metric.contains("strict"));
-    let published: Vec<&str> = published.copied().collect();
+    let published: Vec<&str> =
+        CORPUS[1..].iter().filter(|metric| !metric.contains("strict")).copied().collect();
+    let codebleu = [&["exact_match"], &COLUMNS[1..6]].concat();
     for (metrics, columns, of_corpus) in [
         ("[bleu]", vec!["bleu"], vec!["bleu"]),
         ("[parses, levenshtein]", vec!["parses", "levenshtein"], vec![]),
-        (
-            "[exact_match, codebleu]",
-            vec![
-                "exact_match",
-                "codebleu",
-                "codebleu_ngram",
-                "codebleu_weighted",
-                "codebleu_syntax",
-                "codebleu_dataflow",
-            ],
-            published.clone(),
-        ),
+        ("[exact_match, codebleu]", codebleu, published),
     ] {
         set(&project, &format!(", metrics: {metrics}"));
         project.run_ok(&[]);
         assert_eq!(added(&project), columns, "{metrics}");
-        let metrics: Vec<String> =
-            corpus(&project, &[]).into_keys().map(|(_, metric)| metric).collect();
-        assert_eq!(metrics, of_corpus);
+        let metrics = corpus(&project, &[]).into_keys().map(|(_, metric)| metric);
+        assert_eq!(metrics.collect::<Vec<String>>(), of_corpus);
     }
 }
 
@@ -181,11 +139,10 @@ fn a_group_has_the_scores_of_its_rows_as_one_text() {
     project.run_ok(&[]);
     let found = corpus(&project, &["treatment"]);
     let groups = [("\"alone\"", 1), ("\"control\"", 10), ("\"t1\"", 10), ("\"t2\"", 20)];
-    let keys: Vec<(String, String)> = groups
+    let keys = groups
         .iter()
-        .flat_map(|(group, _)| CORPUS.iter().map(|metric| (group.to_string(), metric.to_string())))
-        .collect();
-    assert_eq!(found.keys().cloned().collect::<Vec<_>>(), keys);
+        .flat_map(|(group, _)| CORPUS.map(|metric| (group.to_string(), metric.to_string())));
+    assert_eq!(found.keys().cloned().collect::<Vec<_>>(), keys.collect::<Vec<_>>());
     for ((group, metric), (value, count)) in &found {
         let wanted = groups.iter().find(|(name, _)| name == group).unwrap().1;
         assert_eq!(*count, wanted, "{group} {metric}");
@@ -199,10 +156,8 @@ fn a_group_has_the_scores_of_its_rows_as_one_text() {
     }
     // A group does not know of the others.
     set(&project, "");
-    project.write(
-        "data.jsonl",
-        lines(&rows.iter().filter(|r| r["treatment"] == "t1").cloned().collect::<Vec<_>>()),
-    );
+    rows.retain(|row| row["treatment"] == "t1");
+    project.write("data.jsonl", lines(&rows));
     project.run_ok(&[]);
     let whole = corpus(&project, &[]);
     for metric in CORPUS {
@@ -240,7 +195,7 @@ fn a_change_of_the_metrics_or_groups() {
     let first = project.run_ok(&[]);
     assert_eq!(first.step("scores")["computed_rows"], 40);
     let before = project.rows("scores");
-    // Other groups need no score anew.
+    // Other groups need no score again.
     set(&project, ", by: [note]");
     let grouped = project.run_ok(&[]);
     assert_eq!(grouped.status("scores"), "ran");
@@ -293,9 +248,8 @@ fn neither_order_nor_threads_matter() {
     let mut rows = data();
     for (i, row) in rows.iter_mut().enumerate() {
         let code = |n: usize| {
-            format!(
-                "def f(a, b, c):\n    if a:\n        x = b\n    elif c:\n        x = c + {n}\n    else:\n        x = a\n    for y in x:\n        z = y + x\n    return z + x"
-            )
+            let lines = "    if a:\n        x = b\n    elif c:\n        x = c + {n}\n    else:\n        x = a\n    for y in x:\n        z = y + x\n    return z + x";
+            format!("def f(a, b, c):\n{}", lines.replace("{n}", &n.to_string()))
         };
         row["code"] = json!(code(i));
         row["prediction"] = json!(code(i % 5));
@@ -374,41 +328,35 @@ outputs:
     assert_eq!(csv.lines().count(), 1 + 3 * 10);
 }
 
-/// Just one diagnostic of this code, with this word.
+/// One mistake in the arguments after `reference`.
 #[track_caller]
-fn refused(with: &str, code: &str, word: &str) {
+fn wrong(with: &str, code: &str, word: &str) {
     let project = project(&data());
     set(&project, with);
-    let outcome = project.run_json(&[]).exits(2);
-    let found = outcome.events("diagnostic");
-    assert_eq!(found.len(), 1, "{with}: {outcome}");
-    assert_eq!(found[0]["code"], code, "{with}: {outcome}");
-    assert!(found[0].to_string().contains(word), "{word}: {outcome}");
-    assert!(found[0]["line"].as_u64().unwrap() >= 5, "{outcome}");
-    assert!(project.stored_nothing());
+    assert!(project.refused_once(code, word)["line"].as_u64().unwrap() >= 5);
 }
 
 #[test]
 fn arguments_that_are_wrong() {
-    refused(", metrics: [blue]", "wrong-value", "did you mean `bleu`?");
-    refused(", metrics: []", "out-of-range", "at least one");
-    refused(", metrics: [bleu, chrf, bleu]", "conflicting-arguments", "`bleu`");
-    refused(", metrics: bleu", "wrong-type", "metrics");
-    refused(", mode: right", "wrong-value", "compat");
-    refused(", bleu_tokenize: 13b", "wrong-value", "`13a`");
-    refused(", bleu_smooth: addk", "wrong-value", "`add-k`");
-    refused(", codebleu_weights: [1, 1, 1]", "out-of-range", "four");
-    refused(", codebleu_weights: [1, 1, 1, 1, 1]", "out-of-range", "four");
-    refused(", codebleu_weights: []", "out-of-range", "four");
-    refused(", codebleu_weights: [0.5, 0.5, 0.5, -0.5]", "out-of-range", "0 or more");
-    refused(", codebleu_weights: [0, 0, 0, 0]", "out-of-range", "more than 0");
-    refused(", codebleu_weights: [1.0e+308, 1.0e+308, 1.0e+308, 1]", "out-of-range", "weight");
-    refused(", codebleu_weights: [.inf, 0, 0, 1]", "wrong-value", "finite");
-    refused(", codebleu_weights: [.nan, 0, 0, 1]", "wrong-value", "finite");
-    refused(", by: [treatmen]", "unknown-column", "`treatment`");
-    refused(", by: [note, note]", "conflicting-arguments", "`note`");
-    refused(", prediction: predictio", "unknown-column", "`prediction`");
-    refused(", smooth: exp", "unknown-argument", "bleu_smooth");
+    wrong(", metrics: [blue]", "wrong-value", "did you mean `bleu`?");
+    wrong(", metrics: []", "out-of-range", "at least one");
+    wrong(", metrics: [bleu, chrf, bleu]", "conflicting-arguments", "`bleu`");
+    wrong(", metrics: bleu", "wrong-type", "metrics");
+    wrong(", mode: right", "wrong-value", "compat");
+    wrong(", bleu_tokenize: 13b", "wrong-value", "`13a`");
+    wrong(", bleu_smooth: addk", "wrong-value", "`add-k`");
+    wrong(", codebleu_weights: [1, 1, 1]", "out-of-range", "four");
+    wrong(", codebleu_weights: [1, 1, 1, 1, 1]", "out-of-range", "four");
+    wrong(", codebleu_weights: []", "out-of-range", "four");
+    wrong(", codebleu_weights: [0.5, 0.5, 0.5, -0.5]", "out-of-range", "0 or more");
+    wrong(", codebleu_weights: [0, 0, 0, 0]", "out-of-range", "more than 0");
+    wrong(", codebleu_weights: [1.0e+308, 1.0e+308, 1.0e+308, 1]", "out-of-range", "weight");
+    wrong(", codebleu_weights: [.inf, 0, 0, 1]", "wrong-value", "finite");
+    wrong(", codebleu_weights: [.nan, 0, 0, 1]", "wrong-value", "finite");
+    wrong(", by: [treatmen]", "unknown-column", "`treatment`");
+    wrong(", by: [note, note]", "conflicting-arguments", "`note`");
+    wrong(", prediction: predictio", "unknown-column", "`prediction`");
+    wrong(", smooth: exp", "unknown-argument", "bleu_smooth");
 }
 
 #[test]
@@ -416,19 +364,20 @@ fn columns_that_cannot_be_scored() {
     let mut rows = data();
     rows.iter_mut().for_each(|row| row["n"] = json!(1));
     let project = project(&rows);
+    let starts_with = |code: &str| {
+        let outcome = project.run_json(&[]).exits(2);
+        assert!(outcome.diagnostics()[0].starts_with(code), "{outcome}");
+    };
     set(&project, ", prediction: n");
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.diagnostics()[0].starts_with("wrong-type"), "{outcome}");
+    starts_with("wrong-type");
     project.write("w.yaml", WORKFLOW.replace("reference: code, ", ""));
-    let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.diagnostics()[0].starts_with("missing-argument"), "{outcome}");
+    starts_with("missing-argument");
     // A group would have a column that the port has already.
     for name in ["metric", "value", "rows"] {
         rows.iter_mut().for_each(|row| row[name] = json!("x"));
         project.write("data.jsonl", lines(&rows));
         set(&project, &format!(", by: [{name}]"));
-        let outcome = project.run_json(&[]).exits(2);
-        assert!(outcome.diagnostics()[0].starts_with("conflicting-arguments"), "{outcome}");
+        starts_with("conflicting-arguments");
     }
 }
 
@@ -439,14 +388,12 @@ fn weights_are_shares() {
     for weights in ["[0.1, 0.2, 0.3, 0.4]", "[1, 2, 3, 4]", "[10, 20, 30, 40]"] {
         set(&project, &format!(", metrics: [codebleu], codebleu_weights: {weights}"));
         project.run_ok(&[]);
-        let found: Vec<Value> =
-            project.rows("scores").iter().map(|r| r["codebleu"].clone()).collect();
+        let rows = project.rows("scores");
+        let found: Vec<Value> = rows.iter().map(|row| row["codebleu"].clone()).collect();
         let close =
             |(a, b): (&Value, &Value)| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-12;
-        assert!(
-            before.as_ref().is_none_or(|before| found.iter().zip(before).all(close)),
-            "{weights}"
-        );
+        let same = before.as_ref().is_none_or(|before| found.iter().zip(before).all(close));
+        assert!(same, "{weights}");
         before = Some(found);
     }
 }

@@ -20,10 +20,10 @@ use crate::remotes::{fetched, statuses, steps, warnings};
 const KEY: &str = "sk-case-5b1d";
 const PREFIX: &str = "p/blobs/";
 
-/// What somebody has in the environment.
+/// Environment variables.
 type Variables = Vec<(&'static str, String)>;
 
-/// Whoever has computed it all: the repository and the model are behind servers.
+/// The person who computed it all: the repository and the model are behind servers.
 struct Owner {
     project: Project,
     api: ChatApi,
@@ -155,7 +155,7 @@ fn a_stranger_takes_it_from_remotes_of_every_kind() {
             assert!(fs::read(&file).unwrap() == fs::read(other.path(name)).unwrap(), "{name}");
         }
         assert_eq!((owner.api.take().len(), owner.git.take_seen().len()), (0, 0), "{place}");
-        // What went over the wire, and what is in the store afterwards.
+        // The bytes on the wire, and those in the store afterwards.
         let (moved, all_bytes) = match place {
             "s3://lab/p" => {
                 of_all(lab.api.take().iter().map(|r| (r.key.starts_with(PREFIX), r.went)))

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 const TABLE: &str = "galeras: 1
 steps:
@@ -31,16 +31,15 @@ outputs:
     ));
     project.run_ok(&[]);
     assert_eq!(project.rows("all")[1], json!({"kind": "b", "n": 2}));
-    project.edit("w.yaml", "kind: [a, b]", "kind: [a, c]");
+    project.change("kind: [a, b]", "kind: [a, c]");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.status("cells[kind=c]"), "hit");
     assert_eq!(outcome.status("all"), "ran");
     assert_eq!(project.rows("all")[1], json!({"kind": "c", "n": 2}));
     assert!(project.read("all.csv").contains(",c\n"), "{}", project.read("all.csv"));
     // And a key that has another name.
-    project.edit("w.yaml", "kind: [a, c]", "sort: [a, c]");
-    project.edit(
-        "w.yaml",
+    project.change("kind: [a, c]", "sort: [a, c]");
+    project.change(
         "SELECT kind, count(*) AS n FROM input GROUP BY kind",
         "SELECT sort AS kind, count(*) AS n FROM input GROUP BY sort",
     );
@@ -55,10 +54,7 @@ fn a_renamed_step_is_seen_by_who_reads_its_name() {
     op: validate
     from: table
     with: {{ rules: [ {{ name: big, check: x > 2 }} ] }}
-  names:
-    op: sql
-    from: valid.rejects
-    with: {{ query: 'SELECT id, step FROM input' }}
+  names: {{ op: sql, from: valid.rejects, with: {{ query: 'SELECT id, step FROM input' }} }}
 outputs:
   rejected: {{ from: valid.rejects, path: rejected.csv }}
 "
@@ -77,10 +73,8 @@ outputs:
 
 #[test]
 fn files_that_change_places_are_seen() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(
+        "  table:
     op: exec
     with: { command: 'cat a; sed s/one/other/ b', files: [a, b], output: { id: utf8! } }
 ",
@@ -126,7 +120,7 @@ fn a_renamed_folder_is_seen_in_the_column_repo() {
     project.write("src/a.py", "def f():\n    return 1\n");
     let first = project.run_ok(&[]);
     std::fs::rename(project.path("src"), project.path("lib")).unwrap();
-    project.edit("w.yaml", "dir: src", "dir: lib");
+    project.change("dir: src", "dir: lib");
     let second = project.run_ok(&[]);
     assert_eq!(project.rows("methods")[0]["repo"], "lib");
     assert_ne!(first.digests(), second.digests());
@@ -147,25 +141,20 @@ fn inputs_that_change_places_are_seen() {
     ));
     project.run_ok(&[]);
     assert_eq!(project.rows("count")[0]["n"], 2);
-    project.edit("w.yaml", "left: table, right: part", "left: part, right: table");
+    project.change("left: table, right: part", "left: part, right: table");
     project.run_ok(&[]);
     assert_eq!(project.rows("count")[0]["n"], -2);
 }
 
 #[test]
 fn another_type_of_a_column_is_seen() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.jsonl } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.jsonl } }
   valid:
     op: validate
     from: data
     with: { rules: [ { name: r, check: \"CAST(x AS VARCHAR) <> '2.0'\" } ] }
-  table:
-    op: sql
-    from: data
-    with: { query: 'SELECT id, arrow_typeof(x) AS t FROM input' }
+  table: { op: sql, from: data, with: { query: 'SELECT id, arrow_typeof(x) AS t FROM input' } }
 ",
     );
     project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
@@ -180,10 +169,8 @@ steps:
 #[test]
 fn values_that_look_alike_are_told_apart() {
     let row = |a: &str, b: &str| format!("{{\"id\":\"1\",\"a\":{a},\"b\":{b}}}\n");
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data:
+    let project = Project::steps(
+        "  data:
     op: exec
     with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: utf8, b: utf8 } }
   valid:
@@ -208,16 +195,14 @@ steps:
 
 #[test]
 fn the_order_of_columns_is_part_of_a_result() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: exec, with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: int64 , b: int64 } } }
+    let project = Project::steps(
+        "  data: { op: exec, with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: int64 , b: int64 } } }
   all: { op: sql, from: data, with: { query: SELECT * FROM input } }
 ",
     );
     project.write("data.jsonl", "{\"id\":\"1\",\"a\":1,\"b\":2}\n");
     project.run_ok(&[]);
-    project.edit("w.yaml", "a: int64 , b: int64", "b: int64, a: int64");
+    project.change("a: int64 , b: int64", "b: int64, a: int64");
     project.run_ok(&[]);
     let shown = project.run(&["show", "w.yaml", "all", "--format", "csv"]).exits(0);
     assert_eq!(shown.stdout, "id,b,a\n1,2,1\n");
@@ -238,27 +223,22 @@ fn an_embedded_workflow_that_changed_is_seen() {
 
 #[test]
 fn a_file_that_changes_while_it_is_read_is_no_result() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  table:
+    let project = Project::steps(
+        "  table:
     op: exec
     with: { command: cat data.jsonl; echo >> data.jsonl, files: [data.jsonl], output: { id: utf8! } }
 ",
     );
     project.write("data.jsonl", "{\"id\":\"1\"}\n");
     let outcome = project.run_json(&[]).exits(1);
-    let detail = outcome.step("table")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("changed"), "{detail}");
+    says(&outcome.detail("table"), &["changed"]);
     project.run(&["show", "w.yaml", "table"]).exits(1);
 }
 
 #[test]
 fn removed_rows_are_gone() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.jsonl } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.jsonl } }
   valid: { op: validate, from: data, with: { rules: [ { name: r, check: x > 0 } ] } }
 ",
     );

@@ -5,54 +5,26 @@ use crate::harness::{Outcome, Project, Running, files_below};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  table:
-    op: read
-    with: { path: data.jsonl }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: small, check: size < 9000 } ] }
+  table: { op: read, with: { path: data.jsonl } }
+  valid: { op: validate, from: table, with: { rules: [ { name: small, check: size < 9000 } ] } }
 outputs:
   valid: { from: valid, path: valid.csv, show: true }
 ";
 
-/// What prints, in the project below.
+/// The verbs that print, in the project below.
+#[rustfmt::skip]
 const VERBS: &[&str] = &[
-    "--help",
-    "--version",
-    "run --help",
-    "run w.yaml",
-    "run w.yaml --format json",
-    "run w.yaml --format json --force table",
-    "plan w.yaml",
-    "plan w.yaml --format json",
-    "check w.yaml",
-    "check --explain unknown-key",
-    "explain w.yaml valid",
-    "explain w.yaml valid --format json",
-    "graph w.yaml",
-    "show w.yaml table",
-    "show w.yaml table --rows 10000",
-    "show w.yaml table --format json",
-    "show w.yaml table --format csv",
-    "show w.yaml table --format json -o /dev/stdout",
-    "sql w.yaml 'SELECT id FROM valid'",
-    "sql w.yaml 'SELECT id FROM valid' --format csv",
-    "trace w.yaml r00001",
-    "trace w.yaml r00001 --format json",
-    "ops",
-    "ops read",
-    "ops --format json",
-    "schema",
-    "schema raw_data",
-    "cache ls",
-    "cache ls --format json",
-    "cache verify",
-    "cache verify --format json",
-    "cache gc --dry-run --keep-runs 1",
-    "cache gc --dry-run --keep-runs 1 --format json",
-    "completions bash",
-    "init new",
+    "--help", "--version", "run --help", "run w.yaml", "run w.yaml --format json",
+    "run w.yaml --format json --force table", "plan w.yaml", "plan w.yaml --format json",
+    "check w.yaml", "check --explain unknown-key", "explain w.yaml valid",
+    "explain w.yaml valid --format json", "graph w.yaml", "show w.yaml table",
+    "show w.yaml table --rows 10000", "show w.yaml table --format json",
+    "show w.yaml table --format csv", "show w.yaml table --format json -o /dev/stdout",
+    "sql w.yaml 'SELECT id FROM valid'", "sql w.yaml 'SELECT id FROM valid' --format csv",
+    "trace w.yaml r00001", "trace w.yaml r00001 --format json", "ops", "ops read",
+    "ops --format json", "schema", "schema raw_data", "cache ls", "cache ls --format json",
+    "cache verify", "cache verify --format json", "cache gc --dry-run --keep-runs 1",
+    "cache gc --dry-run --keep-runs 1 --format json", "completions bash", "init new",
 ];
 
 /// A project with results, of which one is longer than any pipe.
@@ -88,7 +60,7 @@ fn what_went_wrong_first_decides_the_exit() {
     let outcome = shell(&project, "exec \"$GALERAS\" check bad.yaml --format json >/dev/full");
     let outcome = outcome.exits(2);
     assert!(outcome.stderr.contains("No space left"), "{outcome}");
-    project.edit("w.yaml", "size < 9000", "no_such_column < 9000");
+    project.change("size < 9000", "no_such_column < 9000");
     shell(&project, "exec \"$GALERAS\" run w.yaml --format json >/dev/full").exits(2);
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Project, files_below};
+use crate::harness::{Project, files_below, says};
 
 /// A small file system of its own; gone when dropped.
 struct Mount(PathBuf);
@@ -50,10 +50,7 @@ steps:
       output: { id: utf8!, x: int64! }
     assert:
       - { expr: x > 0 }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 10 } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 10 } ] } }
 outputs:
   valid: { from: valid, path: valid.csv }
 ";
@@ -109,7 +106,7 @@ fn a_read_only_store_refuses_new_results() {
     let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
     project.run_ok(&["--cache", "store"]);
     mount.remount("ro");
-    project.edit("w.yaml", "x > 10", "x > 20");
+    project.change("x > 10", "x > 20");
     let outcome = project.run_json(&["--cache", "store"]).exits(4);
     assert_eq!(outcome.finished()["status"], "cache_failed");
     let shown = project.run(&["run", "w.yaml", "--cache", "store"]).exits(4);
@@ -152,12 +149,10 @@ fn a_full_disk_under_the_outputs_is_told() {
     let project = large();
     let Some(_mount) = Mount::new(&project, "out", "size=1m") else { return };
     let shown = project.run(&["run", "w.yaml", "--out", "out"]).exits(4);
-    assert!(shown.stderr.contains("valid") && shown.stderr.contains("No space left"), "{shown}");
+    says(&shown.stderr, &["valid", "No space left"]);
     assert!(files_below(&project.path("out")).is_empty(), "no half of a file stays");
-    assert_eq!(
-        project.run_json(&["--out", "elsewhere"]).exits(0).statuses(),
-        "table=hit valid=hit"
-    );
+    let found = project.run_json(&["--out", "elsewhere"]).exits(0).statuses();
+    assert_eq!(found, "table=hit valid=hit");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `cache ls`, `cache gc`, `cache verify`: looking after the store.
 
-use crate::harness::{Project, Running, files_below, wait_for};
+use crate::harness::{Project, Running, files_below, says, wait_for};
 
 const WORKFLOW: &str = "galeras: 1
 name: kept
@@ -10,10 +10,7 @@ steps:
     with:
       command: seq 1 50 | sed 's/.*/{\"id\":\"&\",\"x\":&}/'
       output: { id: utf8!, x: int64! }
-  valid:
-    op: validate
-    from: table
-    with: { rules: [ { name: big, check: x > 1 } ] }
+  valid: { op: validate, from: table, with: { rules: [ { name: big, check: x > 1 } ] } }
 ";
 
 fn blobs(project: &Project) -> usize {
@@ -59,20 +56,19 @@ fn looking_at_a_store_that_does_not_exist_makes_none() {
 fn what_no_recent_run_needs_is_removed() {
     let project = Project::new(WORKFLOW);
     let first = project.run_ok(&[]);
-    project.edit("w.yaml", "x > 1", "x > 25");
+    project.change("x > 1", "x > 25");
     let second = project.run_ok(&[]);
     let before = blobs(&project);
     let dry = project.run(&["cache", "gc", "--keep-runs", "1", "--dry-run"]).exits(0);
     assert!(dry.stdout.starts_with("would free "), "{dry}");
-    assert!(dry.stdout.contains(": 1 result, "), "{dry}");
-    assert!(dry.stdout.contains(" files and 0 temporary files; "), "{dry}");
+    says(&dry.stdout, &[": 1 result, ", " files and 0 temporary files; "]);
     assert_eq!(blobs(&project), before);
     let freed = project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
     assert_eq!(freed.stdout, dry.stdout.replace("would free", "freed"), "it did what it said");
     assert!(blobs(&project) < before);
     project.verifies("cache");
     project.run_ok(&[]).all_hit();
-    project.edit("w.yaml", "x > 25", "x > 1");
+    project.change("x > 25", "x > 1");
     let third = project.run_ok(&[]);
     assert_eq!(third.statuses(), "table=hit valid=ran");
     assert_eq!(third.digests(), first.digests());
@@ -148,7 +144,7 @@ fn workflows_are_told_apart_by_what_they_take() {
 fn a_store_that_is_read_is_not_emptied() {
     let project = Project::new(WORKFLOW);
     project.run_ok(&[]);
-    // It waits until somebody reads the pipe.
+    // It waits until someone reads the pipe.
     let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status().unwrap();
     assert!(made.success());
     let args = ["show", "w.yaml", "table", "--format", "csv", "-o", "pipe"];

@@ -95,7 +95,7 @@ fn a_value_is_stored_once_and_whoever_looks_from_outside_gets_all_columns() {
     assert_eq!(columns(&project.path("long.parquet")), ["id", "code", "n"]);
     let again = project.run(&["path", "w.yaml", "long"]).exits(0).stdout;
     assert_eq!(Path::new(again.trim()), path);
-    // A copy that somebody changed is no copy.
+    // A copy that someone changed is no copy.
     fs::write(&path, b"PAR1 not any more").unwrap();
     let again = project.run(&["path", "w.yaml", "long"]).exits(0).stdout;
     assert_eq!(columns(Path::new(again.trim())), ["id", "code", "n"]);
@@ -132,7 +132,7 @@ fn damage_of_a_file_that_others_refer_to_is_no_result_of_theirs() {
 fn a_file_that_others_refer_to_stays_when_its_own_result_goes() {
     let (project, before) = project();
     // The query gives the same rows under another key, so that the first result of it is of no use.
-    project.edit("w.yaml", "AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
+    project.change("AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
     let after = project.run_ok(&[]);
     assert_eq!(after.digests(), before.digests());
     project.edit("methods.jsonl", "def f7()", "def g7()");
@@ -161,7 +161,7 @@ fn what_is_sent_has_the_files_that_it_refers_to() {
     project.verifies("cache");
     project.run_ok(&["--out", "other"]).all_hit();
 
-    // A bundle is read by others, too: its tables are whole.
+    // A bundle is read by others as well: its tables are whole.
     project.run(&["bundle", "w.yaml", "-o", "b.zip"]).exits(0);
     let zip = File::open(project.path("b.zip")).unwrap();
     zip::ZipArchive::new(zip).unwrap().extract(project.path("unpacked")).unwrap();

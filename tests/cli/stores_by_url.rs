@@ -1,5 +1,5 @@
 //! Stores named by a URL: what is fetched for them, and answers of interrupted runs, are kept where
-//! nobody else reads them and no other store finds them.
+//! no one else reads them and no other store finds them.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -17,7 +17,7 @@ fn a_folder_named_by_a_url_keeps_all_inside_itself() {
     assert_eq!(api.take().len(), 2);
     assert!(project.path("one/downloads/answers").is_dir(), "where the answers were kept");
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
-    // Answers and what they cost are nobody else's business.
+    // Answers and what they cost are no one else's business.
     let rights = std::fs::metadata(project.path("one/downloads")).unwrap().permissions();
     assert_eq!(rights.mode() & 0o007, 0);
     assert_ne!(rights.mode() & 0o070, 0o050);

@@ -115,10 +115,8 @@ const METHODS: [(&str, &str, &str); 9] = [
 ];
 
 fn cutting(with: &str) -> Project {
-    let project = Project::new(&format!(
-        "galeras: 1
-steps:
-  data: {{ op: read, with: {{ path: data.jsonl }} }}
+    let project = Project::steps(&format!(
+        "  data: {{ op: read, with: {{ path: data.jsonl }} }}
   testbed: {{ op: cut, from: data, with: {{ seed: 3, {with} }} }}
 "
     ));

@@ -2,15 +2,15 @@
 //! number of `tests/reference/table3.json` that the outputs have.
 //!
 //! The data have no licence and are not in the repository. They are taken from the file that
-//! `GALERAS_PUBLISHED_DATA` names, else from a folder beside the repository; where there is
+//! `GALERAS_PUBLISHED_DATA` names, else from a folder next to the repository; where there is
 //! neither, the tests say so and check nothing.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
-use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, number, text};
+use crate::harness::{Outcome, Project, text};
+use crate::regress_tables::{CLOSED, OPTIMUM, equal, find, holds, number};
 
 const WORKFLOW: &str = include_str!("../../workflows/table3.yaml");
 
@@ -74,7 +74,7 @@ fn of<'a>(rows: &'a [Value], at: usize, more: &[(&str, &str)]) -> &'a Value {
     find(rows, &[&[("treatment", treatment), ("control", control)], more].concat())
 }
 
-/// What the reference says of a contrast.
+/// The numbers of the reference for a contrast.
 fn theirs(at: usize) -> Value {
     reference()["ate_on_y_levenshtein"][CONTRASTS[at].0].clone()
 }
@@ -116,7 +116,7 @@ fn the_printed_correlations_are_found_again() {
     equal(number(misprint, "pearson"), -0.0185, 1e-12, "the misprint");
 }
 
-/// Every printed number stands beside ours, or beside why there is none.
+/// Every printed number stands next to ours, or next to why there is none.
 #[test]
 fn every_row_of_the_printed_table_is_there() {
     let Some(table) = table() else { return };
@@ -218,7 +218,7 @@ fn the_printed_effects_are_found_again_but_for_matching() {
     let rows = table.rows("effects");
     assert_eq!(rows.len(), 24);
     assert_eq!(rows.iter().filter(|row| row["status"] == "refused").count(), 3);
-    // Both tables tell what does not fit, and the run goes on.
+    // Both tables tell what does not fit, and the run continues.
     let told = table.outcome.events("assertion");
     assert_eq!(told.len(), 2, "{}", table.outcome);
     assert!(told.iter().all(|event| event["severity"] == "warn"));

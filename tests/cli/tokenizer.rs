@@ -1,7 +1,7 @@
 //! `tokenizer`: the model that is learned, where it goes, and what `dedup` makes of it.
 //!
 //! `tests/reference/tokenizer.json` holds what Python's tokenizers 0.23.3 learns; the script
-//! beside it makes it, and checks that Python loads a model that Galeras wrote.
+//! next to it makes it, and checks that Python loads a model that Galeras wrote.
 
 use std::time::Duration;
 
@@ -118,10 +118,8 @@ fn threads_and_the_order_of_rows_change_nothing() {
     let digest = |outcome: &Outcome| outcome.step("bpe")["digest"].as_str().unwrap().to_owned();
     let first = digest(&project.run_ok(&["--jobs", "1"]));
     for jobs in ["2", "4"] {
-        assert_eq!(
-            digest(&project.run_ok(&["--jobs", jobs, "--cache", jobs, "--overwrite"])),
-            first
-        );
+        let found = digest(&project.run_ok(&["--jobs", jobs, "--cache", jobs, "--overwrite"]));
+        assert_eq!(found, first);
     }
     // The same texts under other ids: their order is another one.
     let turned: Vec<String> = methods().into_iter().rev().collect();
@@ -204,7 +202,7 @@ fn deduplicating() -> Project {
     with: { column: code, tokens: bpe, threshold: 0.7 }
 outputs:
 ";
-    project.edit("w.yaml", "outputs:\n", steps);
+    project.change("outputs:\n", steps);
     project
 }
 
@@ -227,7 +225,7 @@ fn a_tokenizer_from_a_step_and_from_a_file_give_the_same() {
     assert!(summary["duplicates"].as_u64().unwrap() > 20, "{summary}");
     project.write("given.json", project.read("out/tokenizer.json"));
     for (port, file) in BY_FILE {
-        project.edit("w.yaml", port, file);
+        project.change(port, file);
     }
     let by_file = project.run_ok(&[]);
     assert_eq!(by_file.status("unique"), "ran");
@@ -236,7 +234,7 @@ fn a_tokenizer_from_a_step_and_from_a_file_give_the_same() {
 
     // Its content counts, and not its place.
     project.write("models/other.json", project.read("given.json"));
-    project.edit("w.yaml", "given.json", "models/other.json");
+    project.change("given.json", "models/other.json");
     project.run_ok(&[]).all_hit();
     let other = project.read("given.json").replacen("\"type\": \"BPE\"", "\"type\":  \"BPE\"", 1);
     assert_ne!(other, project.read("given.json"));
@@ -250,12 +248,12 @@ fn a_tokenizer_from_a_step_and_from_a_file_give_the_same() {
 fn another_vocabulary_reruns_dedup() {
     let project = deduplicating();
     project.run_ok(&[]);
-    project.edit("w.yaml", "vocab_size: 300", "vocab_size: 301");
+    project.change("vocab_size: 300", "vocab_size: 301");
     assert_eq!(project.run_ok(&[]).statuses(), "data=hit bpe=ran unique=ran");
     // More than there is to learn, and still more: the same model.
-    project.edit("w.yaml", "vocab_size: 301", "vocab_size: 50000");
+    project.change("vocab_size: 301", "vocab_size: 50000");
     project.run_ok(&[]);
-    project.edit("w.yaml", "vocab_size: 50000", "vocab_size: 60000");
+    project.change("vocab_size: 50000", "vocab_size: 60000");
     assert_eq!(project.run_ok(&[]).statuses(), "data=hit bpe=ran unique=hit");
 }
 

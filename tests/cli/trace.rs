@@ -2,16 +2,12 @@
 
 use serde_json::Value;
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
-  methods:
-    op: methods
-    with: { dir: src }
-  features:
-    op: ast
-    from: methods
+  methods: { op: methods, with: { dir: src } }
+  features: { op: ast, from: methods }
   valid:
     op: validate
     from: features
@@ -19,14 +15,8 @@ steps:
       rules:
         - { name: parses, check: n_ast_errors = 0 }
         - { name: long, check: nloc > 1 }
-  sampled:
-    op: sample
-    from: valid
-    with: { n: 6, seed: 1 }
-  testbed:
-    op: cut
-    from: sampled
-    with: { seed: 1 }
+  sampled: { op: sample, from: valid, with: { n: 6, seed: 1 } }
+  testbed: { op: cut, from: sampled, with: { seed: 1 } }
 ";
 
 fn project() -> Project {
@@ -155,21 +145,18 @@ fn before_the_run_it_says_what_is_missing() {
     let project = project();
     let id = id(&project.rows("testbed"), 0);
     let shown = project.run(&["trace", "w.yaml", &id, "--cache", "empty"]).exits(1);
-    assert!(shown.stderr.contains("not computed yet"), "{shown}");
-    assert!(shown.stderr.contains("galeras run w.yaml"), "{shown}");
-    // Steps that changed since are named, too.
-    project.edit("w.yaml", "n: 6", "n: 7");
+    says(&shown.stderr, &["not computed yet", "galeras run w.yaml"]);
+    // Steps that changed since are named as well.
+    project.change("n: 6", "n: 7");
     let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
     let said = format!("{}{}", shown.stdout, shown.stderr);
-    assert!(said.contains("not computed yet") && said.contains("testbed"), "{shown}");
+    says(&said, &["not computed yet", "testbed"]);
 }
 
 #[test]
 fn a_reject_keeps_the_name_of_the_step_that_dropped_it() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  data: { op: read, with: { path: data.csv } }
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv } }
   small: { op: validate, from: data, with: { rules: [ { name: r, check: x < 3 } ] } }
   odd: { op: validate, from: small, with: { rules: [ { name: r, check: x % 2 = 1 } ] } }
   dropped:

@@ -1,4 +1,4 @@
-//! What a stranger's workflow may do: nothing when it is looked at, nothing unasked when it is
+//! The limits of a stranger's workflow: nothing when it is looked at, nothing unasked when it is
 //! run, what was allowed and no more, and what was agreed to is not asked again.
 
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, Running, files_below};
+use crate::harness::{Outcome, Project, Running, files_below, says};
 use crate::repository::{Repository, at, day};
 
 /// It runs a program, sends a variable to a foreign host, reads and writes outside of its folder.
@@ -192,16 +192,18 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     let asks = plan.events("plan")[0]["asks"].as_array().unwrap().clone();
     assert_eq!(asks.iter().map(|a| a["allow"].as_str().unwrap()).collect::<Vec<_>>(), wanted);
     let plan = run(&project, &listener, &["plan", "w.yaml"]).exits(0);
-    assert!(plan.stdout.contains("a run would ask for your consent to this:"), "{plan}");
-    assert!(plan.stdout.contains("step `hit` runs a program: `touch hit #\\u{1b}[31m`"), "{plan}");
+    says(
+        &plan.stdout,
+        &[
+            "a run would ask for your consent to this:",
+            "step `hit` runs a program: `touch hit #\\u{1b}[31m`",
+        ],
+    );
     untouched(&project, &listener, &plan);
     // The workflow asks for the version of the model, and its key goes there.
     let lock = run(&project, &listener, &["lock", "w.yaml"]).exits(2);
     untouched(&project, &listener, &lock);
-    assert!(
-        lock.stderr.contains("galeras lock w.yaml --allow env:HOME=http://evil.example"),
-        "{lock}"
-    );
+    says(&lock.stderr, &["galeras lock w.yaml --allow env:HOME=http://evil.example"]);
     assert!(!project.path("galeras.lock").exists());
 }
 
@@ -299,9 +301,10 @@ fn consent_is_asked_once_in_full_and_remembered() {
     }
     let agreed = on_a_terminal(&project, "y\n").exits(0);
     let shown = &agreed.stdout;
-    for part in ["w.yaml", "runs a program", &ROW[..10], "(step `rows`, w.yaml:7:9)", "file data"] {
-        assert!(shown.contains(part), "{part:?} in {shown}");
-    }
+    says(
+        &shown,
+        &["w.yaml", "runs a program", &ROW[..10], "(step `rows`, w.yaml:7:9)", "file data"],
+    );
     assert_eq!(shown.matches("long").count(), 200, "all of it is shown");
     assert_eq!(project.read("seen"), "1");
     // It is remembered where only the user may write, and not in the store.
@@ -331,7 +334,7 @@ fn what_has_changed_is_asked_again() {
     asks("a file of the program has changed");
     project.write("data", "1");
     unattended(&project).exits(0).all_hit();
-    project.edit("w.yaml", "printf", "echo; printf");
+    project.change("printf", "echo; printf");
     asks("the command has changed");
     project.write("w.yaml", program(ROW));
     unattended(&project).exits(0).all_hit();
@@ -342,7 +345,7 @@ fn what_has_changed_is_asked_again() {
     let args = ["run", "copy/w.yaml", "--format", "json"];
     let copy = Running::start(project.command_as_typed(&args)).finish().exits(2);
     assert_eq!(flags(&copy), ["exec"]);
-    // What was agreed to can be taken back.
+    // Consent can be taken back.
     unattended(&project).exits(0);
     std::fs::remove_dir_all(project.path("cache")).unwrap();
     std::fs::remove_dir_all(project.path("../home/.local/share/galeras/trust")).unwrap();
@@ -392,10 +395,8 @@ fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
 /// A table may name any folder as a repository.
 #[test]
 fn a_folder_from_a_table_is_not_mined_unasked() {
-    let project = Project::new(
-        "galeras: 1
-steps:
-  repos:
+    let project = Project::steps(
+        "  repos:
     op: read
     with: { path: repos.csv, key: [repo] }
   mined:
@@ -412,7 +413,7 @@ steps:
     let rejected = project.rows("mined.rejects");
     assert_eq!((project.rows("mined").len(), rejected.len()), (0, 1), "{refused}");
     let reason = rejected[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("private") && reason.contains("--allow read:"), "{reason}");
+    says(&reason, &["private", "--allow read:"]);
     let allowed = project.run_json(&["--allow", "read:../private"]).exits(0);
     assert_eq!(project.rows("mined").len(), 1, "{allowed}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, every, refused};
 
 /// Steps `a`, `b` and `c` of the columns id, x; id, x; id, x, y; then `rest`.
 fn workflow(rest: &str) -> String {
@@ -46,12 +46,12 @@ fn rows_of_all_tables_are_there_under_their_labels() {
     assert_eq!(cells(&project.rows("all")), expected);
     // The order in the file changes nothing, and neither do the names of the steps.
     let digests = outcome.digests();
-    project.edit("w.yaml", "{ Second: b, First: a }", "{ First: a, Second: b }");
+    project.change("{ Second: b, First: a }", "{ First: a, Second: b }");
     let again = project.run_ok(&[]);
     again.all_hit();
     assert_eq!(again.digests(), digests);
     // The names in `from` do.
-    project.edit("w.yaml", "First: a", "Other: a");
+    project.change("First: a", "Other: a");
     let other = project.run_ok(&[]);
     assert_eq!(other.statuses(), "a=hit b=hit c=hit all=ran");
 }
@@ -84,7 +84,7 @@ fn columns_choose_from_tables_that_differ() {
     project.run_ok(&[]);
     assert_eq!(project.rows("all")[2], json!({"source": "C", "id": "9", "x": 90}));
     // A column that is not taken changes nothing.
-    project.edit("w.yaml", "\"y\":1", "\"y\":2");
+    project.change("\"y\":1", "\"y\":2");
     assert_eq!(project.run_ok(&[]).statuses(), "a=hit b=hit c=ran all=hit");
 }
 
@@ -133,10 +133,8 @@ fn tables_without_rows_have_none_in_the_union() {
     with: { label: source }
 ";
     let outcome = Project::new(&workflow(text)).run_ok(&[]);
-    assert_eq!(
-        (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]),
-        (&json!(2), &json!(0))
-    );
+    let found = (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]);
+    assert_eq!(found, (&json!(2), &json!(0)));
 }
 
 /// A row keeps its way back.
@@ -148,70 +146,28 @@ fn a_row_is_traced_through_the_union() {
     assert!(told.stdout.contains("all") && told.stdout.contains('b'), "{told}");
 }
 
-/// The step, with `«` at the place of the only mistake; what is said.
+/// One mistake in the step, at the mark `«`.
 #[track_caller]
-fn refused(step: &str, code: &str, says: &[&str]) {
-    let (text, place) = marked(&workflow(step));
-    let project = Project::new(&text);
-    let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
-    let problem = outcome.events("diagnostic").remove(0).to_string();
-    for part in says {
-        assert!(problem.contains(part), "{part}: {problem}");
-    }
-    assert!(project.stored_nothing());
+fn wrong(step: &str, code: &str, words: &[&str]) {
+    refused(&workflow(step), code, words);
 }
 
-#[test]
-fn a_difference_is_shown_at_its_table() {
-    refused(
-        "  all: { op: union, from: { A: a, «C: c }, with: { label: source } }\n",
-        "wrong-inputs",
-        &["`C` has `y`, which `A` lacks", "all tables have `id`, `x`"],
-    );
-    refused(
-        "  all: { op: union, from: { «Z: a, C: c }, with: { label: source } }\n",
-        "wrong-inputs",
-        &["`Z` lacks `y` of `C`", "`columns`"],
-    );
-    refused(
-        "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, CAST(x AS varchar) AS x FROM input' } }\n",
-        "wrong-type",
-        &["column `x` is utf8 in `C`, and int64 in `A`", "CAST"],
-    );
-    refused(
-        "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, x FROM input', key: [id, x] } }\n",
-        "wrong-inputs",
-        &["the key of `C` is `id`, `x`, and that of `A` is `id`"],
-    );
-    refused(
-        "  all: { op: union, from: { A: a, C: c }, with: { label: source, columns: [«xx] } }\n",
-        "unknown-column",
-        &["there is no column `xx`"],
-    );
-    refused(
-        "  all: { op: union, from: { A: a, «B: c2 }, with: { label: source, columns: [x] } }\n  c2: { op: sql, from: c, with: { query: 'SELECT id, y FROM input' } }\n",
-        "unknown-column",
-        &["`B` has no column `x`"],
-    );
-}
+/// The steps with the mark at the only mistake, the code, words of the message.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("  all: { op: union, from: { A: a, «C: c }, with: { label: source } }\n", "wrong-inputs", &["`C` has `y`, which `A` lacks", "all tables have `id`, `x`"]),
+    ("  all: { op: union, from: { «Z: a, C: c }, with: { label: source } }\n", "wrong-inputs", &["`Z` lacks `y` of `C`", "`columns`"]),
+    ("  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, CAST(x AS varchar) AS x FROM input' } }\n", "wrong-type", &["column `x` is utf8 in `C`, and int64 in `A`", "CAST"]),
+    ("  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, x FROM input', key: [id, x] } }\n", "wrong-inputs", &["the key of `C` is `id`, `x`, and that of `A` is `id`"]),
+    ("  all: { op: union, from: { A: a, C: c }, with: { label: source, columns: [«xx] } }\n", "unknown-column", &["there is no column `xx`"]),
+    ("  all: { op: union, from: { A: a, «B: c2 }, with: { label: source, columns: [x] } }\n  c2: { op: sql, from: c, with: { query: 'SELECT id, y FROM input' } }\n", "unknown-column", &["`B` has no column `x`"]),
+    ("  all: { op: union, from: { A: a, B: b }, with: { label: «x } }\n", "duplicate-column", &["`A` has a column `x` already"]),
+    ("  all: { op: union, from: «a, with: { label: source } }\n", "wrong-inputs", &["need names", "from: { A: step, B: other_step }"]),
+    ("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]),
+    ("  all: { op: «union, from: { A: a, B: b } }\n", "missing-argument", &["needs the argument `label`"]),
+];
 
 #[test]
-fn a_label_is_a_column_of_its_own() {
-    refused(
-        "  all: { op: union, from: { A: a, B: b }, with: { label: «x } }\n",
-        "duplicate-column",
-        &["`A` has a column `x` already"],
-    );
-    refused(
-        "  all: { op: union, from: «a, with: { label: source } }\n",
-        "wrong-inputs",
-        &["need names", "from: { A: step, B: other_step }"],
-    );
-    refused("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]);
-    refused(
-        "  all: { op: «union, from: { A: a, B: b } }\n",
-        "missing-argument",
-        &["needs the argument `label`"],
-    );
+fn tables_that_differ_are_refused_where_they_do() {
+    every(MISTAKES.iter().map(|case| (case.0, case)), |(a, b, c)| wrong(a, b, c));
 }

@@ -1,6 +1,6 @@
 //! `uses`: a workflow as a step of another.
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 const INNER: &str = "galeras: 1
 params:
@@ -52,7 +52,7 @@ fn outputs_of_the_embedded_workflow_are_ports() {
     let names: Vec<String> = outcome.digests().into_iter().map(|d| d.0).collect();
     assert!(names.iter().any(|n| n.starts_with("collect") && n.ends_with("valid")), "{names:?}");
     project.run_ok(&[]).all_hit();
-    project.edit("w.yaml", "least: 3", "least: 4");
+    project.change("least: 3", "least: 4");
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.statuses().matches("=ran").count(), 2, "{}", outcome.statuses());
 }
@@ -68,12 +68,11 @@ fn an_embedded_step_and_its_own_run_share_results() {
 #[test]
 fn a_matrix_goes_through() {
     let project = project();
-    project.edit(
-        "w.yaml",
+    project.change(
         "    with: { least: 3 }\n",
         "    matrix: { least: [1, 5] }\n    with: { least: '${{ matrix.least }}' }\n",
     );
-    project.edit("w.yaml", "from: collect.dropped", "from: 'collect[*].dropped'");
+    project.change("from: collect.dropped", "from: 'collect[*].dropped'");
     project.run_ok(&[]);
     assert_eq!(project.rows("counted[least=1]")[0]["n"], 5);
     assert_eq!(project.rows("counted[least=5]")[0]["n"], 1);
@@ -85,14 +84,13 @@ fn a_matrix_goes_through() {
 #[test]
 fn mistakes_in_either_file_have_their_place() {
     let project = project();
-    project.edit("w.yaml", "least: 3", "leest: 3");
-    project.edit("w.yaml", "from: collect.kept", "from: collect.keptt");
+    project.change("least: 3", "leest: 3");
+    project.change("from: collect.kept", "from: collect.keptt");
     let outcome = project.run_json(&[]).exits(2);
     let found = outcome.diagnostics();
     assert_eq!(found.len(), 2, "{outcome}");
     assert!(found[0].ends_with("w.yaml:5:13") && found[1].ends_with("w.yaml:8:19"), "{found:?}");
-    assert!(outcome.stdout.contains("did you mean `least`?"), "{outcome}");
-    assert!(outcome.stdout.contains("did you mean `kept`?"), "{outcome}");
+    says(&outcome.stdout, &["did you mean `least`?", "did you mean `kept`?"]);
 
     let project = self::project();
     project.edit("sub/collect.yaml", "x >= ", "y >= ");
@@ -106,7 +104,7 @@ fn mistakes_in_either_file_have_their_place() {
 fn values_are_checked_against_the_params() {
     for (value, code) in [("many", "wrong-type"), ("-1", "wrong-value")] {
         let project = project();
-        project.edit("w.yaml", "least: 3", &format!("least: {value}"));
+        project.change("least: 3", &format!("least: {value}"));
         let outcome = project.run_json(&[]).exits(2);
         assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:5:20")], "{outcome}");
     }
@@ -125,7 +123,7 @@ fn a_workflow_that_embeds_itself_is_refused() {
 #[test]
 fn a_column_of_the_embedded_workflow_is_checked_outside() {
     let project = project();
-    project.edit("w.yaml", "count(*) AS n", "y");
+    project.change("count(*) AS n", "y");
     let outcome = project.run_json(&[]).exits(2);
     assert_eq!(outcome.diagnostics(), ["unknown-column w.yaml:9:28"], "{outcome}");
 }

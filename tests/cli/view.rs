@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::Project;
+use crate::harness::{Project, says};
 
 const WORKFLOW: &str = r#"galeras: 1
 steps:
@@ -26,7 +26,7 @@ struct Server {
     token: String,
 }
 
-/// What came back.
+/// A response of the server.
 struct Reply {
     status: u16,
     head: String,
@@ -143,7 +143,7 @@ fn only_this_server_s_own_pages_with_the_token_are_answered() {
     let given = first.header("set-cookie").unwrap().to_string();
     assert_eq!(first.status, 200);
     assert!(given.starts_with(&cookie), "{given}");
-    assert!(given.contains("HttpOnly") && given.contains("SameSite=Strict"), "{given}");
+    says(&given, &["HttpOnly", "SameSite=Strict"]);
     for (name, value) in [
         ("x-frame-options", "DENY"),
         ("x-content-type-options", "nosniff"),
@@ -182,7 +182,7 @@ fn tables_are_shown_sorted_and_filtered_page_by_page() {
     let steps = server.page("/");
     assert!(steps.contains("/table?name=judged.sheet"), "{steps}");
     let first = server.page("/table?name=points");
-    assert!(first.contains("rows 1 to 50 of 120") && first.contains("p000"), "{first}");
+    says(&first, &["rows 1 to 50 of 120", "p000"]);
     let last = server.page("/table?name=points&page=3");
     assert!(last.contains("rows 101 to 120 of 120") && last.contains("p119"));
     let sorted = server.page("/table?name=points&sort=label&desc=1");
@@ -210,7 +210,7 @@ fn tables_are_shown_sorted_and_filtered_page_by_page() {
     let wrong = server.page("/table?name=points&column=n&op=eq&value=%3Cscript%3E");
     assert!(wrong.contains("holds numbers") && !wrong.contains("<script>”"), "{wrong}");
     let row = server.page("/row?name=points&at=7");
-    assert!(row.contains("hl-keyword") && row.contains("p007"), "{row}");
+    says(&row, &["hl-keyword", "p007"]);
     let host = server.host();
     let headers = [("Host", host.as_str()), ("Cookie", &server.cookie())];
     for path in ["/table?name=pionts", "/nothing", "/row?name=points&at=1200"] {
@@ -230,7 +230,7 @@ fn ratings_are_on_disk_before_the_browser_is_told_and_a_killed_server_loses_none
     project.run_ok(&[]);
     let server = Server::start(&project);
     let page = server.page("/review/rate?step=judged&rater=ann");
-    assert!(page.contains("0 of 6 answers") && page.contains("data-point=\"p000\""), "{page}");
+    says(&page, &["0 of 6 answers", "data-point=\"p000\""]);
     for (n, answer) in ["yes", "no", "unsure"].into_iter().enumerate() {
         let reply = server.rate("ann", &format!("p{n:03}"), answer);
         assert_eq!(reply.status, 303, "{}", reply.body);
@@ -241,14 +241,14 @@ fn ratings_are_on_disk_before_the_browser_is_told_and_a_killed_server_loses_none
     drop(server);
     let server = Server::start(&project);
     assert!(server.page("/review/rate?step=judged&rater=ann").contains("3 of 6 answers"));
-    // What was said last is taken back, step by step.
+    // The last decision is taken back, step by step.
     for expected in ["p002", "p001"] {
         let reply = server.post("/review/undo", "step=judged&rater=ann");
         assert!(reply.header("location").unwrap().contains(expected), "{}", reply.head);
     }
     assert_eq!(answers(&project, "ann").len(), 5, "undo is a line, too");
     assert!(server.page("/review/rate?step=judged&rater=ann").contains("1 of 6 answers"));
-    // Nobody sees what others say, and nothing is decided before all are done.
+    // Raters do not see each other's answers, and nothing is decided before all are done.
     assert_eq!(server.rate("ben", "p000", "no").status, 303);
     let (host, cookie) = (server.host(), server.cookie());
     let headers = [("Host", host.as_str()), ("Cookie", &cookie)];
@@ -261,7 +261,7 @@ fn ratings_are_on_disk_before_the_browser_is_told_and_a_killed_server_loses_none
         server.rate("ben", &format!("p{n:03}"), if n == 0 { "no" } else { "yes" });
     }
     let page = server.page("/review/rate?step=judged&rater=adjudicated");
-    assert!(page.contains("point 1 of 1") && page.contains("<b>ben</b>: no"), "{page}");
+    says(&page, &["point 1 of 1", "<b>ben</b>: no"]);
     assert_eq!(server.rate("adjudicated", "p000", "no").status, 303);
     let agreement = server.page("/review/agreement?step=judged");
     assert!(agreement.contains("undecided"), "{agreement}");

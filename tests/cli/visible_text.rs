@@ -1,11 +1,12 @@
-//! What a terminal gets: whatever files, columns, cells, params, repositories, programs, models and
-//! servers say, nobody's screen is cleared, retitled, recoloured, rung or read backwards.
+//! The output on a terminal: whatever files, columns, cells, params, repositories, programs, models
+//! and servers contain, no screen is cleared, retitled, recoloured, rung or read backwards.
 
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, error};
 use serde_json::Value;
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Project, Running};
+use crate::hostile_names::{harmless, quoted};
 use crate::repository::{Repository, at, day};
 
 /// Colours, a title, a bell, a return, a backspace, DEL, a C1 control and what turns text around.
@@ -16,33 +17,6 @@ const FILE: &str = "d\u{1b}]0;t\r\u{7}\u{9b}2J\u{202e}";
 
 /// For names of data and repositories, in which control characters are refused.
 const TURNED: &str = "r\u{202e}\u{2066}";
-
-fn is_unseen(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Nothing that the program says steers a terminal.
-#[track_caller]
-fn harmless(what: &str, outcome: &Outcome) {
-    for (stream, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
-        let line = text.lines().find(|line| line.contains(is_unseen));
-        assert!(line.is_none(), "{what}: {stream}: {line:?}");
-        // The end of a line may be part of the data, too.
-        assert!(!text.contains(is_unseen), "{what}: {stream}");
-    }
-    assert!(!outcome.stderr.contains("panicked"), "{what}: {outcome}");
-}
-
-/// A text as YAML and JSON write it, all in letters.
-fn quoted(text: &str) -> String {
-    let text = Value::from(text).to_string();
-    let letters = |c: char| match is_unseen(c) {
-        true => format!("\\u{:04x}", u32::from(c)),
-        false => c.to_string(),
-    };
-    text.chars().map(letters).collect()
-}
 
 /// A project whose every name is hostile, and its workflow file.
 fn project() -> (Project, String) {
@@ -251,7 +225,7 @@ fn what_programs_and_servers_say_is_made_visible() {
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     harmless("exec", &outcome);
     assert!(outcome.stderr.contains("boom \\u{1b}[31m"), "{outcome}");
-    project.edit("w.yaml", "' >&2; exit 3", "'");
+    project.change("' >&2; exit 3", "'");
     harmless("exec", &project.run(&["run", "w.yaml"]).exits(1));
 
     let api = ChatApi::start();
