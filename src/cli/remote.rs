@@ -12,12 +12,12 @@ use super::allow::trust;
 use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
 use super::remote_args::RemoteArgs;
 use super::{Format, WorkflowArgs, hint, screen};
-use galeras_operator::{Access, Consent as _};
-use galeras_engine::plan::{PlannedRemote, PlannedSigners};
-use galeras_display::{bytes as size, count};
-use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
-use galeras_store::{Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store};
 use galeras_base::visible::escape;
+use galeras_display::{bytes as size, count};
+use galeras_engine::plan::{PlannedRemote, PlannedSigners};
+use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
+use galeras_operator::{Access, Consent as _};
+use galeras_store::{Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store};
 
 /// The remote of a verb that needs one. A remote that the workflow names must be allowed.
 fn required(

@@ -8,13 +8,13 @@ use clap::Args;
 use super::exit::Exit;
 use super::screen::{fail, note};
 use super::unpacked::unpacked_store;
-use galeras_operator::{Consent, RefusedAccess};
+use galeras_base::small_file;
+use galeras_base::visible::escape;
 use galeras_engine::plan::{Plan, PlannedSigners};
 use galeras_engine::runner::{Remote, SignatureDemand};
-use galeras_study::sharing::OpenedBundle;
-use galeras_base::small_file;
+use galeras_operator::{Consent, RefusedAccess};
 use galeras_store::AllowedSigners;
-use galeras_base::visible::escape;
+use galeras_study::sharing::OpenedBundle;
 
 /// Another store.
 #[derive(Args, Clone, Debug)]

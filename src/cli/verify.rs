@@ -20,13 +20,13 @@ use super::signers::SignedResults;
 use super::unpacked::{fail_share, folder, unpack};
 use super::{Format, Settings, StoreArgs, allow, hint};
 use galeras_base::digest::Digest;
-use galeras_engine::plan::{Locking, Plan};
-use galeras_display::{bytes, count};
-use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
-use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
-use galeras_store::{Manifest, PortArtifact, Store};
-use galeras_engine::trust::Trust;
 use galeras_base::visible::escape;
+use galeras_display::{bytes, count};
+use galeras_engine::plan::{Locking, Plan};
+use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
+use galeras_engine::trust::Trust;
+use galeras_store::{Manifest, PortArtifact, Store};
+use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
 
 #[derive(Args)]
 pub(crate) struct VerifyArgs {

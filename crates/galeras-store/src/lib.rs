@@ -36,8 +36,8 @@ mod server;
 mod signed;
 mod soundness;
 mod spending;
-pub mod table_file;
 mod ssh_keygen;
+pub mod table_file;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,12 @@ use clap::{Arg, ArgMatches, Command, CommandFactory as _, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::cli::{Cli, contracts};
-use galeras_workflow::code::Code;
-use galeras_operator::{MAIN, NoConsent};
 use crate::registry::REGISTRY;
-use galeras_engine::plan::{Plan, PlanSettings, plan};
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
 use galeras_base::visible::is_hidden;
+use galeras_engine::plan::{Plan, PlanSettings, plan};
+use galeras_operator::{MAIN, NoConsent};
+use galeras_workflow::code::Code;
 use galeras_workflow::{Param, ParamType, Source, Workflow, parse_source};
 
 /// A value, and its description in a few words.
