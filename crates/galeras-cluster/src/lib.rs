@@ -7,6 +7,8 @@
 //!
 //! Does not live here: what is handed out, and how often (`runner`).
 
+#![cfg(feature = "ballista")]
+
 mod build_check;
 mod codec;
 mod engine;
