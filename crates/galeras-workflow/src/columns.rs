@@ -105,7 +105,7 @@ pub(super) struct TypeError {
 
 impl ItemType {
     /// Reads a type such as `list<utf8!>!`.
-    pub fn parse(text: &str) -> Result<Self, TypeError> {
+    pub(super) fn parse(text: &str) -> Result<Self, TypeError> {
         let mut parser = Parser { text, at: 0 };
         let out = parser.item(0)?;
         parser.skip_space();
