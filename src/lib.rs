@@ -17,6 +17,7 @@
 //! | `scratch` | temporary folders, and files that are whole or absent |
 //! | `small_file` | small files as a whole, up to a limit |
 //! | `visible` | what text from outside may do on a terminal: nothing |
+//! | `memory_guard` | the one limit on the memory of the process |
 //! | `event` | what happens during a run, for whoever shows it |
 //! | `code` | the codes of diagnostics, each with its explanation |
 //! | `workflow` | YAML to a raw specification, with positions and diagnostics |
@@ -53,6 +54,7 @@ pub mod digest;
 pub mod event;
 pub mod functions;
 pub mod id;
+pub mod memory_guard;
 pub mod operator;
 pub mod operators;
 pub mod plan;

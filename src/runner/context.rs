@@ -1,5 +1,5 @@
-//! What a running step works with: the store, its sessions, a folder for temporary files, and
-//! the way to say how far it is.
+//! The context of a running step: the store, its sessions, a folder for temporary files, and its
+//! events.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::error::RunError;
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
+use crate::memory_guard::{ActiveWork, active};
 use crate::operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
 use crate::scratch::LazyScratch;
-use crate::session::{bounded_session, session};
+use crate::session::{bounded_session, session, spilling_session};
 use crate::store::{MemoPart, RecipeParts, Store};
 use galeras_chat::Budget;
 
@@ -75,6 +76,8 @@ pub(super) struct StepContext {
     pub(super) forced: bool,
     /// The stored files that the result is computed from.
     reads: Mutex<BTreeSet<Digest>>,
+    /// While there is a context, the memory guard names the step.
+    _active: ActiveWork,
 }
 
 impl StepContext {
@@ -96,6 +99,9 @@ impl StepContext {
             session: match task.bound.lowering() {
                 Lowering::FanOut(_) => bounded()?,
                 Lowering::Table(table) if table.bounded() && !small => bounded()?,
+                Lowering::Table(_) if !small => {
+                    spilling_session(jobs, memory / SORTS, scratch.path()?)?
+                }
                 Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
             scratch,
@@ -120,6 +126,7 @@ impl StepContext {
             events: Arc::clone(events),
             forced,
             reads: Mutex::default(),
+            _active: active(task.name),
         })
     }
 
