@@ -37,7 +37,7 @@ pub struct MemoryExcess {
     pub used: u64,
     /// The bytes that it may have.
     pub limit: u64,
-    /// The work in progress, as [`active`] was told.
+    /// The names of the work in progress.
     pub active: Vec<String>,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn default_resources() -> Resources {
 }
 
 /// Starts the memory guard of a verb. Verbs that only look at a workflow get less: constants of SQL
-/// are evaluated while a query is planned, and an editor may plan a workflow that nobody has read.
+/// are evaluated while a query is planned, and an editor may plan a workflow that its user has not read.
 pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
     let limit = match verb {
         Verb::Run(args) => limit(args.memory.bytes()),
@@ -61,7 +61,7 @@ fn limit(work: usize) -> u64 {
     (work as u64).saturating_mul(3).saturating_add(512 << 20).min(machine_share())
 }
 
-/// Four fifths of the machine's memory: the most that the process may have, whatever is asked for.
+/// Four fifths of the machine's memory: the most that the process may have.
 fn machine_share() -> u64 {
     static SHARE: LazyLock<u64> =
         LazyLock::new(|| machine_memory().map_or(u64::MAX, |all| all / 5 * 4));

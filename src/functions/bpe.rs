@@ -207,7 +207,7 @@ fn unwound<T>(work: impl FnOnce() -> TokenizersResult<T>) -> Result<T, BpeError>
     }
 }
 
-/// Whether a token is (part of) a word. Byte-level models write a space as `Ġ`, a line feed as
+/// Returns true for a token that is (part of) a word. Byte-level models write a space as `Ġ`, a line feed as
 /// `Ċ`, a carriage return as `č` and a tab as `ĉ`; SentencePiece writes a space as `▁`.
 fn is_word(token: &str) -> bool {
     let rest = token.trim_start_matches(['Ġ', 'Ċ', 'č', 'ĉ', '▁', ' ', '\t', '\n', '\r']);

@@ -39,18 +39,18 @@ pub struct Templates {
     environment: Environment<'static>,
 }
 
-/// What is wrong with a template.
+/// A mistake in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     /// The name of the template.
     pub template: String,
-    /// What is wrong, with the line if it is known.
+    /// The mistake, with its line if that is known.
     pub message: String,
 }
 
 impl Templates {
     /// Compiles templates, given with their names. Unlike Jinja a template may not include
-    /// others, and what is undefined may only be asked for (`if`, `default`), not written.
+    /// others, and an undefined value may only be tested (`if`, `default`), not written.
     ///
     /// # Errors
     /// All templates that cannot be compiled.
@@ -64,7 +64,7 @@ impl Templates {
         environment.add_filter("join", join);
         environment.add_filter("tojson", tojson);
         template_depth::add(&mut environment);
-        // They are for HTML and for looking around, and write what is undefined.
+        // They are for HTML and for debugging, and write undefined values.
         for name in ["escape", "e", "safe", "pprint"] {
             environment.remove_filter(name);
         }
@@ -94,7 +94,7 @@ impl Templates {
         let Ok(template) = self.environment.get_template(name) else { return Vec::new() };
         let mut names: BTreeSet<String> =
             template.undeclared_variables(false).into_iter().collect();
-        // That leaves out what is only sliced, as in `code[:9]`.
+        // That leaves out names that are only sliced, as in `code[:9]`.
         let instructions = &get_compiled_template(&template).instructions;
         let mut assigned: BTreeSet<&str> = IMPLICIT.into();
         for instruction in (0..).map_while(|at| instructions.get(at)) {
@@ -123,14 +123,13 @@ impl Templates {
         let compiled = get_compiled_template(&template);
         let checked = template_depth::checked(&compiled.instructions);
         let mut text = String::with_capacity(compiled.buffer_size_hint);
-        let mut output = make_string_output(&mut text);
         let rendered = unwound(|| {
             machinery::eval(
                 &self.environment,
                 checked.as_ref().unwrap_or(&compiled.instructions),
                 row.0.clone(),
                 &compiled.blocks,
-                &mut output,
+                &mut make_string_output(&mut text),
                 compiled.initial_auto_escape.clone(),
             )
             .map(drop)
@@ -212,11 +211,11 @@ fn too_deep(text: &str) -> Option<String> {
 pub enum RenderError {
     /// The row has no value for something that the template writes.
     Row(String),
-    /// The template is wrong, whatever the row.
+    /// The template is wrong for every row.
     Template(String),
 }
 
-/// The first name in a template that stands for nothing: a filter, a test, a function, a method.
+/// The first unknown name in a template: a filter, a test, a function, a method.
 /// Otherwise these are only found when a row gets there.
 fn unknown(environment: &Environment<'_>, name: &str) -> Option<String> {
     let template = environment.get_template(name).ok()?;
@@ -306,13 +305,13 @@ fn tojson(value: Value) -> Result<String, Error> {
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 
-/// The name, which no column has, under which a row says whether a column is null.
+/// The name, which no column has, of the entry of a row that is true if a column is null.
 const NULLS: &str = "\u{0}nulls";
 
 /// An error in one line.
 fn explain(error: &Error) -> String {
     let mut text = match error.detail() {
-        // A limit says everything itself.
+        // The message of a limit is complete.
         Some(detail) if error.kind() == ErrorKind::WriteFailure => detail.to_string(),
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
@@ -541,7 +540,7 @@ mod tests {
         ] {
             let error = rendered(&text, &[]).unwrap_err();
             assert!(
-                matches!(&error, RenderError::Template(said) if said.contains(message)),
+                matches!(&error, RenderError::Template(text) if text.contains(message)),
                 "{text}: {error:?}"
             );
         }
@@ -560,7 +559,7 @@ mod tests {
         ] {
             let error = rendered(text, &[]).unwrap_err();
             assert!(
-                matches!(&error, RenderError::Template(said) if said.contains(message)),
+                matches!(&error, RenderError::Template(text) if text.contains(message)),
                 "{text:.40}: {error:?}"
             );
         }

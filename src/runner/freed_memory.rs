@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// so many parts of the memory that it was given.
 const GROWN: u64 = 8;
 
-/// Gives back what is free whenever the process has more than `memory` bytes, until this is dropped.
+/// Returns free memory whenever the process has more than `memory` bytes, until this is dropped.
 pub(in crate::runner) fn give_back(memory: usize) -> AbortOnDropHandle<()> {
     let memory = memory as u64;
     AbortOnDropHandle::new(tokio::spawn(async move {
@@ -55,7 +55,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_free_is_given_back() {
         const BYTES: u64 = 256 << 20;
-        // Small pieces, the last of which stays: nothing is given back by itself.
+        // Small pieces, the last of which stays: nothing is returned without a trim.
         let mut pieces: Vec<Vec<u8>> = (0..BYTES / 4096).map(|_| vec![1; 4096]).collect();
         let full = resident().unwrap();
         assert!(full > BYTES, "{full}");

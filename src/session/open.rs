@@ -191,15 +191,15 @@ fn build(jobs: usize, deal_out: bool) -> SessionContext {
     with_own_catalogs(state)
 }
 
-/// A catalog of its own: tables of one step are not visible to another.
+/// Gives the session its own catalog: tables of one step are not visible to another.
 fn with_own_catalogs(mut state: SessionState) -> SessionContext {
     let catalogs = own_catalogs(&state);
     state.register_catalog_list(catalogs);
     SessionContext::new_with_state(state)
 }
 
-/// Makes the session forget its tables: planning needs no session of its own for every step, which
-/// would be a copy of all functions.
+/// Removes the tables of the session. A new session for every step to plan would be a copy of all
+/// functions.
 pub fn forget_tables(session: &SessionContext) {
     let state = session.state_ref();
     let catalogs = own_catalogs(&state.read());

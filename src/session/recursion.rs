@@ -1,5 +1,5 @@
 //! The limit on the rounds of a query that calls itself (`WITH RECURSIVE`). Without it, a query whose
-//! rounds do not grow would go on for ever.
+//! rounds do not grow would never end.
 
 use std::fmt;
 use std::sync::Arc;

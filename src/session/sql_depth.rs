@@ -43,7 +43,7 @@ struct Level {
     longest: usize,
     /// Commas after `FROM` join tables, so they do not end a chain.
     from: bool,
-    /// Whether it is a query.
+    /// It has the keyword of a query.
     query: bool,
     /// The depths of queries in brackets, each of which may read the one before
     /// (`WITH a AS (…), b AS (…)`).

@@ -30,8 +30,8 @@ pub fn check_query(sql: &str, path: &str) -> Result<(), ArgError> {
     parsed.map_or(Ok(()), |statements| check_clauses(&statements, path))
 }
 
-/// Whether an expression contains a query. Planning it would take its names of `WITH` apart, which may
-/// double with every name.
+/// Returns true if an expression contains a query. Its names of `WITH` are copied while it is planned,
+/// which may double its size with every name.
 pub(super) fn has_query(sql: &impl Visit) -> bool {
     struct Queries;
     impl Visitor for Queries {
@@ -139,7 +139,7 @@ impl Visitor for IgnoredClauses {
     }
 }
 
-/// Whether a type limits the length of its texts, or of the texts in its lists.
+/// Returns true if a type limits the length of its texts, or of the texts in its lists.
 fn is_limited(data_type: &DataType) -> bool {
     match data_type {
         DataType::Array(

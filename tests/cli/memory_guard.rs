@@ -35,10 +35,7 @@ fn ends(project: &Project) {
     let (exit, said, most) = measured(project, &["run", "w.yaml", "--memory", "64MiB"]);
     assert_eq!(exit, Some(4), "{said}");
     assert!(said.contains("out of memory: galeras needed"), "{said}");
-    assert!(
-        said.contains("while it worked on `out`, and 704 MB") || said.contains("`out`"),
-        "{said}"
-    );
+    assert!(said.contains("while it worked on `out`, and "), "{said}");
     assert!(said.contains("the results so far are kept") && said.contains("--memory"), "{said}");
     assert!(most < 3 * LIMIT, "{most} MiB");
     let again = project.run_json(&["--select", "data"]).exits(0);
