@@ -105,6 +105,7 @@ pub fn resident() -> Option<u64> {
 }
 
 /// The allocator of the system, except for requests that are larger than the limit of the guard.
+#[derive(Debug)]
 pub struct GuardedAllocator;
 
 #[inline]
