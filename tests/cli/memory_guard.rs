@@ -57,23 +57,12 @@ fn a_template_that_doubles_a_text_ends_the_run() {
 }
 
 #[test]
-fn a_recursive_query_that_doubles_its_rows_ends_the_run() {
+fn a_recursive_query_without_end_ends_the_run() {
     ends(&query(
-        "WITH RECURSIVE t AS (SELECT id, x FROM input UNION ALL SELECT t.id, t.x + v.y AS x \
-         FROM t, (VALUES (1), (2)) AS v (y)) SELECT max(id) AS id, count(*) AS n FROM t",
-    ));
-}
-
-#[test]
-fn a_recursive_query_without_end_fails() {
-    let project = query(
-        "WITH RECURSIVE t AS (SELECT id, x FROM input UNION ALL SELECT id, x + 1 AS x FROM t) \
+        "WITH RECURSIVE t AS (SELECT id, x FROM input UNION ALL \
+         SELECT id, unnest(range(0, 1000)) AS x FROM t) \
          SELECT max(id) AS id, count(*) AS n FROM t",
-    );
-    let outcome = project.run_json(&[]).exits(1);
-    assert_eq!(outcome.statuses(), "data=ran out=failed");
-    let detail = outcome.step("out")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("goes on for more than 100000 rounds"), "{detail}");
+    ));
 }
 
 #[test]
