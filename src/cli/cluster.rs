@@ -54,6 +54,16 @@ pub(crate) struct ExecutorArgs {
     name: Option<String>,
 }
 
+impl ClusterVerb {
+    /// The memory of an executor.
+    pub(super) fn memory(&self) -> Option<MemoryArgs> {
+        match self {
+            Self::Scheduler(_) => None,
+            Self::Executor(args) => Some(args.memory),
+        }
+    }
+}
+
 pub(crate) async fn cluster(verb: ClusterVerb) -> Exit {
     match verb {
         ClusterVerb::Scheduler(args) => scheduler(args).await,

@@ -22,7 +22,7 @@ use galeras_engine::plan::{Input, Plan, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_operator::plain_message;
 use galeras_sql::session::{
-    SqlText, check_growth, check_query, column, dropped_group_columns, explain, parse_row_expr,
+    SqlText, check_query, column, dropped_group_columns, explain, parse_row_expr,
     session, sorted_by_key,
 };
 use galeras_store::Store;
@@ -274,11 +274,6 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     match session.sql_with_options(&args.query, options).await {
         Ok(df) => {
-            match check_growth(df.logical_plan(), "") {
-                Ok(Err(error)) => return fail(&error.message, Exit::Invalid),
-                Ok(Ok(())) => {}
-                Err(error) => return fail(&plain_message(&error), Exit::Invalid),
-            }
             if dropped_group_columns(df.logical_plan()).is_ok_and(|dropped| !dropped.is_empty()) {
                 let message = "the query groups rows that `unnest` made of groups, which would give \
                                wrong groups; unnest in a step of the workflow, and query that";

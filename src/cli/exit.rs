@@ -13,7 +13,7 @@ pub enum Exit {
     Invalid,
     /// An assertion of severity error failed.
     Assertion,
-    /// The cache or a disk failed.
+    /// The cache, a disk or memory failed.
     Disk,
     /// Stopped by the user.
     Interrupted,

@@ -82,7 +82,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 a step failed; 2 the command line or the \
-workflow is invalid; 3 an assertion failed; 4 the cache or a disk failed; 130 interrupted.\n\n\
+workflow is invalid; 3 an assertion failed; 4 the cache, a disk or memory failed; 130 interrupted.\n\n\
 GALERAS_LOG=galeras=debug logs to standard error what a run decides, and why.";
 
 #[derive(Subcommand)]
@@ -203,7 +203,7 @@ pub(crate) struct StoreArgs {
 
 /// The stack of every thread that plans or computes. Memory is taken only as it is used.
 ///
-/// DataFusion walks an expression once per level, and so does whatever drops, compares or
+/// DataFusion walks an expression once per level, and so does the code that drops, compares or
 /// evaluates it; in a build without optimisation a level takes some kilobytes. `MAX_SQL_DEPTH` in
 /// `session` limits the levels.
 const STACK_BYTES: usize = 64 << 20;
@@ -228,6 +228,9 @@ pub fn main() -> Exit {
         return context::fail(&problem, Exit::Failed);
     }
     defects::keep_quiet();
+    if let Err(error) = resources::start_guard(&cli.verb) {
+        return context::fail(&format!("cannot start threads: {error}"), Exit::Disk);
+    }
     // On a thread of its own: the first one has the stack that the shell gives it.
     let thread =
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));

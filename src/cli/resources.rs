@@ -1,18 +1,24 @@
-//! What of the machine a run may take: threads and memory, as given or by default.
+//! Threads and memory of a run, as given or by default, and the limit of the memory guard.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
 
 use clap::Args;
 
+use super::screen::{fail, is_terminal, tell};
 use super::sizes::parse_size;
+use super::{Exit, Verb};
+use galeras_base::memory_guard::{self, MemoryExcess};
+use galeras_display::bytes;
 use galeras_engine::runner::Resources;
+use galeras_base::visible::escape;
 
 /// The memory of a run.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct MemoryArgs {
-    /// Memory for work on large tables, as in 512MB or 4GiB, which the steps that are computed side
-    /// by side share; beyond it temporary files are used (default: a quarter of the machine's).
+    /// Memory for work on large tables, as in 512MB or 4GiB, shared by the steps that are computed
+    /// side by side; beyond it temporary files are used (default: a quarter of the machine's). The
+    /// run ends with exit code 4 if the process needs three times as much and 512 MiB.
     #[arg(long, value_name = "SIZE", env = "GALERAS_MEMORY", value_parser = memory)]
     memory: Option<usize>,
 }
@@ -29,12 +35,72 @@ pub(super) fn all_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// All processors, and the memory that a run takes if nobody says anything.
+/// All processors, and the default memory.
 pub(super) fn default_resources() -> Resources {
     Resources { jobs: all_threads(), memory: default_memory() }
 }
 
-/// A quarter of what there is, where that can be known, but no less than 1 GiB.
+/// Starts the memory guard of a verb. Verbs that only look at a workflow get less: constants of SQL
+/// are evaluated while a query is planned, and an editor may plan a workflow that its user has not read.
+pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
+    let limit = match verb {
+        Verb::Run(args) => limit(args.memory.bytes()),
+        #[cfg(feature = "cluster")]
+        Verb::Cluster(verb) => limit(verb.memory().map_or_else(default_memory, MemoryArgs::bytes)),
+        Verb::Check(_) | Verb::Plan(_) | Verb::Explain(_) | Verb::Graph(_) | Verb::Complete(_) => {
+            (default_memory() as u64).min(machine_share())
+        }
+        _ => limit(default_memory()),
+    };
+    memory_guard::start(limit, out_of_memory)
+}
+
+/// The bytes that the process may have in all if `work` bytes are for large tables. Joins and groups,
+/// rows that are in transit, and what threads keep are not part of `work`.
+fn limit(work: usize) -> u64 {
+    (work as u64).saturating_mul(3).saturating_add(512 << 20).min(machine_share())
+}
+
+/// Four fifths of the machine's memory: the most that the process may have.
+fn machine_share() -> u64 {
+    static SHARE: LazyLock<u64> =
+        LazyLock::new(|| machine_memory().map_or(u64::MAX, |all| all / 5 * 4));
+    *SHARE
+}
+
+/// Ends the program because it has too much memory.
+fn out_of_memory(excess: &MemoryExcess) -> ! {
+    if is_terminal() {
+        // The bars of running steps may be on this line.
+        tell("\n");
+    }
+    fail(&explanation(excess, machine_share()), Exit::Disk);
+    std::process::exit(i32::from(Exit::Disk.code()))
+}
+
+/// Says how much memory was used for what, and how to continue.
+fn explanation(excess: &MemoryExcess, share: u64) -> String {
+    let active = match excess.active.as_slice() {
+        [] => String::new(),
+        names => {
+            let names: Vec<String> =
+                names.iter().map(|name| format!("`{}`", escape(name))).collect();
+            format!(" while it worked on {}", names.join(", "))
+        }
+    };
+    let (used, limit) = (bytes(excess.used), bytes(excess.limit));
+    let more = match excess.limit < share {
+        true => "give it more with --memory",
+        false => "use a machine with more memory",
+    };
+    format!(
+        "out of memory: galeras needed {used}{active}, and {limit} is the limit\nhelp: the results \
+         so far are kept, and the next run continues with them; {more}, compute fewer steps side by \
+         side with --jobs, or let the step make smaller values"
+    )
+}
+
+/// A quarter of the machine's memory, where it is known, but no less than 1 GiB.
 fn default_memory() -> usize {
     const LEAST: u64 = 1 << 30;
     static MEMORY: LazyLock<u64> =
@@ -87,6 +153,22 @@ mod tests {
         assert_eq!(total_kilobytes(text), Some(24_657_396));
         assert_eq!(total_kilobytes("nothing"), None);
         assert!(default_memory() >= 1 << 30);
+    }
+
+    #[test]
+    fn the_message_names_the_steps_the_use_and_the_limit() {
+        let active = vec!["a".to_string(), "b[x=1]".to_string()];
+        let excess = MemoryExcess { used: 900 << 20, limit: 800 << 20, active };
+        let text = explanation(&excess, 1 << 40);
+        assert!(text.contains("worked on `a`, `b[x=1]`") && text.contains("--memory"), "{text}");
+        let text = explanation(&MemoryExcess { active: Vec::new(), ..excess }, 800 << 20);
+        assert!(text.contains("a machine with more") && !text.contains("worked on"), "{text}");
+    }
+
+    #[test]
+    fn the_limit_leaves_room_and_fits_the_machine() {
+        assert_eq!(limit(0), (512 << 20).min(machine_share()));
+        assert_eq!(limit(usize::MAX), machine_share());
     }
 
     #[test]

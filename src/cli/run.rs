@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     #[command(flatten)]
-    memory: MemoryArgs,
+    pub(super) memory: MemoryArgs,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]

@@ -77,6 +77,7 @@ mod lying_remotes;
 mod manual_validation;
 mod matrix;
 mod matrix_of_mappings;
+mod memory_guard;
 mod merge_keys;
 mod mine_against_git;
 mod mine_damage;

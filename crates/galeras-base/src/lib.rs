@@ -3,6 +3,7 @@
 pub mod cause;
 pub mod digest;
 pub mod id;
+pub mod memory_guard;
 pub mod prose;
 pub mod scratch;
 pub mod small_file;

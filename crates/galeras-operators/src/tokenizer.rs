@@ -60,7 +60,8 @@ const DOC: &str = r#"Learn a tokenizer from a column.
 Trains a byte-level BPE on the texts of a column (nulls are left out): texts are split as by GPT-2,
 and the most frequent pair of tokens becomes a new token until there are `vocab_size`, or no pair
 occurs twice. There are no special tokens. The model equals, merge by merge, that of Hugging Face's
-`tokenizers`. Texts of more than 4 MB are [read in pieces](../limits.md#tokenizers).
+`tokenizers`, except that words of more than 1,000 characters are learned in parts. Texts of more
+than 4 MB are [read in pieces](../limits.md#tokenizers).
 
 The port `model` is a table of one row: `kind`, `vocab_size` (the size reached), `texts` (how many
 were read) and `model`, the content of a `tokenizer.json`. `dedup` takes it at its port
@@ -89,7 +90,7 @@ the model does not depend on the order of rows.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "tokenizer",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundTokenizer, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,

@@ -462,15 +462,12 @@ pub enum Code {
     /// with: { rules: [{ name: short, check: "char_length(code) < 2000" }] }
     /// ```
     Sql,
-    /// The SQL is too long to be planned.
+    /// The SQL is nested more deeply than can be planned.
     ///
     /// Every operator of a chain (`a OR b OR c`), every join, and every part of a `UNION` makes the
-    /// expression one level deeper, and a plan has room for 1,000 levels. Compare with a list, join
-    /// with a table that holds the values, or compute a part in a step before.
-    ///
-    /// Queries in `WITH` and in brackets are copied to each place that uses them. So the number of
-    /// tables that a query reads is limited (2,000), and so is the size of a column's expression
-    /// (20,000 operators, functions, columns and constants): both may double with every query.
+    /// expression one level deeper, and a thread has room for some thousand levels. An expression or a
+    /// query may have 4,000 operators and keywords; lists count by their longest item. Compare with a
+    /// list, join with a table that holds the values, or compute a part in a step before.
     ///
     /// ```yaml
     /// with: { query: "SELECT * FROM input WHERE repo IN ('a/b', 'c/d', 'e/f')" }

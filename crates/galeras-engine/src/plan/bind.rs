@@ -14,7 +14,7 @@ use super::repair::repaired;
 use super::settings::Locking;
 use super::substitution::substitute_arguments;
 use galeras_workflow::code::Code;
-
+use galeras_base::memory_guard::active;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port, Registration,
 };
@@ -33,6 +33,7 @@ impl Expander {
         cell: &Cell,
         targets: &StepTargets,
     ) -> StepTarget {
+        let _active = active(step.name.value.as_str());
         let panic = match guarded(self.bound(site, step, cell, targets)).await {
             Ok(target) => return target,
             Err(panic) => panic,

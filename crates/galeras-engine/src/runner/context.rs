@@ -1,5 +1,5 @@
-//! What a running step works with: the store, its sessions, a folder for temporary files, and
-//! the way to say how far it is.
+//! The context of a running step: the store, its sessions, a folder for temporary files, and its
+//! events.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,21 +10,22 @@ use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
+use galeras_base::memory_guard::{ActiveWork, active};
 use crate::plan::{Plan, PlannedStep};
 use galeras_base::digest::Digest;
 use galeras_base::scratch::LazyScratch;
 use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
-use galeras_sql::session::{bounded_session, session};
+use galeras_sql::session::{bounded_session, session, spilling_session};
 use galeras_store::{MemoPart, RecipeParts, Store};
 
-/// What a step may take of the machine.
+/// A share of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
     /// Threads.
     pub jobs: usize,
-    /// Bytes of memory for work that can go on in files: those of a run, or of a step.
+    /// Bytes of memory for work that can continue in files: those of a run, or of a step.
     pub memory: usize,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct StepTask<'a> {
     pub(super) bound: &'a dyn BoundStep,
     /// The folder of its workflow file.
     pub(super) base: &'a Path,
-    /// The folder for what is fetched.
+    /// The folder for downloads.
     pub(super) downloads: &'a Path,
 }
 
@@ -46,7 +47,7 @@ impl<'a> StepTask<'a> {
     }
 }
 
-/// What is around a step.
+/// The environment of a step.
 pub(super) struct Surroundings<'a> {
     pub(super) events: &'a Arc<dyn EventSink>,
     pub(super) cancel: &'a CancellationToken,
@@ -61,20 +62,22 @@ const SORTS: usize = 4;
 /// otherwise takes milliseconds to make, and a workflow may have thousands of small steps.
 const SMALL_BYTES: u64 = 4 << 20;
 
-/// What a running step works with.
+/// The context of a running step.
 pub(super) struct StepContext {
     pub(super) name: String,
     unit: &'static str,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
     pub(super) jobs: usize,
-    /// The inputs are small, whatever the memory.
+    /// The inputs are small.
     small: bool,
     pub(super) events: Arc<dyn EventSink>,
     /// Earlier results may not be used, not even of single rows.
     pub(super) forced: bool,
     /// The stored files that the result is computed from.
     reads: Mutex<BTreeSet<Digest>>,
+    /// While there is a context, the memory guard names the step.
+    _active: ActiveWork,
 }
 
 impl StepContext {
@@ -96,6 +99,9 @@ impl StepContext {
             session: match task.bound.lowering() {
                 Lowering::FanOut(_) => bounded()?,
                 Lowering::Table(table) if table.bounded() && !small => bounded()?,
+                Lowering::Table(_) if !small => {
+                    spilling_session(jobs, memory / SORTS, scratch.path()?)?
+                }
                 Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
             scratch,
@@ -120,6 +126,7 @@ impl StepContext {
             events: Arc::clone(events),
             forced,
             reads: Mutex::default(),
+            _active: active(task.name),
         })
     }
 
@@ -144,7 +151,7 @@ impl StepContext {
     }
 
     /// The finished parts of a recipe that may be used, and are taken to be. Damaged ones are
-    /// told and forgotten with what was computed from them. A forced step uses none.
+    /// reported and removed with the results computed from them. A forced step uses none.
     pub(super) async fn parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, RunError> {
         if self.forced {
             return Ok(Vec::new());
@@ -160,7 +167,7 @@ impl StepContext {
         Ok(sound)
     }
 
-    /// What there is to compute is known now, and what need not be, in the unit of the step.
+    /// Sends how much there is to compute and how much is reused, in the unit of the step.
     pub(super) fn total(&self, total: u64, reused: u64) {
         let (step, unit) = (self.name.clone(), self.unit);
         tracing::debug!(to_compute = total, reused, unit, "work");
@@ -181,7 +188,7 @@ impl StepContext {
 /// A step's activities are sent no more often than this.
 const ACTIVITY: Duration = Duration::from_millis(100);
 
-/// Sends what the step says as events.
+/// Sends the messages of a step as events.
 fn event_sender(
     step: &str,
     unit: &'static str,

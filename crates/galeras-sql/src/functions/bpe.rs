@@ -1,21 +1,17 @@
 //! Byte-level byte-pair encoding: a model is learned from texts, and texts become token ids.
 //!
-//! Models are those of Hugging Face's `tokenizers`, and training gives what theirs gives (see
-//! `bpe_trainer`); a model is the content of a `tokenizer.json`, so that Python loads it, and one
-//! from Python works here. What tokens are used for is the caller's.
+//! Models are those of Hugging Face's `tokenizers`, and so is the training. A model is the content of
+//! a `tokenizer.json`, so that Python loads it, and one from Python works here.
 
-use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rayon::iter::{ParallelBridge, ParallelIterator};
 use tokenizers::models::ModelWrapper;
-use tokenizers::models::bpe::{BPE, Vocab};
+use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{
-    OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Result as TokenizersResult,
+    OffsetReferential, OffsetType, PostProcessorWrapper, PreTokenizedString, PreTokenizer,
+    Result as TokenizersResult, Tokenizer, Trainer as _,
 };
-
-use super::bpe_limits::{BoundedTokenizer, bounded, check};
-use super::bpe_trainer::learn;
 
 /// The bytes, each of which is a token: no vocabulary is smaller.
 pub const MIN_VOCAB: usize = 256;
@@ -27,9 +23,17 @@ const MAX_VOCAB: usize = 16 << 20;
 /// `ByteLevelBPETokenizer.train`).
 const MIN_FREQUENCY: u64 = 2;
 
-/// Longer texts are read in pieces of at most so many bytes, as what is kept for each byte of a
-/// text that is read takes hundreds of bytes. `mine` gives no longer files.
+/// Longer texts are read in pieces of at most so many bytes, as each byte of a text takes hundreds of
+/// bytes while it is read. `mine` gives no longer files.
 const PIECE: usize = 4 << 20;
+
+/// Longer words are learned in parts of so many characters: the trainer moves the rest of a word at
+/// each merge in it, which takes hours for a word of a few megabytes.
+const LONGEST_WORD: usize = 1_000;
+
+/// The longest word that WordPiece may look into, in characters, by default 100: it takes the cube of
+/// that in time.
+const WORD_PIECE: usize = 256;
 
 /// Why a model cannot be trained, read or used.
 #[derive(Debug, thiserror::Error)]
@@ -47,55 +51,52 @@ impl BpeError {
 /// Equal texts give the same model in any order and on any number of threads: pairs are merged
 /// by their number, and of equally frequent ones the pair of the older tokens first.
 ///
-/// Time is linear in the texts, but for a logarithm; see [`Bpe::encode`] for texts of more than
-/// 4 MiB.
+/// A word of more than 1,000 characters is learned in parts: no token is learned across them.
 ///
 /// # Errors
-/// [`BpeError`] if the texts cannot be split, if there are too many of them, or if the model has
-/// more ids than are allowed.
+/// [`BpeError`] if the texts cannot be split, or if the model has more ids than are allowed.
 pub fn train(
     texts: impl Iterator<Item = String> + Send,
     vocab_size: usize,
 ) -> Result<Bpe, BpeError> {
     let splitter = ByteLevel::default().add_prefix_space(false);
-    let words = texts
-        .par_bridge()
-        .map(|text| words_of(&splitter, &text))
-        .try_reduce(HashMap::new, |one, other| {
-            let (mut many, few) = if one.len() < other.len() { (other, one) } else { (one, other) };
-            few.into_iter().for_each(|(word, times)| *many.entry(word).or_default() += times);
-            Ok(many)
-        })
+    let mut trainer = BpeTrainer::builder()
+        .show_progress(false)
+        .vocab_size(vocab_size)
+        .min_frequency(MIN_FREQUENCY)
+        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+        .build();
+    let mut bpe = BPE::default();
+    trainer
+        .feed(texts, |text| words_of(&splitter, text))
+        .and_then(|()| trainer.train(&mut bpe))
         .map_err(|e| BpeError::new(&e))?;
-    let learned = learn(&words, ByteLevel::alphabet(), vocab_size, MIN_FREQUENCY)
-        .ok_or_else(|| BpeError("the texts have more than four billion characters".into()))?;
-    let token = |id: u32| learned.tokens.get(id as usize).cloned().unwrap_or_default();
-    let merges = learned.merges.iter().map(|(one, other)| (token(*one), token(*other))).collect();
-    let vocab: Vocab = learned.tokens.iter().cloned().zip(0..).collect();
-    let bpe = BPE::builder().vocab_and_merges(vocab, merges).build();
-    let mut tokenizer = BoundedTokenizer::new(bpe.map_err(|e| BpeError::new(&e))?.into());
+    let mut tokenizer = Tokenizer::new(bpe);
     tokenizer.with_pre_tokenizer(Some(splitter)).with_decoder(Some(ByteLevel::default()));
     Bpe::new(tokenizer)
 }
 
-/// The words of a text, in the letters that stand for bytes, and how often each occurs.
-fn words_of(splitter: &ByteLevel, text: &str) -> TokenizersResult<HashMap<String, u64>> {
-    let mut words: HashMap<String, u64> = HashMap::new();
+/// The words of a text, in the letters that stand for bytes.
+fn words_of(splitter: &ByteLevel, text: &str) -> TokenizersResult<Vec<String>> {
+    let mut words = Vec::new();
     for piece in pieces(text, PIECE) {
         let mut split = PreTokenizedString::from(piece);
         splitter.pre_tokenize(&mut split)?;
         for (word, _, _) in split.get_splits(OffsetReferential::Original, OffsetType::Byte) {
-            match words.get_mut(word) {
-                Some(times) => *times += 1,
-                None => drop(words.insert(word.to_string(), 1)),
+            // A letter has at most two bytes.
+            if word.len() <= LONGEST_WORD {
+                words.push(word.to_string());
+                continue;
             }
+            let letters: Vec<char> = word.chars().collect();
+            words.extend(letters.chunks(LONGEST_WORD).map(|part| part.iter().collect::<String>()));
         }
     }
     Ok(words)
 }
 
-/// A text in pieces of at most `most` bytes. A cut is before the last line break that follows
-/// something else than white space, where words end; without one, it is where it has to be.
+/// A text in pieces of at most `most` bytes. A cut is before the last line break that does not follow
+/// white space, where words end; without one, it is at the end of the piece.
 fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -117,23 +118,27 @@ fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
 /// A model.
 #[derive(Clone, Debug)]
 pub struct Bpe {
-    tokenizer: BoundedTokenizer,
+    tokenizer: Tokenizer,
     /// By token id: whether it is (part of) a word.
     words: Vec<bool>,
 }
 
 impl Bpe {
-    /// The model in the content of a `tokenizer.json`, of any kind that `tokenizers` knows.
-    /// Truncation, padding and dropout, which is random, are left out, and so is what a
-    /// post-processor adds.
+    /// The model in the content of a `tokenizer.json`, of any kind that `tokenizers` knows, without
+    /// truncation, padding, post-processor and dropout, which is random.
     ///
     /// # Errors
-    /// [`BpeError`] if the text is not a model, or if its ids are larger than allowed, its steps
-    /// are too many, or what they make of the added tokens is too long.
+    /// [`BpeError`] if the text is not a model, or if its ids or words are larger than allowed.
     pub fn from_json(json: &str) -> Result<Self, BpeError> {
-        let mut tokenizer: BoundedTokenizer =
-            bounded(json.len(), || json.parse()).map_err(|e| BpeError::new(&e))?;
-        check(&tokenizer).map_err(BpeError)?;
+        let mut tokenizer: Tokenizer = unwound(|| json.parse())?;
+        if let ModelWrapper::WordPiece(model) = tokenizer.get_model()
+            && model.max_input_chars_per_word > WORD_PIECE
+        {
+            let most = model.max_input_chars_per_word;
+            let message = format!("`max_input_chars_per_word` is {most}; {WORD_PIECE} are allowed");
+            return Err(BpeError(message));
+        }
+        tokenizer.with_post_processor(None::<PostProcessorWrapper>);
         if let ModelWrapper::BPE(model) = tokenizer.get_model()
             && model.dropout.is_some()
         {
@@ -145,7 +150,7 @@ impl Bpe {
         Self::new(tokenizer)
     }
 
-    fn new(tokenizer: BoundedTokenizer) -> Result<Self, BpeError> {
+    fn new(tokenizer: Tokenizer) -> Result<Self, BpeError> {
         let vocabulary = tokenizer.get_vocab(true);
         let size = vocabulary.values().max().map_or(0, |last| *last as usize + 1);
         if size > MAX_VOCAB {
@@ -174,9 +179,8 @@ impl Bpe {
     /// The ids of the tokens of `text` into `ids`, which is cleared; with `words_only` those that
     /// are (parts of) words.
     ///
-    /// A token is one if it starts with a Latin letter or an underscore, white space in front
-    /// aside. (`dpu_utils` looks at the token as it is written, `Ġself`, and so loses every word
-    /// that follows a space.)
+    /// Such a token starts with a Latin letter or an underscore, after white space. (`dpu_utils`
+    /// looks at the token as it is written, `Ġself`, and so loses every word that follows a space.)
     ///
     /// A text of more than 4 MiB is read in pieces, cut before line breaks. That changes no
     /// token of a model that splits there, as byte-level ones do; a line of more than 4 MiB is
@@ -188,14 +192,22 @@ impl Bpe {
         ids.clear();
         let wanted = |id: &&u32| !words_only || self.words.get(**id as usize) == Some(&true);
         for piece in pieces(text, PIECE) {
-            let encoding = bounded(piece.len(), || self.tokenizer.encode_fast(piece, false));
-            ids.extend(encoding.map_err(BpeError)?.get_ids().iter().filter(wanted));
+            let encoding = unwound(|| self.tokenizer.encode_fast(piece, false))?;
+            ids.extend(encoding.get_ids().iter().filter(wanted));
         }
         Ok(())
     }
 }
 
-/// Whether a token is (part of) a word. Byte-level models write a space as `Ġ`, a line feed as
+/// The result of `work`; on some damaged files `tokenizers` panics.
+fn unwound<T>(work: impl FnOnce() -> TokenizersResult<T>) -> Result<T, BpeError> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done.map_err(|e| BpeError::new(&e)),
+        Err(_) => Err(BpeError("the tokenizer is damaged: `tokenizers` panicked".into())),
+    }
+}
+
+/// Returns true for a token that is (part of) a word. Byte-level models write a space as `Ġ`, a line feed as
 /// `Ċ`, a carriage return as `č` and a tab as `ĉ`; SentencePiece writes a space as `▁`.
 fn is_word(token: &str) -> bool {
     let rest = token.trim_start_matches(['Ġ', 'Ċ', 'č', 'ĉ', '▁', ' ', '\t', '\n', '\r']);
@@ -205,13 +217,11 @@ fn is_word(token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tokenizers::Tokenizer;
     use tokenizers::models::TrainerWrapper;
-    use tokenizers::models::bpe::BpeTrainer;
 
     use super::*;
 
-    /// What the trainer of `tokenizers` learns.
+    /// The model that `Tokenizer::train` learns.
     fn trained_by_peer(texts: &[String], vocab_size: usize) -> String {
         let mut trainer: TrainerWrapper = BpeTrainer::builder()
             .show_progress(false)
@@ -341,83 +351,34 @@ mod tests {
         (json, bpe)
     }
 
-    fn replace(what: Value, by: &str) -> Value {
-        json!({ "type": "Replace", "pattern": what, "content": by })
-    }
-
-    fn normalizers(all: Vec<Value>) -> Value {
-        json!({ "normalizer": { "type": "Sequence", "normalizers": all } })
-    }
-
     #[test]
-    fn steps_that_make_a_text_too_long_are_an_error_and_take_no_memory() {
-        let twice = || replace(json!({ "String": "a" }), "aa");
-        let nested = json!({ "type": "Sequence", "normalizers": vec![twice(); 40] });
-        let long = "x".repeat(1 << 20);
-        let bytes = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
-            "use_regex": false });
-        for steps in [
-            normalizers(vec![twice(); 40]),
-            normalizers(vec![nested, json!({ "type": "NFC" })]),
-            normalizers(vec![replace(json!({ "Regex": "" }), &long)]),
-            normalizers(vec![json!({ "type": "Prepend", "prepend": long })]),
-            normalizers(vec![json!({ "type": "ByteLevel" }); 40]),
-            json!({ "pre_tokenizer": { "type": "Sequence", "pretokenizers": vec![bytes; 40] } }),
-        ] {
-            let (_, bpe) = with(steps);
-            let error = bpe.unwrap().encode("a é", false, &mut Vec::new()).unwrap_err();
-            assert!(error.to_string().starts_with("the tokenizer makes the text"), "{error}");
-        }
-        // Added tokens go through the steps when the tokenizer is read.
-        let mut steps = normalizers(vec![twice(); 40]);
-        steps["added_tokens"] = json!([{ "id": 300, "content": "a", "single_word": false,
-            "lstrip": false, "rstrip": false, "normalized": true, "special": false }]);
-        let error = with(steps).1.unwrap_err();
-        assert!(error.to_string().starts_with("the tokenizer makes the text"), "{error}");
-    }
-
-    #[test]
-    fn what_would_be_a_panic_or_endless_is_an_error() {
+    fn panics_of_the_library_and_endless_work_are_errors() {
         let steps = |steps| with(steps).1.unwrap_err().to_string();
-        let none = json!({ "pre_tokenizer": { "type": "FixedLength", "length": 0 } });
-        assert!(steps(none).contains("`FixedLength` is 0"));
-        for table in ["", "////Pw==", "//8="] {
-            let cut = json!({ "type": "Precompiled", "precompiled_charsmap": table });
-            let error = steps(normalizers(vec![cut]));
-            assert!(error.contains("`precompiled_charsmap` is cut off"), "{error}");
-        }
-        // A table without an entry: whatever looks something up there panics.
-        let empty = json!({ "type": "Precompiled", "precompiled_charsmap": "AAAAAA==" });
-        let (_, bpe) = with(normalizers(vec![empty]));
-        let error = bpe.unwrap().encode("a", false, &mut Vec::new()).unwrap_err();
-        assert!(error.to_string().contains("is damaged"), "{error}");
-        let many = steps(normalizers(vec![json!({ "type": "NFC" }); 1_001]));
-        assert!(many.contains("more than 1000 normalizers"), "{many}");
         let words = json!({ "model": { "type": "WordPiece", "vocab": { "[UNK]": 0 }, "unk_token":
             "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 1_000_000 } });
         assert!(steps(words).contains("256 are allowed"));
+        // A table without an entry: the library panics when it looks something up.
+        let empty = json!({ "normalizer": { "type": "Precompiled",
+            "precompiled_charsmap": "AAAAAA==" } });
+        let none = json!({ "pre_tokenizer": { "type": "FixedLength", "length": 0 } });
+        for damaged in [empty, none] {
+            let (_, bpe) = with(damaged);
+            let error = bpe.unwrap().encode("a", false, &mut Vec::new()).unwrap_err();
+            assert!(error.to_string().contains("is damaged"), "{error}");
+        }
     }
 
     #[test]
-    fn bounded_steps_give_the_tokens_that_the_peer_gives() {
-        let steps = normalizers(vec![
-            json!({ "type": "NFKC" }),
-            json!({ "type": "Lowercase" }),
-            json!({ "type": "Prepend", "prepend": "_" }),
-            replace(json!({ "Regex": " {2,}" }), " "),
-            replace(json!({ "String": "self" }), "this one"),
-        ]);
-        let (json, bpe) = with(steps);
-        let bpe = bpe.unwrap();
-        let peer: Tokenizer = json.parse().unwrap();
-        // \u{fdfa} becomes eleven times as long.
-        for text in ["", "def  Ñ(self):\r\n\treturn ﬁ 世界 \u{fdfa}", &"self.Ñ  ".repeat(1_000)]
-        {
-            let mut ids = Vec::new();
-            bpe.encode(text, false, &mut ids).unwrap();
-            assert_eq!(ids, peer.encode_fast(text, false).unwrap().get_ids());
-        }
-        assert_eq!(bpe.to_json().unwrap(), peer.to_string(true).unwrap());
+    fn words_beyond_the_limit_are_learned_in_parts() {
+        let learned = |length: usize| {
+            let texts = ["y".repeat(length), "y".repeat(length)];
+            let model = train(texts.into_iter(), 400).unwrap().to_json().unwrap();
+            let model: Value = serde_json::from_str(&model).unwrap();
+            let tokens = model["model"]["vocab"].as_object().unwrap();
+            tokens.keys().map(String::len).max().unwrap()
+        };
+        assert_eq!(learned(LONGEST_WORD), LONGEST_WORD);
+        assert_eq!(learned(3 * LONGEST_WORD), LONGEST_WORD);
     }
 
     #[test]

@@ -1,21 +1,17 @@
 //! DataFusion functions over the algorithms of the crates, and their descriptions.
 //!
-//! Lives here: one file per row function, the exact aggregates, the list of all functions
-//! (`docs/functions.md`) with the version of each. A function's parameters are literal arguments, never state of the function value,
-//! so that a cluster can resolve functions by name. Does not live here: any operator.
+//! One file per row function, the exact aggregates, and the list of all functions
+//! (`docs/functions.md`) with the version of each. A function's parameters are literal arguments,
+//! never state of the function value, so that a cluster can resolve functions by name.
 
 pub mod aggregate;
 pub mod bpe;
 pub mod scores;
 pub mod template;
 
-mod bounded;
-mod bpe_limits;
-mod bpe_trainer;
 mod cut;
 mod function_doc;
 mod functions_page;
-mod growth;
 mod keyed_hash;
 mod message_words;
 mod moment;
@@ -31,12 +27,7 @@ mod raise_if;
 mod render_prompts;
 mod row_digest;
 mod row_id;
-mod template_constants;
-mod template_filters;
-mod template_growth;
-#[cfg(test)]
-mod template_limits;
-mod text_concat;
+mod template_depth;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +36,6 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, ScalarUDFImpl};
 
 use self::function_doc::documented;
 
-pub use bounded::{BoundedOperators, Purpose, bounded};
 pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup};
 pub use keyed_hash::KeyedHash;
@@ -86,10 +76,9 @@ fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
     all
 }
 
-/// Every scalar function of Galeras, and the one that is an operator of SQL.
+/// Every scalar function of Galeras.
 pub fn scalars() -> Vec<Arc<ScalarUDF>> {
-    let all = documented_scalars().into_iter().map(|(_, function)| function);
-    all.chain([Arc::new(ScalarUDF::from(text_concat::TextConcat::default()))]).collect()
+    documented_scalars().into_iter().map(|(_, function)| function).collect()
 }
 
 /// Every aggregate function of Galeras; those with DataFusion's names replace its own.

@@ -1,8 +1,7 @@
 //! Templates of prompts: MiniJinja over the columns of a row, checked before any row is there.
-//!
-//! How templates make conversations is in `render_prompts`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
@@ -19,15 +18,17 @@ use minijinja::{
     Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value, escape_formatter,
 };
 
-use super::template_constants::constants_too_large;
-use super::{template_filters, template_growth};
+use super::template_depth;
 
 /// Instructions that the rendering of one text may take; a loop over ten thousand items with a
 /// handful of expressions stays below.
 const FUEL: u64 = 1_000_000;
 
-/// The most words and signs between `{{` and `}}`, or `{%` and `%}`. What is parsed is as deep as
-/// a chain of them is long (`a ~ b ~ c …`), and whatever works on it recurses.
+/// The most bytes of a text that a template makes of a row.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The most words and signs between `{{` and `}}`, or `{%` and `%}`. An expression is as deep as a
+/// chain of them is long (`a ~ b ~ c …`), and all work on it recurses.
 const MAX_EXPRESSION: usize = 5_000;
 
 /// The most branches (`elif`) of a template; each of them is one level deeper than the one before.
@@ -38,18 +39,18 @@ pub struct Templates {
     environment: Environment<'static>,
 }
 
-/// What is wrong with a template.
+/// A mistake in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     /// The name of the template.
     pub template: String,
-    /// What is wrong, with the line if it is known.
+    /// The mistake, with its line if that is known.
     pub message: String,
 }
 
 impl Templates {
     /// Compiles templates, given with their names. Unlike Jinja a template may not include
-    /// others, and what is undefined may only be asked for (`if`, `default`), not written.
+    /// others, and an undefined value may only be tested (`if`, `default`), not written.
     ///
     /// # Errors
     /// All templates that cannot be compiled.
@@ -60,9 +61,10 @@ impl Templates {
         environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.set_formatter(write);
-        template_filters::add(&mut environment);
-        template_growth::add(&mut environment);
-        // They are for HTML and for looking around, and write what is undefined.
+        environment.add_filter("join", join);
+        environment.add_filter("tojson", tojson);
+        template_depth::add(&mut environment);
+        // They are for HTML and for debugging, and write undefined values.
         for name in ["escape", "e", "safe", "pprint"] {
             environment.remove_filter(name);
         }
@@ -70,12 +72,14 @@ impl Templates {
         environment.set_fuel(Some(FUEL));
         let mut errors = Vec::new();
         for (name, text) in templates {
-            let problem = match too_deep(text).or_else(|| constants_too_large(name, text)) {
-                Some(problem) => Some(problem),
-                None => match environment.add_template_owned(name.to_string(), text.to_string()) {
+            let compiled =
+                || match environment.add_template_owned(name.to_string(), text.to_string()) {
                     Err(error) => Some(explain(&error)),
                     Ok(()) => unknown(&environment, name),
-                },
+                };
+            let problem = match too_deep(text) {
+                Some(problem) => Some(problem),
+                None => unwound(compiled).unwrap_or_else(Some),
             };
             if let Some(message) = problem {
                 errors.push(TemplateError { template: name.into(), message });
@@ -90,7 +94,7 @@ impl Templates {
         let Ok(template) = self.environment.get_template(name) else { return Vec::new() };
         let mut names: BTreeSet<String> =
             template.undeclared_variables(false).into_iter().collect();
-        // That leaves out what is only sliced, as in `code[:9]`.
+        // That leaves out names that are only sliced, as in `code[:9]`.
         let instructions = &get_compiled_template(&template).instructions;
         let mut assigned: BTreeSet<&str> = IMPLICIT.into();
         for instruction in (0..).map_while(|at| instructions.get(at)) {
@@ -117,19 +121,24 @@ impl Templates {
         let failed = |error: Error| self.failed(name, row, &error);
         let template = self.environment.get_template(name).map_err(failed)?;
         let compiled = get_compiled_template(&template);
-        let limited = template_growth::limited(&compiled.instructions);
+        let checked = template_depth::checked(&compiled.instructions);
         let mut text = String::with_capacity(compiled.buffer_size_hint);
-        machinery::eval(
-            &self.environment,
-            limited.as_ref().unwrap_or(&compiled.instructions),
-            row.0.clone(),
-            &compiled.blocks,
-            &mut make_string_output(&mut text),
-            compiled.initial_auto_escape.clone(),
-        )
-        .map_err(failed)?;
-        if text.len() as u64 > template_growth::MOST_BYTES {
-            return Err(failed(template_growth::too_large()));
+        let rendered = unwound(|| {
+            machinery::eval(
+                &self.environment,
+                checked.as_ref().unwrap_or(&compiled.instructions),
+                row.0.clone(),
+                &compiled.blocks,
+                &mut make_string_output(&mut text),
+                compiled.initial_auto_escape.clone(),
+            )
+            .map(drop)
+        });
+        rendered.map_err(RenderError::Template)?.map_err(failed)?;
+        if text.len() > MOST_BYTES {
+            let most = MOST_BYTES >> 20;
+            let message = format!("the template makes a text of more than {most} MiB");
+            return Err(RenderError::Template(message));
         }
         Ok(text)
     }
@@ -164,10 +173,20 @@ impl Templates {
     }
 }
 
+/// The result of `work`, or the message of a panic: MiniJinja panics if a text would be larger than
+/// the address space, or if a name in `format` has letters beyond ASCII.
+fn unwound<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        format!("it cannot be evaluated: {}", text.unwrap_or("no reason is known"))
+    })
+}
+
 /// Why a template would be too deep to be parsed, if it would be.
 fn too_deep(text: &str) -> Option<String> {
     let (mut tokens, mut branches) = (0, 0);
-    // What is no template is reported by the parser.
+    // Syntax errors are reported by the parser.
     for (token, span) in tokenize(text, false, Default::default()).map_while(Result::ok) {
         match token {
             Token::VariableStart | Token::BlockStart | Token::TemplateData(_) => tokens = 0,
@@ -192,11 +211,11 @@ fn too_deep(text: &str) -> Option<String> {
 pub enum RenderError {
     /// The row has no value for something that the template writes.
     Row(String),
-    /// The template is wrong, whatever the row.
+    /// The template is wrong for every row.
     Template(String),
 }
 
-/// The first name in a template that stands for nothing: a filter, a test, a function, a method.
+/// The first unknown name in a template: a filter, a test, a function, a method.
 /// Otherwise these are only found when a row gets there.
 fn unknown(environment: &Environment<'_>, name: &str) -> Option<String> {
     let template = environment.get_template(name).ok()?;
@@ -252,17 +271,47 @@ fn write(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Resu
     if empty && state.lookup(NULLS).is_some_and(|nulls| nulls.is_true()) {
         return Err(Error::new(ErrorKind::UndefinedError, "an empty list is written"));
     }
-    template_growth::charge(state, template_growth::weight(value)?)?;
     escape_formatter(out, state, value)
 }
 
-/// The name, which no column has, under which a row says whether a column is null.
+/// Jinja's `join`, except that an undefined item is an error instead of an empty text.
+fn join(value: Value, joiner: Option<String>) -> Result<String, Error> {
+    let undefined = || Error::from(ErrorKind::UndefinedError);
+    if value.is_undefined() {
+        return Err(undefined());
+    }
+    let mut joined = String::new();
+    for (at, item) in value.try_iter()?.enumerate() {
+        if item.is_undefined() {
+            return Err(undefined());
+        }
+        if at > 0 {
+            joined.push_str(joiner.as_deref().unwrap_or_default());
+        }
+        match item.as_str() {
+            Some(item) => joined.push_str(item),
+            None => joined.push_str(&item.to_string()),
+        }
+    }
+    Ok(joined)
+}
+
+/// Jinja's `tojson`, except that an undefined value is an error instead of `null`.
+fn tojson(value: Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    serde_json::to_string(&value)
+        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+}
+
+/// The name, which no column has, of the entry of a row that is true if a column is null.
 const NULLS: &str = "\u{0}nulls";
 
 /// An error in one line.
 fn explain(error: &Error) -> String {
     let mut text = match error.detail() {
-        // A limit says everything itself.
+        // The message of a limit is complete.
         Some(detail) if error.kind() == ErrorKind::WriteFailure => detail.to_string(),
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
@@ -472,5 +521,106 @@ mod tests {
         }
         let long = "{{ x }} and {% if x %}y{% endif %}".repeat(5_000);
         assert!(Templates::new([("t", &*long)]).is_ok());
+    }
+
+    #[test]
+    fn values_that_nest_without_end_are_refused() {
+        let nesting = |step: &str| {
+            format!(
+                "{{% set ns = namespace(x=1) %}}{{% for a in range(999) %}}{step}{{% endfor %}}"
+            )
+        };
+        let deep = "nested more than 100 deep";
+        for (text, message) in [
+            (nesting("{% set ns.x = [[ns.x]] %}"), deep),
+            (nesting("{% set ns.x = {'a': ns.x} %}"), deep),
+            (nesting("{% set ns.x = [ns.x, ns.x] %}"), "does it double one in a loop?"),
+            ("{% set n = namespace() %}{% set n.n = n %}{{ n }}".to_string(), deep),
+            ("{% set x = [x] %}".repeat(102), deep),
+        ] {
+            let error = rendered(&text, &[]).unwrap_err();
+            assert!(
+                matches!(&error, RenderError::Template(text) if text.contains(message)),
+                "{text}: {error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_large_and_a_panic_are_errors_of_the_template() {
+        let large = "{% for a in range(9999) %}".to_string() + &"x".repeat(20_000) + "{% endfor %}";
+        for (text, message) in [
+            (large.as_str(), "a text of more than 64 MiB"),
+            (
+                "{{ 'x' | indent(9223372036854775807) }}",
+                "it cannot be evaluated: capacity overflow",
+            ),
+            ("{{ '%(größe)s' | format(1) }}", "it cannot be evaluated: "),
+        ] {
+            let error = rendered(text, &[]).unwrap_err();
+            assert!(
+                matches!(&error, RenderError::Template(text) if text.contains(message)),
+                "{text:.40}: {error:?}"
+            );
+        }
+        let errors = Templates::new([("t", "{{ 'ab' * 9223372036854775807 }}")]).map(|_| ());
+        let message = &errors.unwrap_err()[0].message;
+        assert!(message.contains("capacity overflow"), "{message}");
+    }
+
+    #[test]
+    fn values_that_are_kept_are_the_same_as_without_checks() {
+        let names = StringArray::from(vec!["a,b,c"]);
+        let null = StringArray::from(vec![None::<&str>]);
+        let columns: [(&str, &dyn Array); 2] = [("names", &names), ("null", &null)];
+        for (text, wanted) in [
+            ("{% for n in names | split(',') %}{{ loop.index * 2 ~ n }};{% endfor %}", "2a;4b;6c;"),
+            ("{% for n in [] %}x{% else %}none{% endfor %} end", "none end"),
+            (
+                "{% set x = [1] + [2, 3] %}{{ x }} {{ x | sum }} {{ 2 + 3 * 4 - 1 }}",
+                "[1, 2, 3] 6 13",
+            ),
+            ("{{ [1, 2] * 2 }} {{ 3 * 'ab' }} {{ 1.5 + 1 }}", "[1, 2, 1, 2] ababab 2.5"),
+            (
+                "{% macro m(x, y='-') %}<{{ x }}{{ y }}{{ caller() if caller else '' }}>\
+                 {% endmacro %}{{ m('a') ~ m('b', y='+') }}{% call m('c') %}in{% endcall %}",
+                "<a-><b+><c-in>",
+            ),
+            (
+                "{% for a in [1, [2, [3]]] recursive %}\
+                 {{ loop(a) if a is sequence else a }}{% endfor %}",
+                "123",
+            ),
+            ("{% if null and names ~ 'x' %}a{% elif names %}{{ names[:1] }}{% endif %}", "a"),
+            (
+                "{% set t %}{{ names }}!{% endset %}{{ t | upper }}{% filter lower %}A{% endfilter %}",
+                "A,B,C!a",
+            ),
+            (
+                "{% set ns = namespace(n=0) %}{% for i in range(9) if i is odd %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}",
+                "16",
+            ),
+            (
+                "{% with a = 1, b = 'x' %}{{ a ~ b }}{% endwith %}{{ 'y' if null is defined else 'n' }}",
+                "1xn",
+            ),
+            (
+                "{{ 'abab' | replace('b', '..') }}{{ 'ab' | list }}{{ 12 | string | length }}",
+                "a..a..['a', 'b']2",
+            ),
+        ] {
+            assert_eq!(rendered(text, &columns).as_deref(), Ok(wanted), "{text}");
+        }
+        let wanted = RenderError::Row("the column `null` is null".into());
+        for text in ["{{ null ~ 'x' }}", "{% set x = null + 'x' %}", "{{ 2 * null }}"] {
+            assert_eq!(rendered(text, &columns).unwrap_err(), wanted, "{text}");
+        }
+        let error =
+            rendered("a\n{% if names %}\n{{ names + 1 }}{% endif %}{{ 1 + 2 }}", &columns[..1])
+                .unwrap_err();
+        assert!(
+            matches!(&error, RenderError::Row(text) if text.ends_with("(line 3 of the template)")),
+            "{error:?}"
+        );
     }
 }

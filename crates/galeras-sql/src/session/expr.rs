@@ -13,8 +13,8 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
 
 use super::determinism::{KeyColumns, check_deterministic};
-use super::sql_depth::{check_sql_depth, has_common_table};
-use super::sql_ignored::check_clauses;
+use super::sql_depth::check_sql_depth;
+use super::sql_ignored::{check_clauses, has_query};
 use super::sql_mistake::{SqlText, explain};
 use galeras_operator::ArgError;
 use galeras_workflow::code::Code;
@@ -32,8 +32,10 @@ pub struct RowExpr {
 
 /// Parses and types `sql` as an expression over one row of `schema`.
 ///
-/// Errors (at `path`): SQL that is too deep, clauses that would be passed over, syntax, unknown columns and functions, types that do not go together,
-/// aggregates and windows, and anything whose value changes from run to run.
+/// # Errors
+/// (At `path`.) SQL that is too deep, clauses that DataFusion ignores, syntax, unknown columns and
+/// functions, types that do not go together, aggregates, windows and queries, and anything whose
+/// value changes from run to run.
 pub fn parse_row_expr(
     session: &SessionContext,
     schema: &SchemaRef,
@@ -41,16 +43,16 @@ pub fn parse_row_expr(
     path: &str,
 ) -> Result<RowExpr, ArgError> {
     check_sql_depth(sql, path)?;
-    if has_common_table(sql) {
-        return Err(not_a_row_expression(path));
-    }
     let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
     let text = SqlText { sql, path, session, columns: &columns, tables: &[] };
     let explain = |error: DataFusionError| explain(&error, &text);
     let df_schema = DFSchema::try_from(Arc::clone(schema)).map_err(explain)?;
     let dialect = session.state().config_options().sql_parser.dialect;
-    // What is no SQL is reported with the columns that there are.
+    // Syntax errors are reported below, with the columns.
     if let Ok(parsed) = session.state().sql_to_expr(sql, &dialect) {
+        if has_query(&parsed) {
+            return Err(not_a_row_expression(path));
+        }
         check_clauses(&parsed, path)?;
     }
     let expr = session.parse_sql_expr(sql, &df_schema).map_err(explain)?;
@@ -62,7 +64,6 @@ pub fn parse_row_expr(
                 columns.insert(c.name.clone());
             }
             Expr::AggregateFunction(_) | Expr::WindowFunction(_) => whole_table = true,
-            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) => whole_table = true,
             _ => {}
         }
         Ok(TreeNodeRecursion::Continue)

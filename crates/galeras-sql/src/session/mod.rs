@@ -1,7 +1,5 @@
 //! DataFusion sessions, the reading and writing of stored tables, and the checks that keep
 //! plans deterministic.
-//!
-//! Does not live here: what is computed (`operators`, `functions`) or when (`runner`).
 
 mod base_lookup;
 mod base_rows;
@@ -25,10 +23,8 @@ mod recursion;
 mod scan;
 mod small_table;
 mod sql_depth;
-mod sql_growth;
 mod sql_ignored;
 mod sql_mistake;
-mod sql_reads;
 mod sql_words;
 mod stored_matches;
 mod stored_object;
@@ -47,14 +43,15 @@ pub use determinism::{KeyColumns, check_deterministic};
 pub use expr::{RowExpr, parse_row_expr};
 pub use figure_data::{FigureColumn, figure_data};
 pub use guard::guarded;
-pub use open::{bounded_session, forget_tables, ordered_session, planning_session, session};
+pub use open::{
+    bounded_session, forget_tables, ordered_session, planning_session, session, spilling_session,
+};
 pub use parquet_metadata::{copy_with_metadata, key_values, read_metadata, read_table_digest};
 pub use published_shape::{OutputShape, ShapeError};
 pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
 pub use sql_depth::MAX_SQL_DEPTH;
-pub use sql_growth::{MAX_SQL_EXPRESSION, check_growth};
+pub use sql_ignored::check_query;
 pub use sql_mistake::{SqlText, explain};
-pub use sql_reads::{MAX_SQL_READS, check_query};
 pub use stored_matches::stored_matches;
 pub use stored_order::stored_order;
 pub use stored_range::scan_range;

@@ -19,27 +19,28 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 
 use super::recursion::LimitRecursion;
-use crate::functions::{self, BoundedOperators, Purpose};
+use crate::functions;
 use galeras_store::table_file::ROWS_AT_ONCE;
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
 /// about 1 MB and 60 ms, small enough to spread a small table over all cores.
 const BATCH_ROWS: usize = 1024;
 
-/// Limits what can go on in files, and that only: a merge has to hold a batch of each of its
-/// inputs, and a sort its first batch, however large the rows are.
+/// Limits the operators that can continue in temporary files, and no others: a merge has to hold a
+/// batch of each of its inputs, and a sort its first batch, however large the rows are. The memory
+/// guard limits the others.
 #[derive(Debug)]
-struct SortPool(FairSpillPool);
+struct SpillPool(FairSpillPool);
 
-impl std::fmt::Display for SortPool {
+impl std::fmt::Display for SpillPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "sorts in {}", self.0)
+        write!(f, "spills from {}", self.0)
     }
 }
 
-impl MemoryPool for SortPool {
+impl MemoryPool for SpillPool {
     fn name(&self) -> &str {
-        "sorts"
+        "spills"
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
@@ -109,8 +110,6 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     // It would put the version of a library, and the machine's kind, into data.
     scalars.retain(|function| function.name() != "version");
     scalars.extend(functions::scalars());
-    *scalars = scalars.drain(..).map(functions::bounded).collect();
-    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedOperators));
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
     let state = builder.build();
     let rules = state.optimizers().iter();
@@ -126,14 +125,11 @@ pub fn session(jobs: usize) -> SessionContext {
     build(jobs, true)
 }
 
-/// A session like [`session`] for queries that are planned and never run: it evaluates nothing that
-/// may take long.
+/// A session like [`session`] for queries that are planned and never run.
 pub fn planning_session() -> SessionContext {
     static STATE: LazyLock<SessionState> = LazyLock::new(|| {
         let mut state = TEMPLATE.clone();
-        let options = state.config_mut().options_mut();
-        options.execution.target_partitions = 1;
-        options.extensions.insert(Purpose { planning: true });
+        state.config_mut().options_mut().execution.target_partitions = 1;
         state
     });
     with_own_catalogs(STATE.clone())
@@ -145,26 +141,34 @@ pub fn ordered_session(jobs: usize) -> SessionContext {
     build(jobs, false)
 }
 
-/// A session whose sorts use no more than `memory` bytes together and write the rest to
-/// temporary files in `folder`: for tables that may be larger than memory, and for plans that only
-/// scan, filter, project, join small tables, and sort.
+/// A session like [`session`], whose sorts and groups use no more than `memory` bytes together and
+/// write the rest to temporary files in `folder`.
+///
+/// # Errors
+/// If there cannot be temporary files in the folder.
+pub fn spilling_session(jobs: usize, memory: usize, folder: &Path) -> Result<SessionContext> {
+    let pool = Arc::new(SpillPool(FairSpillPool::new(memory.max(MIN_SORT_BYTES))));
+    let runtime =
+        RuntimeEnvBuilder::new().with_memory_pool(pool).with_temp_file_path(folder).build_arc()?;
+    let state = SessionStateBuilder::new_from_existing(build(jobs, true).state())
+        .with_runtime_env(runtime)
+        .build();
+    Ok(SessionContext::new_with_state(state))
+}
+
+/// A session like [`spilling_session`], for tables that may be larger than memory and for plans that
+/// only scan, filter, project, join small tables, and sort.
 ///
 /// # Errors
 /// If there cannot be temporary files in the folder.
 pub fn bounded_session(jobs: usize, memory: usize, folder: &Path) -> Result<SessionContext> {
-    let pool = Arc::new(SortPool(FairSpillPool::new(memory.max(MIN_SORT_BYTES))));
-    let runtime =
-        RuntimeEnvBuilder::new().with_memory_pool(pool).with_temp_file_path(folder).build_arc()?;
-    let session = build(jobs, true);
+    let session = spilling_session(jobs, memory, folder)?;
     let mut config = session.copied_config().with_batch_size(ROWS_AT_ONCE);
     // The left side of a join is the small one, and the rows of the other stay in order.
     let optimizer = &mut config.options_mut().optimizer;
     optimizer.hash_join_single_partition_threshold = usize::MAX;
     optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
-    let state = SessionStateBuilder::new_from_existing(session.state())
-        .with_config(config)
-        .with_runtime_env(runtime)
-        .build();
+    let state = SessionStateBuilder::new_from_existing(session.state()).with_config(config).build();
     Ok(SessionContext::new_with_state(state))
 }
 
@@ -187,15 +191,15 @@ fn build(jobs: usize, deal_out: bool) -> SessionContext {
     with_own_catalogs(state)
 }
 
-/// A catalog of its own: tables of one step are not visible to another.
+/// Gives the session its own catalog: tables of one step are not visible to another.
 fn with_own_catalogs(mut state: SessionState) -> SessionContext {
     let catalogs = own_catalogs(&state);
     state.register_catalog_list(catalogs);
     SessionContext::new_with_state(state)
 }
 
-/// Makes the session forget its tables: planning needs no session of its own for every step, which
-/// would be a copy of all functions.
+/// Removes the tables of the session. A new session for every step to plan would be a copy of all
+/// functions.
 pub fn forget_tables(session: &SessionContext) {
     let state = session.state_ref();
     let catalogs = own_catalogs(&state.read());

@@ -1,5 +1,5 @@
-//! What ends a query that calls itself without end (`WITH RECURSIVE`): a limit for its rounds, and one
-//! for the rows that a round hands to the next, which are in memory.
+//! The limit on the rounds of a query that calls itself (`WITH RECURSIVE`). Without it, a query whose
+//! rounds do not grow would never end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,15 +14,10 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::StreamExt as _;
 
 /// The most rounds of a query that calls itself.
 const MAX_ROUNDS: usize = if cfg!(test) { 2_000 } else { 100_000 };
-
-/// The most bytes of the rows that one round hands to the next.
-const MAX_ROUND_BYTES: usize = 1 << 30;
 
 /// Puts a [`RoundsExec`] above what each round of a recursive query computes.
 #[derive(Debug)]
@@ -58,10 +53,10 @@ impl PhysicalOptimizerRule for LimitRecursion {
     }
 }
 
-/// Gives the rows of its input, and an error when it has been executed too often.
+/// Returns the rows of its input, or an error when it was executed too often.
 struct RoundsExec {
     round: Arc<dyn ExecutionPlan>,
-    /// How often it was executed: what is made of it for a round counts on.
+    /// How often it was executed; the copies that are made for a round share the number.
     rounds: Arc<AtomicUsize>,
     properties: Arc<PlanProperties>,
 }
@@ -125,21 +120,7 @@ impl ExecutionPlan for RoundsExec {
                  `range(0, 1000)`"
             )));
         }
-        let rows = self.round.execute(partition, context)?;
-        let mut bytes = 0;
-        let within = rows.map(move |batch| {
-            let batch = batch?;
-            bytes += batch.get_array_memory_size();
-            if bytes > MAX_ROUND_BYTES {
-                return Err(DataFusionError::Execution(format!(
-                    "one round of a query that calls itself (WITH RECURSIVE) gives more than {} MiB \
-                     of rows; does it double its rows in each round?",
-                    MAX_ROUND_BYTES >> 20
-                )));
-            }
-            Ok(batch)
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.round.schema(), within)))
+        self.round.execute(partition, context)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Clauses of SQL that are parsed and then passed over: their query gives other rows than they ask
-//! for, without a word. They are refused.
+//! Refuses clauses of SQL that DataFusion parses and then ignores: the query would silently return
+//! other rows than it asks for.
 
 use std::ops::ControlFlow;
 
@@ -8,9 +8,40 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Visit, Visitor,
     WildcardAdditionalOptions,
 };
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 
-use galeras_operator::ArgError;
+use super::sql_depth::check_sql_depth;
 use galeras_workflow::code::Code;
+use galeras_operator::ArgError;
+
+/// How deep queries and brackets may nest for the parser; the planner allows fewer.
+const PARSER_DEPTH: usize = 100;
+
+/// Refuses a query (at `path`) that is too deep to be planned, or that has an ignored clause.
+///
+/// # Errors
+/// An error with the code `sql-limit` or `sql`.
+pub fn check_query(sql: &str, path: &str) -> Result<(), ArgError> {
+    check_sql_depth(sql, path)?;
+    // Syntax errors are reported by the planner, which knows more about them.
+    let parser = Parser::new(&GenericDialect {}).with_recursion_limit(PARSER_DEPTH);
+    let parsed = parser.try_with_sql(sql).and_then(|mut parser| parser.parse_statements());
+    parsed.map_or(Ok(()), |statements| check_clauses(&statements, path))
+}
+
+/// Returns true if an expression contains a query. Its names of `WITH` are copied while it is planned,
+/// which may double its size with every name.
+pub(super) fn has_query(sql: &impl Visit) -> bool {
+    struct Queries;
+    impl Visitor for Queries {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    sql.visit(&mut Queries).is_break()
+}
 
 /// Refuses statements, or an expression, with such a clause.
 ///
@@ -108,7 +139,7 @@ impl Visitor for IgnoredClauses {
     }
 }
 
-/// Whether a type says how long its texts are, or those in its lists.
+/// Returns true if a type limits the length of its texts, or of the texts in its lists.
 fn is_limited(data_type: &DataType) -> bool {
     match data_type {
         DataType::Array(
@@ -130,5 +161,43 @@ fn first(clauses: &[(bool, &'static str)]) -> ControlFlow<&'static str> {
     match clauses.iter().find(|(is_there, _)| *is_there) {
         Some((_, name)) => ControlFlow::Break(*name),
         None => ControlFlow::Continue(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clause_that_would_be_ignored_is_refused() {
+        for (sql, clause) in [
+            ("SELECT * FROM t TABLESAMPLE (1 ROWS)", "TABLESAMPLE"),
+            ("SELECT * FROM t TABLESAMPLE BERNOULLI (10)", "TABLESAMPLE"),
+            ("SELECT * FROM (SELECT * FROM t TABLESAMPLE SYSTEM (10)) AS d", "TABLESAMPLE"),
+            ("SELECT * FROM t PREWHERE x = 1", "PREWHERE"),
+            ("SELECT x FROM t START WITH x = 1 CONNECT BY PRIOR x = y", "CONNECT BY"),
+            ("SELECT x, count(*) FROM t GROUP BY x WITH ROLLUP", "WITH ROLLUP"),
+            ("SELECT x, count(*) FROM t GROUP BY x WITH TOTALS", "WITH ROLLUP"),
+            ("SELECT * ILIKE '%i%' FROM t", "* ILIKE"),
+            ("SELECT * FROM t PARTITION (p0)", "PARTITION"),
+            ("SELECT * FROM t SETTINGS max_threads = 1", "SETTINGS"),
+            ("SELECT * FROM t FOR UPDATE", "FOR UPDATE"),
+            ("SELECT CAST('abcdef' AS VARCHAR(2)) AS v", "the length"),
+            ("SELECT x::char(2) AS v FROM (SELECT 'abc' AS x) AS t", "the length"),
+        ] {
+            let error = check_query(sql, "query").unwrap_err();
+            assert_eq!(error.code, Code::Sql, "{sql}");
+            assert!(error.message.starts_with(clause), "{sql}: {}", error.message);
+        }
+        for sql in [
+            "SELECT DISTINCT ON (x) x, y FROM t ORDER BY x, y",
+            "SELECT * EXCLUDE (x) FROM t",
+            "SELECT CAST(x AS VARCHAR) AS v, x::decimal(10, 2) AS d FROM t",
+            "SELECT x, count(*) FROM t GROUP BY ROLLUP (x)",
+            "FROM t SELECT x",
+            "SELECT x FROM t ORDER BY x LIMIT 5 OFFSET 2",
+        ] {
+            assert_eq!(check_query(sql, "query").err().map(|error| error.message), None, "{sql}");
+        }
     }
 }

@@ -20,7 +20,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::Target;
 
+/// The most memory of the process: templates and SQL may ask for any amount, as in the program.
+const MEMORY: u64 = 4 << 30;
+
 pub(crate) fn targets() -> Vec<Target> {
+    galeras_base::memory_guard::start(MEMORY, |_| std::process::abort()).unwrap();
     let target = |name, run| Target { name, run };
     vec![
         target("workflow", workflows::workflow),
