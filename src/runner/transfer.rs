@@ -235,7 +235,7 @@ async fn copied(
     if to.has_blob(&file.blob, file.bytes).await? {
         return Ok(Sent::Present);
     }
-    match from.copy_file(to, port, file, progress).await {
+    match from.copy_file(to, (port, None), file, progress).await {
         Ok(()) => Ok(Sent::Copied(file.bytes, (file.blob == port.blob).then_some(port.digest))),
         Err(CopyError::To(error)) => Err(error.into()),
         Err(CopyError::From(error)) => Ok(Sent::Lacking(error.to_string())),

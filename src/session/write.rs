@@ -28,7 +28,7 @@ use super::layering::Bases;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
-use crate::store::{PortArtifact, Store, StoreError};
+use crate::store::{PortArtifact, Store, StoreError, TableShape};
 use crate::visible::escape;
 use crate::workflow::quote;
 
@@ -80,6 +80,7 @@ pub struct OpenTable {
     schema: SchemaRef,
     key: Vec<String>,
     bases: Vec<BaseTable>,
+    shape: TableShape,
 }
 
 /// Begins to compute `df`, whose rows become the table, in the order of its key.
@@ -100,7 +101,8 @@ pub async fn open_table(df: DataFrame, table: &TableSchema) -> Result<OpenTable,
         table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
     // A plan whose rows come in this order is not sorted again.
     let df = sorted_by_key(df.select(columns.collect::<Vec<_>>())?, &key)?;
-    Ok(OpenTable { rows: df.execute_stream().await?, schema, key, bases: Vec::new() })
+    let (rows, bases, shape) = (df.execute_stream().await?, Vec::new(), TableShape::of(table));
+    Ok(OpenTable { rows, schema, key, bases, shape })
 }
 
 impl OpenTable {
@@ -172,7 +174,8 @@ impl OpenTable {
             Some(sink) => sink.finish().await?,
             None => small(store, &self.schema, held, bases).await?,
         };
-        Ok(EncodedTable { port: port.to_string(), key: self.key, columns, rows, blob })
+        let (port, key, shape) = (port.to_string(), self.key, self.shape);
+        Ok(EncodedTable { port, key, columns, rows, blob, shape })
     }
 }
 
@@ -183,6 +186,7 @@ pub struct EncodedTable {
     columns: Vec<ColumnDigest>,
     rows: u64,
     blob: EncodedBlob,
+    shape: TableShape,
 }
 
 impl EncodedTable {
@@ -191,8 +195,9 @@ impl EncodedTable {
     /// # Errors
     /// If the store cannot be written.
     pub async fn commit(self, store: &Store) -> Result<PortArtifact, StoreTableError> {
-        let Self { port, key, columns, rows, blob } = self;
+        let Self { port, key, columns, rows, blob, shape } = self;
         let blob = blob.commit(store).await?;
+        store.note_shape(&blob.digest, &shape);
         let digest = table_digest(&columns, rows);
         let layers = blob.layers.iter().map(|layer| store.layer(layer));
         let layers = layers.collect::<Result<_, _>>()?;

@@ -21,6 +21,7 @@ use url::Url;
 use super::backend::{Backend, FolderBackend};
 use super::bucket::{BucketBackend, below};
 use super::error::{StoreError, StoreErrorKind};
+use super::links::refuse_links;
 use super::location::{StoreLocation, shown, web_address};
 use super::manifest::{Manifest, MemoPart, RecipeParts};
 use super::record::RunRecord;
@@ -95,6 +96,7 @@ impl Store {
     fn open_folder(location: &str, path: &Path) -> Result<Self, StoreError> {
         let failed = |error| StoreError::at("open", path, error);
         let folder = resolve(&std::path::absolute(path).map_err(failed)?);
+        refuse_links(&folder)?;
         let root = ObjectPath::from_absolute_path(&folder)
             .map_err(|error| StoreError::of("open", folder.display(), error))?;
         let url = Url::parse("file:///")

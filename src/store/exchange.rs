@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -22,10 +23,11 @@ use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{LayerFile, Manifest, PortArtifact, Unreadable};
 use super::object::MAX_SMALL;
 use super::sealed::unseal;
+use super::shape::TableShape;
 use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
 use super::tables::open;
-use super::verify::{compare, read_table};
+use super::verify::{compare, read_table, table_in};
 use crate::digest::{Digest, table_digest};
 use crate::scratch::{KEPT_FREE, free_bytes};
 use crate::table_file::check_foreign_table;
@@ -127,7 +129,8 @@ impl Store {
     }
 
     /// Copies the files of a table that `to` lacks, and returns them. If the own file is not among
-    /// them, nobody has compared the table with what the manifest says ([`Store::judge`]).
+    /// them, nobody has compared the table with what the manifest says ([`Store::judge`]) or with
+    /// the shape.
     ///
     /// # Errors
     /// Of which store it is, and why.
@@ -135,11 +138,12 @@ impl Store {
         &self,
         to: &Store,
         port: &PortArtifact,
+        shape: Option<&TableShape>,
     ) -> Result<Vec<LayerFile>, CopyError> {
         let mut copied = Vec::new();
         for file in port.files().collect::<Vec<_>>() {
             if !to.has_blob(&file.blob, file.bytes).await.map_err(CopyError::To)? {
-                self.copy_file(to, port, file, |_| {}).await?;
+                self.copy_file(to, (port, shape), file, |_| {}).await?;
                 copied.push(file);
             }
         }
@@ -160,7 +164,7 @@ impl Store {
         };
         let layers = self.layer_files(port.layers.clone()).await?;
         let port = port.clone();
-        blocking(move || Ok(judged(file, layers, &port))).await
+        blocking(move || Ok(judged(file, layers, &port, None))).await
     }
 
     /// Copies a file of a table into `to`, telling how many bytes came whenever some did. What comes
@@ -172,7 +176,7 @@ impl Store {
     pub async fn copy_file(
         &self,
         to: &Store,
-        port: &PortArtifact,
+        (port, shape): (&PortArtifact, Option<&TableShape>),
         file: LayerFile,
         progress: impl Fn(u64),
     ) -> Result<(), CopyError> {
@@ -233,11 +237,15 @@ impl Store {
                 let near = if to.inner.backend.folder().is_some() { to } else { self };
                 let layers =
                     near.layer_files(port.layers.clone()).await.map_err(CopyError::From)?;
-                compared(writer, port, layers, wrong).await?
+                compared(writer, (port, shape), layers, wrong).await?
             }
             false => writer,
         };
-        writer.commit_new(to).await.map(|_| ()).map_err(CopyError::To)
+        writer.commit_new(to).await.map_err(CopyError::To)?;
+        if let Some(shape) = shape.filter(|_| file.blob == port.blob) {
+            to.note_shape(&port.blob, shape);
+        }
+        Ok(())
     }
 
     /// A small object, or in words why it does not come whole; `None` if it is not there.
@@ -382,14 +390,14 @@ fn file_chunks(file: tokio::fs::File) -> impl Stream<Item = io::Result<Bytes>> +
 /// describes.
 async fn compared(
     writer: BlobWriter,
-    port: &PortArtifact,
+    (port, shape): (&PortArtifact, Option<&TableShape>),
     layers: HashMap<Digest, File>,
     wrong: impl Fn(String) -> StoreError,
 ) -> Result<BlobWriter, CopyError> {
     let failed = |error| CopyError::To(StoreError::of("read", "a table", error));
     let file = writer.reader().map_err(failed)?;
-    let port = port.clone();
-    let judged = blocking(move || Ok(judged(file, layers, &port)));
+    let (port, shape) = (port.clone(), shape.cloned());
+    let judged = blocking(move || Ok(judged(file, layers, &port, shape.as_ref())));
     match judged.await.map_err(CopyError::From)? {
         Some(cause) => Err(CopyError::From(wrong(cause))),
         None => Ok(writer),
@@ -397,13 +405,23 @@ async fn compared(
 }
 
 /// In words what is wrong with the table in these files.
-fn judged(file: File, layers: HashMap<Digest, File>, port: &PortArtifact) -> Option<String> {
-    match read_table(file, layers, true) {
+fn judged(
+    file: File,
+    layers: HashMap<Digest, File>,
+    port: &PortArtifact,
+    shape: Option<&TableShape>,
+) -> Option<String> {
+    let table = match table_in(file, layers) {
+        Ok(table) => Arc::new(table),
+        Err(cause) => return Some(format!("its table cannot be read: {cause}")),
+    };
+    match read_table(&table, true) {
         Err(cause) => Some(format!("its table cannot be read: {cause}")),
         Ok((_, rows)) if rows != port.rows => {
             Some(format!("it has {rows} rows instead of {}", port.rows))
         }
-        Ok((columns, _)) => compare(&columns, port, "its manifest"),
+        Ok((columns, _)) => compare(&columns, port, "its manifest")
+            .or_else(|| shape.and_then(|shape| shape.rows_differ(&table))),
     }
 }
 

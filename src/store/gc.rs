@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::backend::Backend;
-use super::content_store::{Store, blob_name, manifest_name, memo_name};
+use super::content_store::{Store, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
@@ -123,9 +123,11 @@ impl Store {
             backend.remove_all(removals.others).await?;
             let gone: HashSet<String> = removals.blobs.into_iter().map(|blob| blob.name).collect();
             backend.remove_all(gone.iter().cloned()).await?;
+            let stay = contents.blobs.iter().filter(|(_, entry)| !gone.contains(&entry.name));
+            let stay: HashSet<Digest> = stay.map(|(blob, _)| *blob).collect();
             if let Some(folder) = folder {
                 // If it cannot be written anew, it stays as it is: longer than it need be.
-                let _ = folder.verified.keep(|blob| !gone.contains(&blob_name(blob)));
+                let _ = folder.verified.keep(&stay);
             }
         }
         drop(alone);

@@ -403,7 +403,9 @@ fn check_file(
         return Ok(findings);
     }
     file.rewind()?;
-    let table = read_table(file, layers, claims.iter().any(|claim| claim.table.is_some()));
+    let digests = claims.iter().any(|claim| claim.table.is_some());
+    let table = table_in(file, layers).map_err(Into::into);
+    let table = table.and_then(|table| read_table(&Arc::new(table), digests));
     for claim in claims {
         let wrong = match &table {
             Err(cause) => Some(format!("its table cannot be read: {cause}")),
@@ -425,17 +427,11 @@ fn check_file(
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 1024;
 
-/// The digests of the columns of a table in a file and these others, if they are wanted, and the
-/// number of rows.
+/// The digests of the columns of a table, if they are wanted, and the number of rows.
 pub(super) fn read_table(
-    file: File,
-    mut layers: HashMap<Digest, File>,
+    table: &Arc<TableFile>,
     digests: bool,
 ) -> Result<(Vec<ColumnDigest>, u64), Box<dyn std::error::Error>> {
-    let table = TableFile::open(FileSource::Open(Arc::new(file)), |digest| {
-        let missing = || io::Error::other(format!("it needs {}, which is missing", digest.short()));
-        layers.remove(digest).map(|file| FileSource::Open(Arc::new(file))).ok_or_else(missing)
-    })?;
     let rows = table.rows();
     if !digests {
         return Ok((Vec::new(), rows));
@@ -443,10 +439,21 @@ pub(super) fn read_table(
     let mut hasher = TableHasher::new(table.schema());
     let columns = table.columns(|_| true);
     let whole = 0..rows;
-    for batch in Arc::new(table).read(&columns, &[whole], BATCH_ROWS)? {
+    for batch in table.read(&columns, &[whole], BATCH_ROWS)? {
         hasher.update(&batch?)?;
     }
     Ok(hasher.finish())
+}
+
+/// The table in a file and these others.
+pub(super) fn table_in(
+    file: File,
+    mut layers: HashMap<Digest, File>,
+) -> parquet::errors::Result<TableFile> {
+    TableFile::open(FileSource::Open(Arc::new(file)), |digest| {
+        let missing = || io::Error::other(format!("it needs {}, which is missing", digest.short()));
+        layers.remove(digest).map(|file| FileSource::Open(Arc::new(file))).ok_or_else(missing)
+    })
 }
 
 pub(super) fn compare(

@@ -36,7 +36,7 @@ async fn a_sound_store_has_no_findings_and_every_byte_is_counted() {
     let manifest = put_result(&store, 1, "").await;
     put_part(&store, &manifest.preimage.recipe(), 2, "").await;
     put_table(&store, &batch(3, 3)).await;
-    fs::write(folder.path().join("tmp/dead"), b"half").unwrap();
+    fs::write(folder.path().join("tmp/0123456789abcdef"), b"half").unwrap();
     let seen = Cell::new(0);
     let findings = store.verify(&|bytes| seen.set(seen.get() + bytes)).await.unwrap();
     assert_eq!(findings, []);
@@ -158,7 +158,8 @@ async fn files_among_the_blobs_with_a_wrong_name_are_found() {
         let path = store.local_blob(&false_name).unwrap();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, b"content").unwrap();
-        fs::write(folder.join("blobs/notes.txt"), b"content").unwrap();
+        fs::create_dir_all(folder.join("blobs/ff")).unwrap();
+        fs::write(folder.join(format!("blobs/ff/{false_name}.parquet")), b"content").unwrap();
         store.forget(&manifest.key).await.unwrap();
     };
     finds(damage, &[FindingKind::DamagedBlob, FindingKind::StrangeFile]).await;
@@ -308,7 +309,7 @@ async fn a_file_that_the_disk_cannot_give_is_damaged() {
     let others = async |_: &Store, folder: &Path, _: Manifest| {
         let name = Digest::of(b"x");
         unreadable(&folder.join(format!("memo/{}/{name}/{name}.json", name.shard())));
-        unreadable(&folder.join("runs/x.json"));
+        unreadable(&folder.join("runs/20261121T093000.123Z-89abcdef.json"));
         unreadable(&folder.join(format!("checks/{}/{name}.json", name.shard())));
     };
     let folder = tempfile::tempdir().unwrap();

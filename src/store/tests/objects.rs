@@ -180,9 +180,9 @@ async fn the_same_content_is_stored_once_and_heals_damage() {
 async fn the_first_write_clears_what_dead_processes_left() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("tmp")).unwrap();
-    fs::write(folder.path().join("tmp/dead"), b"half").unwrap();
+    fs::write(folder.path().join("tmp/0123456789abcdef"), b"half").unwrap();
     let alive = open(folder.path()).await.blob_writer().unwrap();
-    fs::write(folder.path().join("tmp/dead2"), b"half").unwrap();
+    fs::write(folder.path().join("tmp/0123456789abcdee"), b"half").unwrap();
     let store = open(folder.path()).await;
     assert_eq!(files(folder.path()).len(), 2);
     store.put_check_result(&Digest::of(b""), &json!(1), vec![]).await.unwrap();
@@ -221,7 +221,7 @@ async fn what_is_damaged_or_of_another_format_is_a_miss() {
     assert_eq!(store.list().await.unwrap(), [other]);
 
     let run = put_run(&store, "2026-01-02T00:00:00.000Z", None, &[]).await;
-    fs::write(folder.path().join("runs/99991231T000000.000Z-x.json"), "{").unwrap();
+    fs::write(folder.path().join("runs/99991231T000000.000Z-00000000.json"), "{").unwrap();
     assert_eq!(store.recent_runs(1).await.unwrap()[0].id, run.id);
 }
 
