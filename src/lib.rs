@@ -23,7 +23,6 @@
 //! | `ratings` | what people answer to questions about data points, in files |
 //! | `operator` | the contract of operators, and the registry |
 //! | `functions` | algorithms as DataFusion functions |
-//! | `table_file` | the files of stored tables: columns that are in other files |
 //! | `store` | the content-addressed store: manifests, blobs, journals, locks |
 //! | `session` | DataFusion sessions: scans, encodings, writing Parquet |
 //! | `operators` | the operators, and the list that names them all |
@@ -64,7 +63,6 @@ pub mod session;
 pub mod sharing;
 pub mod small_file;
 pub mod store;
-pub mod table_file;
 pub mod trust;
 pub mod visible;
 pub mod workflow;

@@ -15,7 +15,7 @@ use crate::event::StepSummary;
 use crate::operator::plain_message;
 use crate::report::{TableFormat, TableWriter, compare_tables};
 use crate::session::{column, scan_stored, session};
-use crate::store::{PortArtifact, Scrutiny, Store};
+use crate::store::{PortArtifact, Store, VerifyLevel};
 
 /// What differs between two versions of a table.
 pub(super) struct PortDiff {
@@ -129,9 +129,9 @@ async fn artifact(
     let Some(table) = manifest.port(port).filter(|table| table.digest == summary.digest) else {
         return gone();
     };
-    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await;
+    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await;
     let unsound = unsound.map_err(|error| fail_cache(&error))?;
-    if unsound.iter().any(|(blob, _)| table.files().any(|file| file.blob == *blob)) {
+    if unsound.iter().any(|(blob, _)| *blob == table.blob) {
         return Ok(Err("the table in the store is damaged or missing".into()));
     }
     Ok(Ok(table.clone()))

@@ -47,7 +47,7 @@ impl StorePlaces {
 }
 
 /// Refuses links that a cloned repository can bring: folders of a store that are links, and the
-/// folder of the store that is used if none is named.
+/// default store if that is a link.
 ///
 /// # Errors
 /// If there is such a link.

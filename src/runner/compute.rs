@@ -16,7 +16,7 @@ use crate::digest::Digest;
 use crate::operator::{StepError, StepErrorKind};
 use crate::plan::{Plan, PlannedStep};
 use crate::session::guarded;
-use crate::store::{Manifest, ManifestLabels, PortArtifact, manifest_version, timestamp};
+use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
 use crate::workflow::quote;
 
 /// Computes a step and stores its result; the manifest comes last. A panic on the
@@ -83,7 +83,7 @@ async fn computed(
     let rows = artifacts.first().map_or(0, |a| a.rows);
     let (computed_rows, reused_rows) = counts.unwrap_or((rows, 0));
     let manifest = Manifest {
-        format: manifest_version(&artifacts),
+        format: MANIFEST_VERSION,
         key: key.preimage.key(),
         preimage: key.preimage.clone(),
         labels: ManifestLabels {

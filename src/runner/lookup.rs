@@ -1,12 +1,12 @@
-//! Whether the store has the complete result of a key, its files are sound, and its tables are
-//! those that the plan expects.
+//! Looks up the result of a key: it must be complete, its files sound, and its tables those that the
+//! plan expects.
 
 use std::fmt;
 
 use super::error::RunError;
 use crate::digest::Digest;
 use crate::plan::PlannedStep;
-use crate::store::{BlobState, Manifest, Scrutiny, Store, TableShape};
+use crate::store::{BlobState, Manifest, Store, TableShape, VerifyLevel};
 
 /// What the store has under a key.
 pub(super) enum Lookup {
@@ -62,7 +62,7 @@ pub(super) async fn lookup(
     if let Some(cause) = other_tables(step, &manifest) {
         return Ok(Lookup::Unfit(cause));
     }
-    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await?;
+    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await?;
     if !unsound.is_empty() {
         return Ok(Lookup::Incomplete(UnsoundFiles::of(unsound)));
     }
@@ -74,7 +74,7 @@ pub(super) async fn lookup(
     Ok(Lookup::Hit(Box::new(manifest)))
 }
 
-/// In words how the tables of a result, by what its manifest says, are not those of the step.
+/// Describes how the tables of a result differ from those of the step, by its manifest.
 pub(super) fn other_tables(step: &PlannedStep, manifest: &Manifest) -> Option<String> {
     let ports = step.step.ports();
     if !manifest.ports.iter().map(|port| port.port.as_str()).eq(ports.iter().map(|port| port.name))
@@ -85,7 +85,7 @@ pub(super) fn other_tables(step: &PlannedStep, manifest: &Manifest) -> Option<St
     tables.find_map(|(port, stored)| TableShape::of(&port.table).differs(stored))
 }
 
-/// What is said of a result that is not used.
+/// The message about a result that is not used.
 pub(super) fn unfit(cause: &str) -> String {
     format!("its stored result is not what the workflow says: {cause}")
 }

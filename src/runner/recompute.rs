@@ -69,7 +69,7 @@ impl Recomputation<'_> {
             let Some(port) = artifact(self.done, table.step, table.port) else {
                 return Ok(Some(format!("reads `{name}`, which is not computed yet")));
             };
-            if !self.store.has_table(port).await? {
+            if !self.store.has_blob(&port.blob, port.bytes).await? {
                 return Ok(Some(format!("reads `{name}`, whose table is not here")));
             }
         }

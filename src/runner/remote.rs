@@ -321,24 +321,18 @@ impl Remote {
         to: &Store,
     ) -> Result<Option<String>, RunError> {
         let shape = planned.map(|planned| TableShape::of(&planned.table));
-        // Steps side by side may need tables that refer to the same file: it comes once.
-        let mut files: Vec<Digest> = port.files().map(|file| file.blob).collect();
-        files.sort_unstable();
-        files.dedup();
-        let mut turns = Vec::with_capacity(files.len());
-        for file in files {
-            let turn = Arc::clone(locked(&self.copying).entry(file).or_default());
-            turns.push(turn.lock_owned().await);
-        }
+        // Steps side by side may need the same table: it comes once.
+        let turn = Arc::clone(locked(&self.copying).entry(port.blob).or_default());
+        let _turn = turn.lock().await;
         match self.store.copy_table(to, port, shape.as_ref()).await {
             Ok(copied) => {
-                let bytes = copied.iter().map(|file| file.bytes).sum();
-                self.files.fetch_add(copied.len() as u64, Ordering::Relaxed);
-                self.bytes.fetch_add(bytes, Ordering::Relaxed);
-                let compared = copied.iter().any(|file| file.blob == port.blob);
+                if copied {
+                    self.files.fetch_add(1, Ordering::Relaxed);
+                    self.bytes.fetch_add(port.bytes, Ordering::Relaxed);
+                }
                 let new = locked(&self.judged).insert((port.blob, port.digest));
                 // A file that is here for other reasons need not be what this manifest says.
-                let mut cause = match compared || !new {
+                let mut cause = match copied || !new {
                     true => None,
                     false => to.judge(port).await?,
                 };
@@ -365,7 +359,7 @@ impl Remote {
     /// Stores a result of which all tables are here.
     async fn keep(&self, manifest: &Manifest, to: &Store) -> Result<(), RunError> {
         for port in &manifest.ports {
-            if !to.has_table(port).await? {
+            if !to.has_blob(&port.blob, port.bytes).await? {
                 return Ok(());
             }
         }

@@ -8,13 +8,11 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, new_empty
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use super::layering::{Bases, Layering};
-use crate::digest::Digest;
 use crate::operator::StepError;
 
 /// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
@@ -36,39 +34,22 @@ const DICTIONARY_BYTES: usize = 8 << 20;
 pub(crate) struct Encoded<W> {
     pub(crate) out: W,
     pub(crate) rows: u64,
-    /// The other files that hold columns of it.
-    pub(crate) layers: Vec<Digest>,
 }
 
-/// Encodes the batches that `next` gives, until there is none left, on so many threads. Columns that
-/// one of the `bases` has for the same rows are left to its file.
+/// Encodes the batches that `next` gives, until there is none left, on so many threads.
 pub(crate) fn encode<W: Write + Send>(
     mut out: W,
     schema: SchemaRef,
     threads: usize,
-    bases: Option<&Bases>,
     mut next: impl FnMut() -> Option<RecordBatch>,
 ) -> Result<Encoded<W>, StepError> {
     let mut batches = group(&mut next);
-    let mut layering = match bases {
-        Some(bases) => Layering::begin(bases, &schema, &batches)?,
-        None => None,
-    };
-    let schema = layering.as_ref().map_or(schema, |layering| Arc::clone(layering.schema()));
-    let mut rows = 0;
-    let mut next_group = |batches: Vec<RecordBatch>, layering: &mut Option<Layering>| {
-        rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
-        match layering {
-            Some(layering) => layering.group(batches),
-            None => Ok(batches),
-        }
-    };
-    batches = next_group(batches, &mut layering)?;
-    let properties = properties_of(&batches, layering.as_ref());
+    let properties = properties_of(&batches);
     let writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))?;
     let (mut file, factory) = writer.into_serialized_writer()?;
-    let mut number = 0;
+    let (mut number, mut rows) = (0, 0);
     while !batches.is_empty() {
+        rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
         let writers = factory.create_column_writers(number)?;
         let chunks = encode_group(&schema, writers, &batches, threads)?;
         let mut row_group = file.next_row_group()?;
@@ -78,19 +59,10 @@ pub(crate) fn encode<W: Write + Send>(
         row_group.close()?;
         number += 1;
         batches = group(&mut next);
-        if !batches.is_empty() {
-            batches = next_group(batches, &mut layering)?;
-        }
-    }
-    let mut layers = Vec::new();
-    if let Some(layering) = layering {
-        let (pair, files) = layering.finish();
-        file.append_key_value_metadata(pair);
-        layers = files;
     }
     // Flushes, and says what the system said; `into_inner` would keep only its words.
     file.close()?;
-    Ok(Encoded { out, rows, layers })
+    Ok(Encoded { out, rows })
 }
 
 /// The batches of the next row group; none if there are no more rows.
@@ -112,7 +84,7 @@ fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
 }
 
 /// How a file is written whose first row group has these batches.
-fn properties_of(batches: &[RecordBatch], layering: Option<&Layering>) -> WriterProperties {
+fn properties_of(batches: &[RecordBatch]) -> WriterProperties {
     let compression = match fits_a_block(batches) {
         true => Compression::UNCOMPRESSED,
         false => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()),
@@ -127,13 +99,6 @@ fn properties_of(batches: &[RecordBatch], layering: Option<&Layering>) -> Writer
             true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
             false => properties.set_column_dictionary_enabled(column, false),
         };
-    }
-    // Positions grow by little from row to row.
-    for name in layering.iter().flat_map(|layering| layering.positions()) {
-        let column = ColumnPath::from(name);
-        properties = properties
-            .set_column_dictionary_enabled(column.clone(), false)
-            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
     properties.build()
 }
@@ -295,7 +260,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let batches: Vec<_> = (0..40).map(|i| batch(i * 1000, 1000)).collect();
             let mut rest = batches.clone().into_iter();
-            let encoded = encode(Vec::new(), schema.clone(), threads, None, || rest.next());
+            let encoded = encode(Vec::new(), schema.clone(), threads, || rest.next());
             let bytes = encoded.unwrap().out;
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
                 .unwrap()
@@ -310,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_a_valid_file() {
-        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, None, || None).unwrap().out;
+        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, || None).unwrap().out;
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
         assert_eq!(reader.build().unwrap().count(), 0);
     }
@@ -327,7 +292,7 @@ mod tests {
         ] {
             let schema = batch.schema();
             let mut rest = vec![batch].into_iter();
-            let encoded = encode(Vec::new(), schema, 1, None, || rest.next()).unwrap();
+            let encoded = encode(Vec::new(), schema, 1, || rest.next()).unwrap();
             let bytes = bytes::Bytes::from(encoded.out);
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
             let columns = reader.metadata().row_group(0).columns();
@@ -343,7 +308,7 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(vec![text; 20]));
         let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
         let mut rest = (0..20).map(|at| batch.slice(at, 1));
-        let encoded = encode(Vec::new(), batch.schema(), 1, None, || rest.next()).unwrap();
+        let encoded = encode(Vec::new(), batch.schema(), 1, || rest.next()).unwrap();
         let bytes = bytes::Bytes::from(encoded.out);
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
         let groups = reader.metadata().row_groups().iter();

@@ -3,9 +3,6 @@
 //!
 //! Does not live here: what is computed (`operators`, `functions`) or when (`runner`).
 
-mod base_lookup;
-mod base_rows;
-mod base_table;
 mod blob_encoding;
 mod calendar;
 mod determinism;
@@ -13,11 +10,6 @@ mod encode;
 mod expr;
 mod figure_data;
 mod guard;
-mod layered_table;
-mod layering;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod layering_tests;
 mod open;
 mod parquet_metadata;
 mod published_shape;
@@ -31,16 +23,13 @@ mod sql_mistake;
 mod sql_reads;
 mod sql_words;
 mod stored_matches;
-mod stored_object;
 mod stored_order;
 mod stored_range;
 mod stored_rows;
 mod text_search;
 mod unnested_groups;
-mod whole_table;
 mod write;
 
-pub use base_table::BaseTable;
 pub(crate) use blob_encoding::{BlobEncoding, StoredBlob};
 pub use calendar::check_times;
 pub use determinism::{KeyColumns, check_deterministic};
@@ -61,10 +50,8 @@ pub use stored_range::scan_range;
 pub use stored_rows::stored_rows;
 pub use text_search::contains_ascii;
 pub use unnested_groups::dropped_group_columns;
-pub use whole_table::{WholeTableError, store_whole, whole_file, whole_temporary};
 pub use write::{EncodedTable, OpenTable, StoreTableError, column, open_table, sorted_by_key};
 
-pub use crate::table_file::{
-    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, check_rows, too_many_columns,
-    two_columns,
+pub use crate::store::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
 };

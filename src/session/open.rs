@@ -20,11 +20,13 @@ use datafusion::prelude::SessionConfig;
 
 use super::recursion::LimitRecursion;
 use crate::functions::{self, BoundedOperators, Purpose};
-use crate::table_file::ROWS_AT_ONCE;
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
 /// about 1 MB and 60 ms, small enough to spread a small table over all cores.
 const BATCH_ROWS: usize = 1024;
+
+/// Rows per batch where there may be rows of megabytes: a sort has to hold the largest batch twice.
+const ROWS_AT_ONCE: usize = 128;
 
 /// Limits what can go on in files, and that only: a merge has to hold a batch of each of its
 /// inputs, and a sort its first batch, however large the rows are.

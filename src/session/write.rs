@@ -21,10 +21,8 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::base_table::BaseTable;
 use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
-use super::layering::Bases;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
@@ -79,7 +77,6 @@ pub struct OpenTable {
     rows: SendableRecordBatchStream,
     schema: SchemaRef,
     key: Vec<String>,
-    bases: Vec<BaseTable>,
     shape: TableShape,
 }
 
@@ -101,17 +98,10 @@ pub async fn open_table(df: DataFrame, table: &TableSchema) -> Result<OpenTable,
         table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
     // A plan whose rows come in this order is not sorted again.
     let df = sorted_by_key(df.select(columns.collect::<Vec<_>>())?, &key)?;
-    let (rows, bases, shape) = (df.execute_stream().await?, Vec::new(), TableShape::of(table));
-    Ok(OpenTable { rows, schema, key, bases, shape })
+    Ok(OpenTable { rows: df.execute_stream().await?, schema, key, shape: TableShape::of(table) })
 }
 
 impl OpenTable {
-    /// The same, which may leave columns to the files of these tables where these have them for the
-    /// same rows. In a bucket every table is a whole file: each one more is a request.
-    pub fn over(self, bases: Vec<BaseTable>) -> Self {
-        Self { bases, ..self }
-    }
-
     /// Stores the rows as the artifact of `port`, encoding on so many threads.
     ///
     /// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when all
@@ -146,8 +136,6 @@ impl OpenTable {
         on_rows: impl Fn(u64),
     ) -> Result<EncodedTable, StoreTableError> {
         let mut order = KeyOrder::new(&self.schema, &self.key)?;
-        let (tables, key) = (std::mem::take(&mut self.bases), self.key.clone());
-        let bases = (!tables.is_empty()).then(|| Bases { store: store.clone(), tables, key });
         let (mut held, mut bytes) = (Vec::new(), 0);
         let mut sink: Option<ArtifactSink> = None;
         while let Some(batch) = self.rows.next().await {
@@ -163,7 +151,7 @@ impl OpenTable {
                 Some(sink) => sink,
                 None => {
                     let schema = Arc::clone(&self.schema);
-                    sink.insert(ArtifactSink::new(store, schema, threads, bases.clone())?)
+                    sink.insert(ArtifactSink::new(store, schema, threads)?)
                 }
             };
             if !sink.send_all(&mut held).await {
@@ -172,7 +160,7 @@ impl OpenTable {
         }
         let (blob, columns, rows) = match sink {
             Some(sink) => sink.finish().await?,
-            None => small(store, &self.schema, held, bases).await?,
+            None => small(store, &self.schema, held).await?,
         };
         let (port, key, shape) = (port.to_string(), self.key, self.shape);
         Ok(EncodedTable { port, key, columns, rows, blob, shape })
@@ -199,10 +187,8 @@ impl EncodedTable {
         let blob = blob.commit(store).await?;
         store.note_shape(&blob.digest, &shape);
         let digest = table_digest(&columns, rows);
-        let layers = blob.layers.iter().map(|layer| store.layer(layer));
-        let layers = layers.collect::<Result<_, _>>()?;
         let (bytes, blob) = (blob.bytes, blob.digest);
-        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns, layers })
+        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns })
     }
 }
 
@@ -260,17 +246,12 @@ pub(crate) struct ArtifactSink {
 }
 
 impl ArtifactSink {
-    fn new(
-        store: &Store,
-        schema: SchemaRef,
-        threads: usize,
-        bases: Option<Bases>,
-    ) -> Result<Self, StoreError> {
+    fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, StoreError> {
         let (to_hasher, mut hash_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let hash_schema = Arc::clone(&schema);
         let next = move || write_queue.blocking_recv();
-        let writer = BlobEncoding::start(store, schema, threads, bases, next)?;
+        let writer = BlobEncoding::start(store, schema, threads, next)?;
         let hasher = tokio::task::spawn_blocking(move || {
             let mut hasher = TableHasher::new(&hash_schema);
             while let Some(batch) = hash_queue.blocking_recv() {
@@ -311,7 +292,6 @@ async fn small(
     store: &Store,
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,
-    bases: Option<Bases>,
 ) -> Result<(EncodedBlob, Vec<ColumnDigest>, u64), StoreTableError> {
     let mut hasher = TableHasher::new(schema);
     for batch in &batches {
@@ -320,7 +300,7 @@ async fn small(
     let (columns, rows) = hasher.finish();
     let mut batches = batches.into_iter();
     let next = move || batches.next();
-    let writer = BlobEncoding::start(store, Arc::clone(schema), 1, bases, next)?;
+    let writer = BlobEncoding::start(store, Arc::clone(schema), 1, next)?;
     Ok((writer.finish().await?, columns, rows))
 }
 

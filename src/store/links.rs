@@ -13,8 +13,8 @@ use super::location::STORE_FOLDERS;
 /// The file of `VerifiedFiles`.
 pub(super) const VERIFIED: &str = "verified.log";
 
-/// Checks that no folder of the store at `root` is a link. Links to single tables are fine: they
-/// are compared with their digests when they are read, and replaced when they are written.
+/// Checks that no folder of the store at `root` is a link. A link to a single table is allowed: the
+/// table is compared with its digest when it is read, and a write replaces the link.
 ///
 /// # Errors
 /// [`StoreErrorKind::Linked`], with the name of the link.
@@ -32,7 +32,7 @@ pub fn refuse_links(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks that a path that nobody named is not a link.
+/// Checks that a path is not a link. For paths that the user did not name.
 ///
 /// # Errors
 /// [`StoreErrorKind::Linked`].
@@ -49,7 +49,7 @@ fn linked(path: &Path) -> StoreError {
     StoreError::new(StoreErrorKind::Linked, "use", path.display(), cause)
 }
 
-/// Options to open a file of a store, but not what a link in its place leads to.
+/// Options to open a file of a store. Opening a link fails.
 pub(super) fn without_links() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());

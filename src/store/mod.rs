@@ -32,6 +32,7 @@ mod manifest;
 mod object;
 mod output_record;
 mod own_name;
+mod parquet_check;
 mod record;
 mod sealed;
 mod server;
@@ -39,6 +40,7 @@ mod shape;
 mod signed;
 mod soundness;
 mod spending;
+mod table_file;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -59,14 +61,19 @@ pub use links::{refuse_link, refuse_links};
 pub use location::{STORE_FOLDERS, StoreLocation, private_folder};
 pub use lock::LockGuard;
 pub use manifest::{
-    FORMAT_VERSION, LayerFile, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact,
-    Preimage, RecipeParts, manifest_version,
+    FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
+    RecipeParts,
 };
 pub use output_record::{OutputOrigin, OutputRecord};
+pub use parquet_check::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
+};
+pub(crate) use parquet_check::{check_whole_footer, footer_range};
 pub use record::{RunRecord, RunSettings};
 pub use shape::TableShape;
 pub use signed::{SIGNATURE_NAMESPACE, SignatureState, StoredManifest};
-pub use soundness::{BlobState, Scrutiny};
+pub use soundness::{BlobState, VerifyLevel};
 pub use spending::SpendingLedger;
+pub use table_file::TableFile;
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

@@ -1,7 +1,7 @@
-//! The names that objects of a store have. A file with another name is somebody else's: it is
-//! neither listed nor removed.
+//! The names of a store's objects. A file with another name belongs to the user: it is neither listed
+//! nor removed.
 
-/// Whether a store gives such a name to an object.
+/// True for a name that a store gives to an object.
 pub(super) fn is_own(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     match parts.as_slice() {
@@ -25,7 +25,7 @@ pub(super) fn is_own(name: &str) -> bool {
     }
 }
 
-/// Whether a temporary file of a store has such a name.
+/// True for the name of a store's temporary file.
 pub(super) fn is_temporary(file: &str) -> bool {
     is_hex(file, 16)
 }

@@ -1,13 +1,11 @@
 //! The shape that a plan expects of a stored table: columns, types, no nulls where none are
 //! allowed, rows in the order of the key, and no key twice.
 //!
-//! A manifest and its file may come from elsewhere, and are not what a plan expects because they
-//! say so. The rows of a file are compared once. `verified.log` remembers that, so that a later
-//! run reads nothing.
+//! A manifest and its file may come from another machine, so neither is trusted. The rows of a file
+//! are compared once; `verified.log` remembers it, so that a later run reads nothing.
 
 use std::cmp::Ordering;
 use std::fs;
-use std::sync::Arc;
 
 use arrow::array::{Array as _, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -18,9 +16,10 @@ use super::backend::blocking;
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
 use super::manifest::PortArtifact;
+use super::parquet_check::check_footer;
+use super::table_file::TableFile;
 use crate::digest::{Digest, type_name};
 use crate::operator::TableSchema;
-use crate::table_file::{TableFile, check_footer};
 use crate::workflow::quote;
 
 /// Rows that are decoded at a time.
@@ -34,7 +33,7 @@ pub struct TableShape {
 }
 
 impl TableShape {
-    /// The shape of the tables that an operator declares so.
+    /// The shape of the tables that an operator declares.
     pub fn of(table: &TableSchema) -> Self {
         let schema = table.stored();
         let is_stored = |name: &&String| schema.field_with_name(name).is_ok();
@@ -42,7 +41,7 @@ impl TableShape {
         Self { schema, key }
     }
 
-    /// In words how a table differs by what its manifest says. Reads nothing.
+    /// Describes how a table differs from the shape, as far as its manifest shows. Reads no table.
     pub fn differs(&self, port: &PortArtifact) -> Option<String> {
         let name = quote(&port.port);
         let is_shown = |column: &&String| !column.starts_with("__");
@@ -78,14 +77,14 @@ impl TableShape {
         Digest::of_json(&json!({"blob": blob, "columns": columns, "key": self.key}))
     }
 
-    /// The columns whose values are compared.
+    /// True for columns whose values are compared.
     fn reads(&self, column: &str) -> bool {
         let required = self.schema.field_with_name(column).is_ok_and(|field| !field.is_nullable());
         required || self.key.iter().any(|key| key == column)
     }
 
-    /// In words how the rows of a file differ.
-    pub(super) fn rows_differ(&self, table: &Arc<TableFile>) -> Option<String> {
+    /// Describes how the rows of a file differ from the shape.
+    pub(super) fn rows_differ(&self, table: &TableFile) -> Option<String> {
         let compared = || -> Result<Option<String>, Box<dyn std::error::Error>> {
             let mut rows = match ShapeCheck::new(self, table.schema()) {
                 Ok(rows) => rows,
@@ -157,8 +156,8 @@ impl<'a> ShapeCheck<'a> {
 }
 
 impl Store {
-    /// In words how the file of a table differs from a shape; looks at it only if that is not
-    /// known. Files in a bucket are not fetched for it: they were compared when they came there.
+    /// Describes how the file of a table differs from a shape; reads it only if that is not known yet.
+    /// Files in a bucket are not downloaded for this: `copy_file` compared them.
     ///
     /// # Errors
     /// If the comparison cannot be carried out.
@@ -180,7 +179,7 @@ impl Store {
             let table = check_footer(&path)
                 .and_then(|()| store.table_file(&blob).map_err(|error| error.to_string()));
             Ok(match table {
-                Ok(table) => table.and_then(|table| shape.rows_differ(&Arc::new(table))),
+                Ok(table) => table.and_then(|table| shape.rows_differ(&table)),
                 Err(cause) => Some(format!("its table cannot be read: {cause}")),
             })
         };
@@ -191,7 +190,7 @@ impl Store {
         Ok(differs)
     }
 
-    /// Notes that a file that was just written here has this shape.
+    /// Records that a file that was just written has this shape.
     pub fn note_shape(&self, blob: &Digest, shape: &TableShape) {
         if let Some(folder) = self.inner.backend.folder()
             && let Ok(about) = fs::metadata(folder.path(&blob_name(blob)))

@@ -110,7 +110,13 @@ fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
         (&twice, &twice, "id", "two rows of its table have one key", None),
         (&turned, &turned, "id", "its rows are not in the order of their key", None),
         (&nulls, &nulls, "id", "column `y` of its table has nulls", None),
-        (&float, &good, "id", "column `y` of its table is float64", Some("is not what its manifest")),
+        (
+            &float,
+            &good,
+            "id",
+            "column `y` of its table is float64",
+            Some("is not what its manifest"),
+        ),
         (&lacks, &good, "id", "its table lacks the column `y`", Some("lacks the column y of its")),
     ];
     for (stored, said, key, here, elsewhere) in cases {

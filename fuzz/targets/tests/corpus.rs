@@ -58,7 +58,6 @@ each!(
     sql_query,
     lock_file,
     manifest,
-    layers,
     journal,
     read_parquet,
     read_csv,

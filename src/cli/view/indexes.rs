@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::operator::plain_message;
 use crate::session::{stored_matches, stored_order};
 use crate::store::Store;
-use crate::table_file::TableFile;
+use crate::store::TableFile;
 
 /// The most bytes of orders that are kept: a dozen of a table of five million rows.
 const ORDERS: usize = 256 << 20;

@@ -22,7 +22,7 @@ async fn finds(damage: impl AsyncFnOnce(&Store, &Path, Manifest), expected: &[Fi
     assert!(store.repair(&findings).await.unwrap() > 0);
     assert_eq!(kinds(&store).await, []);
     assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&sound));
-    assert_eq!(store.unsound_blobs(&sound, Scrutiny::Hashed).await.unwrap(), []);
+    assert_eq!(store.unsound_blobs(&sound, VerifyLevel::Hashed).await.unwrap(), []);
 }
 
 fn file_of(folder: &Path, manifest: &Manifest) -> std::path::PathBuf {
@@ -217,8 +217,8 @@ async fn what_was_computed_from_damage_is_forgotten_with_what_follows_and_nothin
     fs::write(&path, bytes).unwrap();
     let backend = store.inner.backend.folder().unwrap();
     backend.verified.remember(&blob, &fs::metadata(&path).unwrap());
-    assert_eq!(store.unsound_blobs(&first, Scrutiny::Usual).await.unwrap(), []);
-    let hashed = store.unsound_blobs(&first, Scrutiny::Hashed).await.unwrap();
+    assert_eq!(store.unsound_blobs(&first, VerifyLevel::Usual).await.unwrap(), []);
+    let hashed = store.unsound_blobs(&first, VerifyLevel::Hashed).await.unwrap();
     assert_eq!(hashed, [(blob, BlobState::Damaged)]);
 
     let findings = store.verify(&|_| {}).await.unwrap();
@@ -259,7 +259,7 @@ async fn no_flipped_bit_of_a_manifest_a_part_or_an_outcome_is_believed() {
                     store.put_memo_part(&recipe, &part).await.unwrap();
                 }
                 "blobs" => {
-                    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap();
+                    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await.unwrap();
                     assert_eq!(unsound, [(manifest.ports[0].blob, BlobState::Damaged)]);
                 }
                 _ => {}
@@ -278,7 +278,7 @@ async fn what_is_computed_again_heals_damage_of_the_same_size_in_a_bucket() {
     let garbage = vec![7; usize::try_from(port.bytes).unwrap()];
     let path = store.blob_path(&port.blob);
     object_store::ObjectStoreExt::put(&store.object_store(), &path, garbage.into()).await.unwrap();
-    let hashed = async || store.unsound_blobs(&manifest, Scrutiny::Hashed).await.unwrap();
+    let hashed = async || store.unsound_blobs(&manifest, VerifyLevel::Hashed).await.unwrap();
     assert_eq!(hashed().await, [(port.blob, BlobState::Damaged)]);
     put_table(&store, &batch(1, 20)).await;
     assert_eq!(hashed().await, []);
