@@ -1,17 +1,15 @@
 //! Batches as Parquet: row groups whose columns are encoded side by side.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, new_empty_array};
+use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
 
 use crate::operator::StepError;
 
@@ -27,7 +25,8 @@ const ROW_GROUP_BYTES: usize = if cfg!(test) { 8 << 20 } else { 1 << 30 };
 const ZSTD_LEVEL: i32 = 3;
 /// The bytes that a file takes on most disks at least.
 const BLOCK: usize = 4 << 10;
-/// Bytes of the distinct values of a column of a row group: of more, the rest is stored as it is.
+/// Bytes of the distinct values of a column in a row group. The writer stores further values without
+/// the dictionary.
 const DICTIONARY_BYTES: usize = 8 << 20;
 
 /// What was encoded.
@@ -89,18 +88,12 @@ fn properties_of(batches: &[RecordBatch]) -> WriterProperties {
         true => Compression::UNCOMPRESSED,
         false => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()),
     };
-    let mut properties = WriterProperties::builder()
+    WriterProperties::builder()
         .set_compression(compression)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by("galeras".to_string());
-    for (name, repeats) in batches.first().into_iter().flat_map(long_texts) {
-        let column = ColumnPath::from(name);
-        properties = match repeats {
-            true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
-            false => properties.set_column_dictionary_enabled(column, false),
-        };
-    }
-    properties.build()
+        .set_created_by("galeras".to_string())
+        .build()
 }
 
 /// Whether the rows fit a block of a disk as they are. To compress them saves nothing, and what it
@@ -112,27 +105,6 @@ fn fits_a_block(batches: &[RecordBatch]) -> bool {
     let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(BLOCK));
     flat && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
         && bytes.sum::<usize>() <= BLOCK
-}
-
-/// The text columns whose values are long on average, and whether these repeat: as the code of a
-/// method does in its rows under several treatments. Where they do not, looking each of them up in a
-/// dictionary would cost more than it saves.
-fn long_texts(batch: &RecordBatch) -> Vec<(String, bool)> {
-    const LONG: usize = 24;
-    let fields = batch.schema_ref().fields().iter();
-    let texts = fields.zip(batch.columns()).filter_map(|(field, array)| {
-        let texts = array.as_string_opt::<i32>()?;
-        let offsets = texts.value_offsets();
-        let bytes = offsets.last().zip(offsets.first()).map_or(0, |(b, a)| b - a);
-        (bytes as usize > LONG * texts.len()).then(|| (field.name().clone(), repeat(texts)))
-    });
-    texts.collect()
-}
-
-/// Whether a third of the texts or more come again.
-fn repeat(texts: &StringArray) -> bool {
-    let distinct: HashSet<&str> = texts.iter().flatten().collect();
-    3 * distinct.len() <= 2 * (texts.len() - texts.null_count())
 }
 
 /// The encoded leaves of one column.

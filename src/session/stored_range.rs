@@ -3,21 +3,26 @@
 //!
 //! Does not live here: single rows (`stored_rows`), whole tables (`scan`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use bytes::Bytes;
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, lit};
-use futures::TryStreamExt;
-use object_store::ObjectStoreExt as _;
+use futures::future::BoxFuture;
+use futures::{TryFutureExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::arrow::async_reader::ParquetObjectReader;
+use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
 use super::scan::check_stored;
 use super::small_table::Planned;
@@ -64,21 +69,59 @@ pub async fn scan_range(
     }))
 }
 
-/// A file of the store, of which only what is asked for is read, and its footer.
+/// A file of the store, and its footer.
 ///
 /// # Errors
 /// If it is missing or damaged.
 pub(super) async fn stored_footer(
     store: &Store,
     blob: &Digest,
-) -> Result<(ParquetObjectReader, ArrowReaderMetadata)> {
+) -> Result<(StoredObject, ArrowReaderMetadata)> {
     check_stored(store, blob)?;
-    let (objects, path) = (store.object_store(), store.blob_path(blob));
-    let size = objects.head(&path).await?.size;
-    let mut object = ParquetObjectReader::new(objects, path).with_file_size(size);
+    let mut object = StoredObject { objects: store.object_store(), path: store.blob_path(blob) };
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
     let metadata = ArrowReaderMetadata::load_async(&mut object, options).await?;
     Ok((object, metadata))
+}
+
+/// A file of the store, of which only the parts that are asked for are read.
+#[derive(Clone, Debug)]
+pub(super) struct StoredObject {
+    objects: Arc<dyn ObjectStore>,
+    path: Path,
+}
+
+impl AsyncFileReader for StoredObject {
+    fn get_bytes(
+        &mut self,
+        range: Range<u64>,
+    ) -> BoxFuture<'_, std::result::Result<Bytes, ParquetError>> {
+        let read = self.objects.get_range(&self.path, range);
+        Box::pin(read.map_err(|error| ParquetError::External(Box::new(error))))
+    }
+
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, std::result::Result<Vec<Bytes>, ParquetError>> {
+        Box::pin(async move {
+            let read = self.objects.get_ranges(&self.path, &ranges).await;
+            read.map_err(|error| ParquetError::External(Box::new(error)))
+        })
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        _: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, std::result::Result<Arc<ParquetMetaData>, ParquetError>> {
+        Box::pin(async move {
+            let about = self.objects.head(&self.path).await;
+            let about = about.map_err(|error| ParquetError::External(Box::new(error)))?;
+            let reader =
+                ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+            Ok(Arc::new(reader.load_and_finish(self, about.size).await?))
+        })
+    }
 }
 
 #[cfg(test)]
