@@ -240,8 +240,7 @@ fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Gro
 
 /// The files that a result needs, with their sizes.
 fn files(result: &Manifest) -> impl Iterator<Item = (Digest, u64)> {
-    let files = result.ports.iter().flat_map(|port| port.files());
-    files.map(|file| (file.blob, file.bytes))
+    result.ports.iter().map(|port| (port.blob, port.bytes))
 }
 
 fn grouped(by: By, groups: &[Group<'_>], results: &[Manifest], usage: &StoreUsage) -> String {

@@ -10,7 +10,7 @@ use super::recall::LookArgs;
 use super::remote_args::RemoteArgs;
 use super::screen::tell;
 pub(super) use super::screen::{color, fail, note, print, print_json, width};
-use super::store_places::StorePlaces;
+use super::store_places::{StorePlaces, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;
 use galeras_base::visible::{escape, shell_word};
@@ -106,6 +106,7 @@ pub(super) async fn plan_file(
 
 /// Opens the store.
 pub(super) async fn open_store(location: &str) -> Result<Store, Exit> {
+    refuse_linked(location).map_err(|error| fail_cache(&error))?;
     Store::open(location).await.map_err(|error| fail_cache(&error))
 }
 

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::context::{Exit, fail, fail_cache};
 use super::run_pair::StepPair;
-use galeras_display::{TableFormat, TableWriter, compare_tables};
+use galeras_operator::table_digest::type_name;
 use galeras_operator::event::StepSummary;
 use galeras_operator::plain_message;
-use galeras_operator::table_digest::type_name;
+use galeras_display::{TableFormat, TableWriter, compare_tables};
 use galeras_sql::session::{column, scan_stored, session};
-use galeras_store::{PortArtifact, Scrutiny, Store};
+use galeras_store::{PortArtifact, Store, VerifyLevel};
 
 /// What differs between two versions of a table.
 pub(super) struct PortDiff {
@@ -129,9 +129,9 @@ async fn artifact(
     let Some(table) = manifest.port(port).filter(|table| table.digest == summary.digest) else {
         return gone();
     };
-    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await;
+    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await;
     let unsound = unsound.map_err(|error| fail_cache(&error))?;
-    if unsound.iter().any(|(blob, _)| table.files().any(|file| file.blob == *blob)) {
+    if unsound.iter().any(|(blob, _)| *blob == table.blob) {
         return Ok(Err("the table in the store is damaged or missing".into()));
     }
     Ok(Ok(table.clone()))

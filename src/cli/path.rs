@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use super::context::{Exit, Surveyed, fail, print_json};
 use super::{Format, WorkflowArgs, screen};
 use galeras_engine::plan::{TableRef, cell_columns};
-use galeras_sql::session::{WholeTableError, whole_file};
 
 #[derive(Args)]
 pub(crate) struct PathArgs {
@@ -33,13 +32,8 @@ pub(crate) async fn path(args: PathArgs) -> Exit {
     };
     for table in &input.tables {
         let exit = match place(&surveyed, table) {
-            Ok(Some(place)) => told(&surveyed, table, &place, args.format),
-            Ok(None) => fail(&format!("`{}` has no stored table", args.step), Exit::Failed),
-            Err(error) => {
-                let disk = matches!(error, WholeTableError::Io(_));
-                let message = format!("cannot write the table as one file: {error}");
-                fail(&message, if disk { Exit::Disk } else { Exit::Failed })
-            }
+            Some(place) => told(&surveyed, table, &place, args.format),
+            None => fail(&format!("`{}` has no stored table", args.step), Exit::Failed),
         };
         if exit != Exit::Done {
             return exit;
@@ -48,21 +42,15 @@ pub(crate) async fn path(args: PathArgs) -> Exit {
     Exit::Done
 }
 
-/// The file of a table, with all its columns, or its URL if the store is a bucket.
-fn place(surveyed: &Surveyed, table: &TableRef) -> Result<Option<Vec<u8>>, WholeTableError> {
+/// The file of a table, or its URL if the store is a bucket.
+fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStringExt as _;
-    let manifest = surveyed.states[table.step].manifest.as_ref();
-    let Some(port) = manifest.and_then(|manifest| manifest.port(table.port)) else {
-        return Ok(None);
-    };
-    Ok(match whole_file(&surveyed.store, port)? {
-        Some(file) => {
-            let file = std::path::absolute(&file).unwrap_or(file);
-            Some(file.into_os_string().into_vec())
-        }
+    let blob = surveyed.states[table.step].manifest.as_ref()?.port(table.port)?.blob;
+    Some(match surveyed.store.local_blob(&blob) {
+        Some(file) => std::path::absolute(&file).unwrap_or(file).into_os_string().into_vec(),
         None => {
-            let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&port.blob));
-            Some(format!("{}/{path}", base.as_str().trim_end_matches('/')).into_bytes())
+            let (base, path) = (surveyed.store.url(), surveyed.store.blob_path(&blob));
+            format!("{}/{path}", base.as_str().trim_end_matches('/')).into_bytes()
         }
     })
 }

@@ -6,11 +6,14 @@
 //! the next run: none is shared with another store or another user.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use super::DEFAULT_CACHE;
 use galeras_base::scratch::ScratchFolder;
-use galeras_store::{STORE_FOLDERS, StoreError, StoreLocation, private_folder};
+use galeras_store::{
+    STORE_FOLDERS, StoreError, StoreLocation, private_folder, refuse_link, refuse_links,
+};
 
 /// The folders of a store.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ impl StorePlaces {
     /// # Errors
     /// If there cannot be such a store, or its private folder cannot be made or is not private.
     pub(super) fn of(location: &str) -> Result<Self, StoreError> {
+        refuse_linked(location)?;
         let location = StoreLocation::parse(location)?;
         let (downloads, guarded) = match &location {
             StoreLocation::Folder(path) => {
@@ -39,6 +43,21 @@ impl StorePlaces {
             StoreLocation::Bucket(_) => (below_caches(&location)?, Vec::new()),
         };
         Ok(Self { downloads, guarded })
+    }
+}
+
+/// Refuses links that a cloned repository can bring: folders of a store that are links, and the
+/// default store if that is a link.
+///
+/// # Errors
+/// If there is such a link.
+pub(super) fn refuse_linked(location: &str) -> Result<(), StoreError> {
+    if location == DEFAULT_CACHE {
+        refuse_link(Path::new(DEFAULT_CACHE))?;
+    }
+    match StoreLocation::parse(location)? {
+        StoreLocation::Folder(path) => refuse_links(&path),
+        StoreLocation::Memory(_) | StoreLocation::Bucket(_) => Ok(()),
     }
 }
 
@@ -83,8 +102,6 @@ fn user_caches(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf>
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]

@@ -11,7 +11,7 @@ use crate::harness::{Outcome, Project, files_below};
 use crate::remotes::{digests, project, pushed, statuses, steps, warnings};
 
 /// The result of a step in a remote: the file of its manifest, and what is in it.
-fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
+pub fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
     let manifests = files_below(&remote.join("actions")).into_iter();
     let mut read = manifests.map(|file| {
         let manifest: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -21,7 +21,7 @@ fn manifest_of(remote: &Path, step: &str) -> (String, Value) {
 }
 
 /// The same manifest with a digest of its own that fits.
-fn sealed(manifest: &Value) -> String {
+pub fn sealed(manifest: &Value) -> String {
     let mut body = manifest.clone();
     body.as_object_mut().unwrap().remove("integrity");
     let text = serde_json::to_string_pretty(&body).unwrap();

@@ -15,8 +15,10 @@ use rustix::io::Errno;
 
 use super::bucket::BucketBackend;
 use super::error::{StoreError, StoreErrorKind};
+use super::links::VERIFIED;
 use super::local::{TempFile, sweep};
 use super::object::{MAX_SMALL, ObjectEntry};
+use super::own_name::is_own;
 use super::verified::VerifiedFiles;
 use galeras_base::scratch::make_folder;
 
@@ -37,7 +39,7 @@ pub(super) struct FolderBackend {
 
 impl FolderBackend {
     pub(super) fn new(root: PathBuf) -> Self {
-        let verified = VerifiedFiles::new(root.join("verified.log"));
+        let verified = VerifiedFiles::new(root.join(VERIFIED));
         Self { root, verified, swept: Once::new() }
     }
 
@@ -207,7 +209,8 @@ impl Backend {
             .await
     }
 
-    /// The objects below `prefix`, sorted by name.
+    /// The objects below `prefix`, sorted by name. Files with other names than a store gives are
+    /// left out.
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>, StoreError> {
         let mut entries = match self {
             Self::Folder(folder) => {
@@ -216,6 +219,7 @@ impl Backend {
             }
             Self::Bucket(bucket) => bucket.list(prefix).await?,
         };
+        entries.retain(|entry| is_own(&entry.name));
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }

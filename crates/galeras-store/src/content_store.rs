@@ -21,11 +21,12 @@ use url::Url;
 use super::backend::{Backend, FolderBackend};
 use super::bucket::{BucketBackend, below};
 use super::error::{StoreError, StoreErrorKind};
+use super::links::refuse_links;
 use super::location::{StoreLocation, shown, web_address};
 use super::manifest::{Manifest, MemoPart, RecipeParts};
 use super::record::RunRecord;
 use super::sealed::{seal, unseal};
-use super::server::{Patience, open_bucket, open_web};
+use super::server::{RetryPolicy, open_bucket, open_web};
 use galeras_base::digest::Digest;
 
 /// What a lock holds until it is dropped.
@@ -62,17 +63,17 @@ impl Store {
     /// # Errors
     /// If there cannot be such a store.
     pub async fn open(location: &str) -> Result<Self, StoreError> {
-        Self::open_with(location, Patience::Own)
+        Self::open_with(location, RetryPolicy::Own)
     }
 
-    fn open_with(location: &str, patience: Patience) -> Result<Self, StoreError> {
+    fn open_with(location: &str, retries: RetryPolicy) -> Result<Self, StoreError> {
         match StoreLocation::parse(location)? {
             StoreLocation::Folder(path) => Self::open_folder(location, &path),
             StoreLocation::Memory(url) => {
                 let objects = Arc::new(object_store::memory::InMemory::new());
                 Self::open_objects(&url, objects)
             }
-            StoreLocation::Bucket(url) => Self::open_objects(&url, open_bucket(&url, patience)?),
+            StoreLocation::Bucket(url) => Self::open_objects(&url, open_bucket(&url, retries)?),
         }
     }
 
@@ -83,7 +84,7 @@ impl Store {
     /// As of [`Store::open`]; a server is not asked yet.
     pub async fn open_remote(location: &str) -> Result<Self, StoreError> {
         match web_address(location)? {
-            None => Self::open_with(location, Patience::Remote),
+            None => Self::open_with(location, RetryPolicy::Remote),
             // The address is the root of the objects: paths are within it.
             Some(url) => {
                 let (objects, root) = (open_web(&url)?, ObjectPath::default());
@@ -95,6 +96,7 @@ impl Store {
     fn open_folder(location: &str, path: &Path) -> Result<Self, StoreError> {
         let failed = |error| StoreError::at("open", path, error);
         let folder = resolve(&std::path::absolute(path).map_err(failed)?);
+        refuse_links(&folder)?;
         let root = ObjectPath::from_absolute_path(&folder)
             .map_err(|error| StoreError::of("open", folder.display(), error))?;
         let url = Url::parse("file:///")

@@ -34,7 +34,7 @@ pub(super) struct StoreContents {
     pub(super) parts: Vec<(Digest, MemoPart)>,
     pub(super) damaged_parts: Vec<(String, String)>,
     pub(super) blobs: Vec<(Digest, ObjectEntry)>,
-    /// Files among the blobs that are not called like one.
+    /// Files among the blobs that are in the folder of another.
     pub(super) strangers: Vec<ObjectEntry>,
 }
 

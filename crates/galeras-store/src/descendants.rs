@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use super::content_store::{Store, check_name, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::StoreError;
-use super::manifest::Manifest;
 use super::sealed::unseal;
 use galeras_base::digest::Digest;
 
@@ -21,12 +20,6 @@ pub(super) struct StoredOutcome {
     /// The stored files that it was found out from.
     pub(super) reads: Vec<Digest>,
     pub(super) value: serde_json::Value,
-}
-
-/// The stored files that a result was computed from, and those that its tables leave columns to.
-fn needed(manifest: &Manifest) -> impl Iterator<Item = Digest> {
-    let layers = manifest.ports.iter().flat_map(|port| &port.layers);
-    manifest.reads.iter().copied().chain(layers.map(|layer| layer.blob))
 }
 
 /// What was forgotten because it was computed from damage.
@@ -52,7 +45,7 @@ impl Store {
         loop {
             let (gone, stay): (Vec<_>, Vec<_>) = manifests
                 .into_iter()
-                .partition(|manifest| needed(manifest).any(|blob| tainted.contains(&blob)));
+                .partition(|manifest| manifest.reads.iter().any(|blob| tainted.contains(blob)));
             manifests = stay;
             if gone.is_empty() {
                 break;

@@ -27,6 +27,8 @@ pub enum StoreErrorKind {
     Unsupported,
     /// Another process holds the store.
     Busy,
+    /// A folder of the store is a link, which may lead to the user's files.
+    Linked,
 }
 
 /// A failure of the store: the operation, the place and the cause.
@@ -106,6 +108,10 @@ impl StoreError {
                 Some("`galeras cache verify --repair` removes what is damaged")
             }
             StoreErrorKind::Busy => Some("wait until the other process is done, then try again"),
+            StoreErrorKind::Linked => Some(
+                "delete the link, or name the folder it leads to with --cache if that is your \
+                 store; a cloned repository can bring links, so they are not followed",
+            ),
             StoreErrorKind::Unsupported => Some("a store is a folder, file://, s3:// or gs://"),
             StoreErrorKind::Io => None,
         }

@@ -4,7 +4,6 @@
 //! table the content of its digest and of the logical digests that the manifest claims. What is
 //! sent is sent in the order in which a store is written, the manifest last.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -18,15 +17,17 @@ use super::blob::BlobWriter;
 use super::content_store::{Store, blob_name, check_name, manifest_name};
 use super::descendants::StoredOutcome;
 use super::error::{StoreError, StoreErrorKind};
-use super::manifest::{LayerFile, Manifest, PortArtifact, Unreadable};
+use super::manifest::{Manifest, PortArtifact, Unreadable};
 use super::object::MAX_SMALL;
+use super::parquet_check::check_whole_footer;
 use super::sealed::unseal;
+use super::shape::TableShape;
 use super::signed::StoredManifest;
-use super::soundness::{BlobState, Scrutiny};
+use super::soundness::{BlobState, VerifyLevel};
 use super::ssh_keygen::SignatureFile;
+use super::table_file::TableFile;
 use super::tables::open;
 use super::verify::{compare, read_table};
-use crate::table_file::check_foreign_table;
 use galeras_base::digest::{Digest, table_digest};
 use galeras_base::scratch::{KEPT_FREE, free_bytes};
 
@@ -92,17 +93,12 @@ impl Store {
     /// # Errors
     /// If the store does not tell sizes, or cannot be reached.
     pub async fn other_size(&self, manifest: &Manifest) -> Result<Option<String>, StoreError> {
-        let files: Vec<(&PortArtifact, LayerFile)> = manifest
-            .ports
-            .iter()
-            .flat_map(|port| port.files().map(move |file| (port, file)))
-            .collect();
-        let looks = files.into_iter().map(|(port, file)| async move {
-            let name = blob_name(&file.blob);
+        let looks = manifest.ports.iter().map(|port| async move {
+            let name = blob_name(&port.blob);
             let size = self.in_time(self.inner.backend.size(&name)).await?;
-            let other = size.filter(|size| *size != file.bytes);
+            let other = size.filter(|size| *size != port.bytes);
             let words = |size| {
-                format!("its table `{}` has {size} bytes instead of {}", port.port, file.bytes)
+                format!("its table `{}` has {size} bytes instead of {}", port.port, port.bytes)
             };
             Ok::<_, StoreError>(other.map(words))
         });
@@ -123,11 +119,11 @@ impl Store {
     /// # Errors
     /// If the store cannot be reached.
     pub async fn has_blob(&self, blob: &Digest, bytes: u64) -> Result<bool, StoreError> {
-        Ok(self.blob_state(blob, bytes, Scrutiny::Usual).await? == BlobState::Sound)
+        Ok(self.blob_state(blob, bytes, VerifyLevel::Usual).await? == BlobState::Sound)
     }
 
-    /// Copies the files of a table that `to` lacks, and returns them. If the own file is not among
-    /// them, nobody has compared the table with what the manifest says ([`Store::judge`]).
+    /// Copies a table that `to` lacks; says whether it did. One that is there already was not compared
+    /// with what the manifest says ([`Store::judge`]) or with the shape.
     ///
     /// # Errors
     /// Of which store it is, and why.
@@ -135,15 +131,13 @@ impl Store {
         &self,
         to: &Store,
         port: &PortArtifact,
-    ) -> Result<Vec<LayerFile>, CopyError> {
-        let mut copied = Vec::new();
-        for file in port.files().collect::<Vec<_>>() {
-            if !to.has_blob(&file.blob, file.bytes).await.map_err(CopyError::To)? {
-                self.copy_file(to, port, file, |_| {}).await?;
-                copied.push(file);
-            }
+        shape: Option<&TableShape>,
+    ) -> Result<bool, CopyError> {
+        if to.has_blob(&port.blob, port.bytes).await.map_err(CopyError::To)? {
+            return Ok(false);
         }
-        Ok(copied)
+        self.copy_file(to, port, shape, |_| {}).await?;
+        Ok(true)
     }
 
     /// In words what is wrong with a table that is here, compared with what a manifest from elsewhere
@@ -158,14 +152,13 @@ impl Store {
         let Some(file) = open(self, &blob_name(&port.blob)).await? else {
             return Ok(Some("its table is missing".into()));
         };
-        let layers = self.layer_files(port.layers.clone()).await?;
         let port = port.clone();
-        blocking(move || Ok(judged(file, layers, &port))).await
+        blocking(move || Ok(judged(file, &port, None))).await
     }
 
-    /// Copies a file of a table into `to`, telling how many bytes came whenever some did. What comes
-    /// is hashed on its way, and gets its name in `to` only if it is what the manifest says. The own
-    /// file of the table comes after the others, and its values are looked at.
+    /// Copies the file of a table into `to`, telling how many bytes came whenever some did. What
+    /// comes is hashed on its way, and gets its name in `to` only if it is what the manifest says, and
+    /// has this shape.
     ///
     /// # Errors
     /// Of which store it is, and why.
@@ -173,10 +166,10 @@ impl Store {
         &self,
         to: &Store,
         port: &PortArtifact,
-        file: LayerFile,
+        shape: Option<&TableShape>,
         progress: impl Fn(u64),
     ) -> Result<(), CopyError> {
-        let name = blob_name(&file.blob);
+        let name = blob_name(&port.blob);
         let wrong = |cause: String| {
             let place = format!("{name} from {}", self.location());
             StoreError::new(StoreErrorKind::Corrupt, "take", place, cause)
@@ -187,9 +180,9 @@ impl Store {
             .and_then(|chunks| chunks.ok_or_else(|| wrong("it is missing".into())));
         let mut chunks = chunks.map_err(CopyError::From)?;
         let mut writer = to.blob_writer().map_err(CopyError::To)?;
-        let (needed, free) = (file.bytes.saturating_add(KEPT_FREE), to.free_bytes());
+        let (needed, free) = (port.bytes.saturating_add(KEPT_FREE), to.free_bytes());
         if needed > free {
-            let (size, free) = (file.bytes >> 20, free >> 20);
+            let (size, free) = (port.bytes >> 20, free >> 20);
             let cause = format!("it has {size} MiB, and the disk has {free} MiB left");
             return Err(CopyError::From(wrong(cause)));
         }
@@ -197,8 +190,8 @@ impl Store {
         loop {
             let next = self.in_time(async { chunks.next().await.transpose() }).await;
             let Some(chunk) = next.map_err(CopyError::From)? else { break };
-            if writer.bytes() + chunk.len() as u64 > file.bytes {
-                let cause = format!("it has more than {} bytes", file.bytes);
+            if writer.bytes() + chunk.len() as u64 > port.bytes {
+                let cause = format!("it has more than {} bytes", port.bytes);
                 return Err(CopyError::From(wrong(cause)));
             }
             let written = writer.write_all(&chunk);
@@ -216,28 +209,23 @@ impl Store {
                 )));
             }
         }
-        if writer.bytes() != file.bytes || writer.digest() != file.blob {
+        if writer.bytes() != port.bytes || writer.digest() != port.blob {
             let cause = "its content is not what its name says".to_string();
             return Err(CopyError::From(wrong(cause)));
         }
         // Whoever wrote it, it is read from now on.
         let failed = |error| CopyError::To(StoreError::of("read", "a table", error));
         let written = writer.reader().map_err(failed)?;
-        let checked = blocking(move || Ok(check_foreign_table(written)));
+        let checked = blocking(move || Ok(check_whole_footer(&written)));
         if let Err(why) = checked.await.map_err(CopyError::From)? {
             return Err(CopyError::From(wrong(format!("its table cannot be read: {why}"))));
         }
-        let writer = match file.blob == port.blob {
-            true => {
-                // Whichever is on this disk.
-                let near = if to.inner.backend.folder().is_some() { to } else { self };
-                let layers =
-                    near.layer_files(port.layers.clone()).await.map_err(CopyError::From)?;
-                compared(writer, port, layers, wrong).await?
-            }
-            false => writer,
-        };
-        writer.commit_new(to).await.map(|_| ()).map_err(CopyError::To)
+        let writer = compared(writer, port, shape, wrong).await?;
+        writer.commit_new(to).await.map_err(CopyError::To)?;
+        if let Some(shape) = shape {
+            to.note_shape(&port.blob, shape);
+        }
+        Ok(())
     }
 
     /// A small object, or in words why it does not come whole; `None` if it is not there.
@@ -355,8 +343,7 @@ const BEYOND_ALL: u64 = 1 << 48;
 /// What a manifest says that cannot be so, whatever is in its tables.
 fn implausible(manifest: &Manifest) -> Option<String> {
     let Manifest { ports, computed_rows, reused_rows, retry_rows, .. } = manifest;
-    let files = ports.iter().flat_map(PortArtifact::files).map(|file| file.bytes);
-    let of_ports = ports.iter().map(|port| port.rows).chain(files);
+    let of_ports = ports.iter().flat_map(|port| [port.rows, port.bytes]);
     let mut numbers = of_ports.chain([*computed_rows, *reused_rows, *retry_rows]);
     if numbers.any(|number| number >= BEYOND_ALL) {
         return Some("it says a size that no table has".into());
@@ -378,32 +365,36 @@ fn file_chunks(file: tokio::fs::File) -> impl Stream<Item = io::Result<Bytes>> +
     })
 }
 
-/// The writer, if what was written to it is, with these other files, the table that a manifest
-/// describes.
+/// The writer, if what was written to it is the table that a manifest describes.
 async fn compared(
     writer: BlobWriter,
     port: &PortArtifact,
-    layers: HashMap<Digest, File>,
+    shape: Option<&TableShape>,
     wrong: impl Fn(String) -> StoreError,
 ) -> Result<BlobWriter, CopyError> {
     let failed = |error| CopyError::To(StoreError::of("read", "a table", error));
     let file = writer.reader().map_err(failed)?;
-    let port = port.clone();
-    let judged = blocking(move || Ok(judged(file, layers, &port)));
+    let (port, shape) = (port.clone(), shape.cloned());
+    let judged = blocking(move || Ok(judged(file, &port, shape.as_ref())));
     match judged.await.map_err(CopyError::From)? {
         Some(cause) => Err(CopyError::From(wrong(cause))),
         None => Ok(writer),
     }
 }
 
-/// In words what is wrong with the table in these files.
-fn judged(file: File, layers: HashMap<Digest, File>, port: &PortArtifact) -> Option<String> {
-    match read_table(file, layers, true) {
+/// In words what is wrong with the table in a file.
+fn judged(file: File, port: &PortArtifact, shape: Option<&TableShape>) -> Option<String> {
+    let table = match TableFile::open(file) {
+        Ok(table) => table,
+        Err(cause) => return Some(format!("its table cannot be read: {cause}")),
+    };
+    match read_table(&table, true) {
         Err(cause) => Some(format!("its table cannot be read: {cause}")),
         Ok((_, rows)) if rows != port.rows => {
             Some(format!("it has {rows} rows instead of {}", port.rows))
         }
-        Ok((columns, _)) => compare(&columns, port, "its manifest"),
+        Ok((columns, _)) => compare(&columns, port, "its manifest")
+            .or_else(|| shape.and_then(|shape| shape.rows_differ(&table))),
     }
 }
 

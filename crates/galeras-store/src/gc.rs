@@ -6,14 +6,13 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::backend::Backend;
-use super::content_store::{Store, blob_name, manifest_name, memo_name};
+use super::content_store::{Store, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
-use super::manifest::{MANIFEST_VERSION, Manifest, PortArtifact};
+use super::manifest::{MANIFEST_VERSION, Manifest};
 use super::object::ObjectEntry;
 use super::record::RunRecord;
-use super::tables::WHOLE_FILES;
 use super::time::rfc3339;
 use super::work::WORK;
 use galeras_base::digest::Digest;
@@ -98,9 +97,6 @@ impl Store {
         let left = |entry: &ObjectEntry| yesterday.is_some_and(|time| entry.modified < time);
         let work = backend.list(WORK).await?.into_iter().filter(left);
         removals.others.extend(work.map(|entry| entry.name));
-        // Copies of tables, which are made again when somebody asks for them.
-        let whole = backend.list(WHOLE_FILES).await?.into_iter().filter(left);
-        removals.others.extend(whole.map(|entry| entry.name));
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
             let limit = SystemTime::now().checked_sub(older);
             let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
@@ -123,9 +119,11 @@ impl Store {
             backend.remove_all(removals.others).await?;
             let gone: HashSet<String> = removals.blobs.into_iter().map(|blob| blob.name).collect();
             backend.remove_all(gone.iter().cloned()).await?;
+            let stay = contents.blobs.iter().filter(|(_, entry)| !gone.contains(&entry.name));
+            let stay: HashSet<Digest> = stay.map(|(blob, _)| *blob).collect();
             if let Some(folder) = folder {
                 // If it cannot be written anew, it stays as it is: longer than it need be.
-                let _ = folder.verified.keep(|blob| !gone.contains(&blob_name(blob)));
+                let _ = folder.verified.keep(&stay);
             }
         }
         drop(alone);
@@ -239,9 +237,9 @@ impl Removals {
     }
 }
 
-/// The stored files that a result needs, one as often as tables need it.
+/// The blobs of a result, one as often as it has that table.
 fn files(manifest: &Manifest) -> impl Iterator<Item = Digest> {
-    manifest.ports.iter().flat_map(PortArtifact::files).map(|file| file.blob)
+    manifest.ports.iter().map(|port| port.blob)
 }
 
 /// Which blobs are referred to, how often, and how large they are together.

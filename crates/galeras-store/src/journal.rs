@@ -5,7 +5,7 @@
 //! journal is short-lived: at the end of its step what is in it becomes a part of the recipe,
 //! and the file goes.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
+use super::links::without_links;
 use galeras_base::cause;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{clear_place, make_lasting_folder, sync_folder};
@@ -54,7 +55,7 @@ impl AnswerJournal {
         make_lasting_folder(folder).map_err(failed)?;
         clear_place(&path).map_err(failed)?;
         let mut file = loop {
-            let file = OpenOptions::new()
+            let file = without_links()
                 .read(true)
                 .write(true)
                 .create(true)

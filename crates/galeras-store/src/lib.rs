@@ -22,6 +22,7 @@ mod exchange;
 mod gc;
 mod journal;
 mod lease;
+mod links;
 mod local;
 mod location;
 mod lock;
@@ -30,14 +31,17 @@ mod machine_account;
 mod manifest;
 mod object;
 mod output_record;
+mod own_name;
+mod parquet_check;
 mod record;
 mod sealed;
 mod server;
+mod shape;
 mod signed;
 mod soundness;
 mod spending;
 mod ssh_keygen;
-pub mod table_file;
+mod table_file;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -54,20 +58,27 @@ pub use error::{StoreError, StoreErrorKind};
 pub use exchange::{CopyError, Offer};
 pub use gc::{GcPolicy, GcReport};
 pub use journal::{AnswerJournal, JournalEntry};
+pub use links::{refuse_link, refuse_links};
 pub use location::{STORE_FOLDERS, StoreLocation, private_folder};
 pub use lock::LockGuard;
 pub use manifest::{
-    FORMAT_VERSION, LayerFile, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact,
-    Preimage, RecipeParts, manifest_version,
+    FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
+    RecipeParts,
 };
 pub use output_record::{OutputOrigin, OutputRecord};
+pub use parquet_check::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
+};
+pub(crate) use parquet_check::{check_whole_footer, footer_range};
 pub use record::{RunRecord, RunSettings};
+pub use shape::TableShape;
 pub use signed::{SignatureState, StoredManifest};
-pub use soundness::{BlobState, Scrutiny};
+pub use soundness::{BlobState, VerifyLevel};
 pub use spending::SpendingLedger;
 pub use ssh_keygen::{
     AllowedSigners, AllowedSignersError, SIGNATURE_NAMESPACE, Signature, SignatureError,
     SignatureFile, SignatureRefusal, SignerKey, SigningKey, SigningKeyError, SshKeygenError,
 };
+pub use table_file::TableFile;
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

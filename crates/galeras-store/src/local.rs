@@ -1,10 +1,12 @@
 //! Files of a store that is a folder: temporary files that die with their process, and
 //! writes that are either whole or absent after a crash.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::links::without_links;
+use super::own_name::is_temporary;
 use super::record::random;
 use galeras_base::scratch::{make_folder, sync_folder};
 
@@ -22,8 +24,7 @@ impl TempFile {
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         loop {
             let path = folder.join(format!("{:016x}", random()));
-            let file = match OpenOptions::new().read(true).write(true).create_new(true).open(&path)
-            {
+            let file = match without_links().read(true).write(true).create_new(true).open(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
@@ -74,16 +75,17 @@ impl Drop for TempFile {
 }
 
 /// Removes the temporary files in `folder` that no living process holds, or only counts
-/// them.
+/// them. Files with other names stay.
 pub(super) fn sweep(folder: &Path, dry_run: bool) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let mut count = 0;
     for entry in entries.flatten() {
         let path = entry.path();
-        if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        let is_ours = entry.file_name().to_str().is_some_and(is_temporary);
+        if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
-        let Ok(file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
+        let Ok(file) = without_links().read(true).write(true).open(&path) else { continue };
         // Removed while the lock is held, so that its creator cannot start to use it.
         if file.try_lock().is_ok() && (dry_run || fs::remove_file(&path).is_ok()) {
             count += 1;
@@ -113,11 +115,13 @@ mod tests {
     fn only_files_of_dead_processes_are_swept() {
         let folder = tempfile::tempdir().unwrap();
         let alive = TempFile::create(folder.path()).unwrap();
-        fs::write(folder.path().join("dead"), b"half a blob").unwrap();
+        let [dead, thesis] = ["0123456789abcdef", "thesis.tex"].map(|n| folder.path().join(n));
+        fs::write(&dead, b"half a blob").unwrap();
+        fs::write(&thesis, b"mine").unwrap();
         assert_eq!(sweep(folder.path(), true), 1);
         assert_eq!(sweep(folder.path(), false), 1);
-        assert!(alive.path.exists());
-        assert!(!folder.path().join("dead").exists());
+        assert!(alive.path.exists() && thesis.exists());
+        assert!(!dead.exists());
     }
 
     #[test]

@@ -26,7 +26,6 @@ pub const STORE_FOLDERS: &[&str] = &[
     "runs",
     "signatures",
     "tmp",
-    "whole",
     "work",
 ];
 

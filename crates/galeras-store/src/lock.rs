@@ -7,7 +7,7 @@
 //! day is not collected, so that nothing is lost that somebody is about to name.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, Weak};
@@ -17,6 +17,7 @@ use super::backend::Backend;
 use super::content_store::{HeldLock, Store};
 use super::error::{StoreError, StoreErrorKind};
 use super::lease::{Asker, Lease};
+use super::links::without_links;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::make_folder;
 
@@ -178,7 +179,7 @@ impl Store {
                     return Err(error);
                 }
                 // Who may only read can still keep others from cleaning.
-                Ok(File::open(&path).ok())
+                Ok(without_links().read(true).open(&path).ok())
             }
         }
     }
@@ -189,7 +190,7 @@ fn lease_name(name: &str) -> String {
 }
 
 fn open_lock(path: &Path) -> io::Result<File> {
-    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let open = || without_links().read(true).write(true).create(true).truncate(false).open(path);
     match (open(), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
             make_folder(folder)?;

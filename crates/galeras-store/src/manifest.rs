@@ -13,12 +13,9 @@ use galeras_base::digest::{ColumnDigest, Digest, table_digest};
 /// The version of keys. Another version is another key.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The version of manifests all of whose tables are whole files.
-const WHOLE: u32 = 2;
-
-/// The version of manifests with tables that leave columns to other files. A manifest of another
-/// version than these two is a miss.
-pub const MANIFEST_VERSION: u32 = 3;
+/// The version of manifests. One of another version is a miss: those before 4 may have tables
+/// whose columns are in the files of other tables.
+pub const MANIFEST_VERSION: u32 = 4;
 
 /// The last version whose manifests had no digest of their own.
 const UNSEALED: u32 = 1;
@@ -72,7 +69,7 @@ impl Preimage {
 /// The stored result of a step. It is written after everything it names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version of the manifest, as [`manifest_version`] has it.
+    /// The version of the manifest, [`MANIFEST_VERSION`].
     pub format: u32,
     /// The action key, the digest of `preimage`.
     pub key: Digest,
@@ -99,14 +96,6 @@ pub struct Manifest {
     pub reads: Vec<Digest>,
 }
 
-/// The version of a manifest of these tables: programs that know no layers see none of theirs.
-pub fn manifest_version(ports: &[PortArtifact]) -> u32 {
-    match ports.iter().all(|port| port.layers.is_empty()) {
-        true => WHOLE,
-        false => MANIFEST_VERSION,
-    }
-}
-
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -125,7 +114,7 @@ impl Manifest {
         let format = serde_json::from_slice::<FormatOnly>(bytes).map(|only| only.format).ok();
         match (format, is_sealed(bytes)) {
             (Some(UNSEALED), false) => Err(Unreadable::OtherFormat(UNSEALED)),
-            (Some(format), true) if format != WHOLE && format != MANIFEST_VERSION => {
+            (Some(format), true) if format != MANIFEST_VERSION => {
                 Err(Unreadable::OtherFormat(format))
             }
             _ => unseal(bytes).map_err(Unreadable::Damaged),
@@ -168,33 +157,9 @@ pub struct PortArtifact {
     pub key: Vec<String>,
     /// The columns in the order of the file. Hidden columns (`__…`) may be left out.
     pub columns: Vec<ColumnDigest>,
-    /// The files of other tables that hold columns of it; of most tables none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub layers: Vec<LayerFile>,
-}
-
-/// A file that holds columns of a table and is another table's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LayerFile {
-    /// The digest of the Parquet file.
-    pub blob: Digest,
-    /// Its size.
-    pub bytes: u64,
 }
 
 impl PortArtifact {
-    /// The files that it takes to read the table, its own one last: a file that is there has all
-    /// that it refers to.
-    pub fn files(&self) -> impl Iterator<Item = LayerFile> {
-        let own = LayerFile { blob: self.blob, bytes: self.bytes };
-        self.layers.iter().copied().chain([own])
-    }
-
-    /// The size of all of these files together.
-    pub fn all_bytes(&self) -> u64 {
-        self.files().map(|file| file.bytes).sum()
-    }
-
     /// The logical digest of the table, or of just these columns of it, whose order does not
     /// matter. Names that the table does not have are ignored.
     pub fn digest_of(&self, columns: Option<&[String]>) -> Digest {
@@ -329,7 +294,6 @@ mod tests {
             rows: 3,
             key: vec!["id".into()],
             columns,
-            layers: Vec::new(),
         };
         let one = port(vec![column("id", b"1"), column("b", b"2"), column("c", b"3")]);
         let two = port(vec![column("b", b"2"), column("id", b"1"), column("c", b"changed")]);

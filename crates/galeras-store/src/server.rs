@@ -23,7 +23,7 @@ use galeras_operator::ServerAddress;
 
 /// How often, and for how long, a server is asked again that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum RetryPolicy {
     /// The own store, without which nothing can go on.
     Own,
     /// A bucket elsewhere, without which a run goes on.
@@ -32,7 +32,7 @@ pub(super) enum Patience {
     Web,
 }
 
-impl Patience {
+impl RetryPolicy {
     fn retries(self) -> RetryConfig {
         let (max_retries, seconds) = match self {
             Self::Own => (30, 10),
@@ -58,11 +58,11 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The bucket of a URL.
 pub(super) fn open_bucket(
     url: &Url,
-    patience: Patience,
+    retries: RetryPolicy,
 ) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let opened = match url.scheme() {
-        "gs" => google(url, patience.retries()),
-        _ => amazon(url, patience.retries()),
+        "gs" => google(url, retries.retries()),
+        _ => amazon(url, retries.retries()),
     };
     opened.map(served).map_err(|error| {
         let cause = match cause::chain(&error).last() {
@@ -86,7 +86,7 @@ pub(super) fn open_web(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let builder = object_store::http::HttpBuilder::new()
         .with_url(url.as_str().trim_end_matches('/'))
         .with_http_connector(WebClient { host: ServerAddress::of(url.as_str()) })
-        .with_retry(Patience::Web.retries());
+        .with_retry(RetryPolicy::Web.retries());
     let store = builder.build().map_err(|error| StoreError::of("open", shown(url), error))?;
     Ok(served(Arc::new(store)))
 }

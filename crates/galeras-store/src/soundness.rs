@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::backend::{Backend, FolderBackend, blocking};
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
-use super::manifest::{LayerFile, Manifest, MemoPart, PortArtifact, RecipeParts};
+use super::manifest::{Manifest, MemoPart, RecipeParts};
 use super::tables::open;
 use galeras_base::digest::Digest;
 
@@ -25,7 +25,7 @@ pub enum BlobState {
 
 /// How far a look at a blob goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scrutiny {
+pub enum VerifyLevel {
     /// A file is hashed unless nobody touched it since it was; of an object in a bucket only the
     /// size is compared, because all of it would have to be fetched.
     Usual,
@@ -42,14 +42,14 @@ impl Store {
         &self,
         blob: &Digest,
         bytes: u64,
-        scrutiny: Scrutiny,
+        level: VerifyLevel,
     ) -> Result<BlobState, StoreError> {
         match &self.inner.backend {
             Backend::Folder(folder) => {
                 let (folder, blob) = (Arc::clone(folder), *blob);
-                blocking(move || Ok(state_of_file(&folder, &blob, scrutiny))).await
+                blocking(move || Ok(state_of_file(&folder, &blob, level))).await
             }
-            Backend::Bucket(_) if scrutiny == Scrutiny::Usual => {
+            Backend::Bucket(_) if level == VerifyLevel::Usual => {
                 Ok(match self.inner.backend.size(&blob_name(blob)).await? {
                     None => BlobState::Missing,
                     Some(size) if size == bytes => BlobState::Sound,
@@ -73,24 +73,21 @@ impl Store {
     pub async fn unsound_blobs(
         &self,
         manifest: &Manifest,
-        scrutiny: Scrutiny,
+        level: VerifyLevel,
     ) -> Result<Vec<(Digest, BlobState)>, StoreError> {
         let mut states = Vec::with_capacity(manifest.ports.len());
         match &self.inner.backend {
             // All of them at once: to hand one over to another thread takes longer than to look.
             Backend::Folder(folder) => {
                 let folder = Arc::clone(folder);
-                let files = manifest.ports.iter().flat_map(PortArtifact::files);
-                let blobs: BTreeSet<Digest> = files.map(|file| file.blob).collect();
-                let look = move |blob| (blob, state_of_file(&folder, &blob, scrutiny));
+                let blobs: BTreeSet<Digest> = manifest.ports.iter().map(|port| port.blob).collect();
+                let look = move |blob| (blob, state_of_file(&folder, &blob, level));
                 states = blocking(move || Ok(blobs.into_iter().map(look).collect())).await?;
             }
             Backend::Bucket(_) => {
-                let files: Vec<LayerFile> =
-                    manifest.ports.iter().flat_map(PortArtifact::files).collect();
-                for file in files {
-                    let state = self.blob_state(&file.blob, file.bytes, scrutiny).await?;
-                    states.push((file.blob, state));
+                for port in &manifest.ports {
+                    let state = self.blob_state(&port.blob, port.bytes, level).await?;
+                    states.push((port.blob, state));
                 }
             }
         }
@@ -114,7 +111,7 @@ impl Store {
     ) -> Result<RecipeParts, StoreError> {
         let mut sorted = RecipeParts::default();
         for part in parts {
-            match self.blob_state(&part.blob, part.bytes, Scrutiny::Usual).await? {
+            match self.blob_state(&part.blob, part.bytes, VerifyLevel::Usual).await? {
                 BlobState::Sound => sorted.sound.push(part),
                 BlobState::Missing => {}
                 BlobState::Damaged => {
@@ -128,7 +125,7 @@ impl Store {
     }
 }
 
-fn state_of_file(folder: &FolderBackend, blob: &Digest, scrutiny: Scrutiny) -> BlobState {
+fn state_of_file(folder: &FolderBackend, blob: &Digest, level: VerifyLevel) -> BlobState {
     let path = folder.path(&blob_name(blob));
     let about = match fs::metadata(&path) {
         Ok(about) if about.is_file() => about,
@@ -138,7 +135,7 @@ fn state_of_file(folder: &FolderBackend, blob: &Digest, scrutiny: Scrutiny) -> B
         }
         Err(_) => return BlobState::Damaged,
     };
-    if scrutiny == Scrutiny::Usual && folder.verified.knows(blob, &about) {
+    if level == VerifyLevel::Usual && folder.verified.knows(blob, &about) {
         return BlobState::Sound;
     }
     let state = compared(File::open(&path).and_then(Digest::of_reader), blob);

@@ -9,7 +9,7 @@
 //! it. If both are damaged, nobody knows what was spent, and nothing more is.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -18,6 +18,7 @@ use galeras_chat::{Expense, SpendingLog};
 use serde::{Deserialize, Serialize};
 
 use super::error::{StoreError, StoreErrorKind};
+use super::links::without_links;
 use super::record::random;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::{make_lasting_folder, sync_folder};
@@ -132,7 +133,7 @@ impl SpendingLedger {
             if new && let Some(folder) = self.path.parent() {
                 make_lasting_folder(folder)?;
             }
-            let mut open = OpenOptions::new();
+            let mut open = without_links();
             let open = open.read(true).write(true).create(true).truncate(false);
             let mut file = open.open(&self.path)?;
             // Not every disk has locks. Without them, two runs side by side may each spend all.

@@ -6,17 +6,18 @@
 //! hashed once more. It says nothing of damage that leaves inode, size and times as they were;
 //! that is for `verify`, which believes no record.
 
-use std::collections::HashMap;
-use std::fs::{self, Metadata, OpenOptions};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::links::without_links;
 use galeras_base::digest::Digest;
 use galeras_base::scratch::WholeFile;
 
 /// What a file was when it was hashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FileIdentity {
     inode: u64,
     bytes: u64,
@@ -66,20 +67,23 @@ impl VerifiedFiles {
             }
             // One write, so that the lines of two processes do not mix. If it fails, as in a
             // store that may only be read, the blob is hashed again next time.
-            let opened = OpenOptions::new().append(true).create(true).open(&self.log);
+            let opened = without_links().append(true).create(true).open(&self.log);
             if let Ok(mut log) = opened {
                 let _ = log.write_all(line(blob, &identity).as_bytes());
             }
         });
     }
 
-    /// Writes the record anew without the blobs that are gone. Nobody else may use the store.
+    /// Writes the record anew with only these blobs, and what else is known of their files. Nobody
+    /// else may use the store.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn keep(&self, stays: impl Fn(&Digest) -> bool) -> io::Result<()> {
+    pub(super) fn keep(&self, blobs: &HashSet<Digest>) -> io::Result<()> {
         self.seen(|seen| {
-            seen.retain(|blob, _| stays(blob));
+            let of_blobs = seen.iter().filter(|(known, _)| blobs.contains(known));
+            let files: HashSet<FileIdentity> = of_blobs.map(|(_, file)| *file).collect();
+            seen.retain(|_, file| files.contains(file));
             if !self.log.exists() {
                 return Ok(());
             }
@@ -133,6 +137,8 @@ fn entry(line: &[u8]) -> Option<(Digest, FileIdentity)> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
 
     #[test]
@@ -165,13 +171,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (file, log) = (folder.path().join("blob"), folder.path().join("verified.log"));
         fs::write(&file, b"content").unwrap();
+        fs::write(folder.path().join("other"), b"content").unwrap();
         let about = fs::metadata(&file).unwrap();
-        let (one, two) = (Digest::of(b"1"), Digest::of(b"2"));
+        let other = fs::metadata(folder.path().join("other")).unwrap();
+        let [one, two, shape] = [b"1", b"2", b"3"].map(|name| Digest::of(name));
         let record = VerifiedFiles::new(log.clone());
         record.remember(&one, &about);
-        record.remember(&two, &about);
+        record.remember(&shape, &about);
+        record.remember(&two, &other);
         let whole = fs::read(&log).unwrap();
-        for at in 0..whole.len() / 2 {
+        let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+        for at in 0..first {
             let mut damaged = whole.clone();
             damaged[at] ^= 4;
             fs::write(&log, &damaged).unwrap();
@@ -180,8 +190,10 @@ mod tests {
         }
         fs::write(&log, &whole[..whole.len() - 2]).unwrap();
         let read = VerifiedFiles::new(log.clone());
-        assert!(read.knows(&one, &about) && !read.knows(&two, &about));
-        read.keep(|blob| *blob == two).unwrap();
+        assert!(read.knows(&one, &about) && !read.knows(&two, &other));
+        read.keep(&HashSet::from([one])).unwrap();
+        assert!(read.knows(&one, &about) && read.knows(&shape, &about));
+        read.keep(&HashSet::from([two])).unwrap();
         assert_eq!(fs::read(&log).unwrap(), b"");
     }
 }

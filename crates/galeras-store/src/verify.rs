@@ -1,7 +1,7 @@
 //! Checks a store against itself, and removes what is damaged: blobs are hashed again, the
 //! logical digests of the tables in them computed again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -15,12 +15,12 @@ use super::content_store::{Store, blob_name, check_name, manifest_name, memo_nam
 use super::contents::StoreContents;
 use super::descendants::StoredOutcome;
 use super::error::StoreError;
-use super::manifest::{LayerFile, Manifest, PortArtifact};
+use super::manifest::{Manifest, PortArtifact};
 use super::output_record::{self, OutputRecord, output_name};
 use super::record::RunRecord;
 use super::sealed::unseal;
+use super::table_file::TableFile;
 use super::tables::open;
-use crate::table_file::{FileSource, TableFile};
 use galeras_base::digest::{ColumnDigest, Digest, table_digest};
 use galeras_operator::table_digest::TableHasher;
 
@@ -319,18 +319,10 @@ async fn check(
         Err(error) => return Err(error),
     };
     let about = file.metadata().ok();
-    let tables = claims.iter().filter_map(|claim| claim.table.as_ref());
-    let layers: Vec<LayerFile> = tables.flat_map(|table| table.layers.iter().copied()).collect();
-    let layers = match store.layer_files(layers).await {
-        Ok(files) => files,
-        // What they hold is missing then.
-        Err(_) if store.inner.backend.folder().is_some() => HashMap::new(),
-        Err(error) => return Err(error),
-    };
     let claims = Arc::new(claims);
     let work = {
         let (name, claims) = (name.clone(), Arc::clone(&claims));
-        move || check_file((file, layers), blob, &name, &claims, &progress)
+        move || check_file(file, blob, &name, &claims, &progress)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(findings)) => {
@@ -358,7 +350,7 @@ async fn check(
 }
 
 fn check_file(
-    (mut file, layers): (File, HashMap<Digest, File>),
+    mut file: File,
     blob: Digest,
     name: &str,
     claims: &[BlobClaim],
@@ -404,7 +396,9 @@ fn check_file(
         return Ok(findings);
     }
     file.rewind()?;
-    let table = read_table(file, layers, claims.iter().any(|claim| claim.table.is_some()));
+    let digests = claims.iter().any(|claim| claim.table.is_some());
+    let table = TableFile::open(file).map_err(Into::into);
+    let table = table.and_then(|table| read_table(&table, digests));
     for claim in claims {
         let wrong = match &table {
             Err(cause) => Some(format!("its table cannot be read: {cause}")),
@@ -426,17 +420,11 @@ fn check_file(
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 1024;
 
-/// The digests of the columns of a table in a file and these others, if they are wanted, and the
-/// number of rows.
+/// The digests of the columns of a table, if they are wanted, and the number of rows.
 pub(super) fn read_table(
-    file: File,
-    mut layers: HashMap<Digest, File>,
+    table: &TableFile,
     digests: bool,
 ) -> Result<(Vec<ColumnDigest>, u64), Box<dyn std::error::Error>> {
-    let table = TableFile::open(FileSource::Open(Arc::new(file)), |digest| {
-        let missing = || io::Error::other(format!("it needs {}, which is missing", digest.short()));
-        layers.remove(digest).map(|file| FileSource::Open(Arc::new(file))).ok_or_else(missing)
-    })?;
     let rows = table.rows();
     if !digests {
         return Ok((Vec::new(), rows));
@@ -444,7 +432,7 @@ pub(super) fn read_table(
     let mut hasher = TableHasher::new(table.schema());
     let columns = table.columns(|_| true);
     let whole = 0..rows;
-    for batch in Arc::new(table).read(&columns, &[whole], BATCH_ROWS)? {
+    for batch in table.read(&columns, &[whole], BATCH_ROWS)? {
         hasher.update(&batch?)?;
     }
     Ok(hasher.finish())

@@ -55,7 +55,6 @@ each!(
     sql_query,
     lock_file,
     manifest,
-    layers,
     journal,
     read_parquet,
     read_csv,

@@ -12,7 +12,7 @@ use galeras_base::digest::Digest;
 use galeras_operator::plain_message;
 use galeras_sql::session::{stored_matches, stored_order};
 use galeras_store::Store;
-use galeras_store::table_file::TableFile;
+use galeras_store::TableFile;
 
 /// The most bytes of orders that are kept: a dozen of a table of five million rows.
 const ORDERS: usize = 256 << 20;

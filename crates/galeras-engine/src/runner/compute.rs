@@ -16,7 +16,7 @@ use crate::plan::{Plan, PlannedStep};
 use galeras_base::digest::Digest;
 use galeras_operator::{StepError, StepErrorKind};
 use galeras_sql::session::guarded;
-use galeras_store::{Manifest, ManifestLabels, PortArtifact, manifest_version, timestamp};
+use galeras_store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
 use galeras_workflow::quote;
 
 /// Computes a step and stores its result; the manifest comes last. A panic on the
@@ -83,7 +83,7 @@ async fn computed(
     let rows = artifacts.first().map_or(0, |a| a.rows);
     let (computed_rows, reused_rows) = counts.unwrap_or((rows, 0));
     let manifest = Manifest {
-        format: manifest_version(&artifacts),
+        format: MANIFEST_VERSION,
         key: key.preimage.key(),
         preimage: key.preimage.clone(),
         labels: ManifestLabels {

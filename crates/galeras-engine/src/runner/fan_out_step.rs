@@ -363,5 +363,5 @@ fn encode_received(
     schema: SchemaRef,
     mut batches: mpsc::Receiver<RecordBatch>,
 ) -> Result<BlobEncoding, RunError> {
-    Ok(BlobEncoding::start(&cx.store, schema, 1, None, move || batches.blocking_recv())?)
+    Ok(BlobEncoding::start(&cx.store, schema, 1, move || batches.blocking_recv())?)
 }

@@ -18,21 +18,21 @@ use crate::plan::{Cell, Input, Plan, PlannedStep, cell_columns};
 use galeras_base::digest::Digest;
 use galeras_operator::{StepError, TableSchema};
 use galeras_sql::functions::{RaiseIf, call};
-use galeras_sql::session::{BaseTable, column, scan, scan_range};
+use galeras_sql::session::{column, scan, scan_range};
 use galeras_store::{PortArtifact, Store};
 use galeras_workflow::quote;
 
 /// The stored files of an input.
 pub(super) fn blobs(input: &Input, done: &StepManifests) -> Vec<Digest> {
     let tables = input.tables.iter().filter_map(|table| artifact(done, table.step, table.port));
-    tables.flat_map(|stored| stored.files()).map(|file| file.blob).collect()
+    tables.map(|stored| stored.blob).collect()
 }
 
 /// The rows and the bytes of the stored tables of all inputs; `None` for a step without any.
 pub(super) fn input_size(step: &PlannedStep, done: &StepManifests) -> Option<(u64, u64)> {
     let tables = step.inputs.iter().flat_map(|input| &input.tables);
     let stored = tables.filter_map(|table| artifact(done, table.step, table.port));
-    let sizes = stored.map(|stored| (stored.rows, stored.all_bytes()));
+    let sizes = stored.map(|stored| (stored.rows, stored.bytes));
     sizes.reduce(|(rows, bytes), more| (rows + more.0, bytes + more.1))
 }
 
@@ -166,13 +166,7 @@ impl StoredInput {
 
     /// The stored files.
     pub(super) fn blobs(&self) -> impl Iterator<Item = Digest> {
-        self.tables.iter().flat_map(|table| table.stored.files()).map(|file| file.blob)
-    }
-
-    /// The tables whose columns a result may leave to their files.
-    pub(super) fn bases(&self) -> impl Iterator<Item = BaseTable> {
-        let tables = self.tables.iter().filter(|_| !self.united);
-        tables.map(|table| BaseTable { blob: table.stored.blob, key: table.stored.key.clone() })
+        self.tables.iter().map(|table| table.stored.blob)
     }
 }
 

@@ -1,10 +1,12 @@
-//! Whether the store has the complete result of a key, and whether its files are sound.
+//! Looks up the result of a key: it must be complete, its files sound, and its tables those that the
+//! plan expects.
 
 use std::fmt;
 
 use super::error::RunError;
 use galeras_base::digest::Digest;
-use galeras_store::{BlobState, Manifest, Scrutiny, Store};
+use crate::plan::PlannedStep;
+use galeras_store::{BlobState, Manifest, Store, TableShape, VerifyLevel};
 
 /// What the store has under a key.
 pub(super) enum Lookup {
@@ -12,6 +14,8 @@ pub(super) enum Lookup {
     Hit(Box<Manifest>),
     /// A result of which files are missing or damaged.
     Incomplete(UnsoundFiles),
+    /// A result whose tables are not those of the step, for this reason.
+    Unfit(String),
     /// Nothing.
     Miss,
 }
@@ -45,18 +49,45 @@ impl fmt::Display for UnsoundFiles {
     }
 }
 
-/// Looks for the result of `key`, and at its files.
+/// Looks for the result of a step under `key`, and at its files.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub(super) async fn lookup(store: &Store, key: &Digest) -> Result<Lookup, RunError> {
+pub(super) async fn lookup(
+    store: &Store,
+    step: &PlannedStep,
+    key: &Digest,
+) -> Result<Lookup, RunError> {
     let Some(manifest) = store.manifest(key).await? else { return Ok(Lookup::Miss) };
-    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await?;
-    Ok(if unsound.is_empty() {
-        Lookup::Hit(Box::new(manifest))
-    } else {
-        Lookup::Incomplete(UnsoundFiles::of(unsound))
-    })
+    if let Some(cause) = other_tables(step, &manifest) {
+        return Ok(Lookup::Unfit(cause));
+    }
+    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await?;
+    if !unsound.is_empty() {
+        return Ok(Lookup::Incomplete(UnsoundFiles::of(unsound)));
+    }
+    for (port, stored) in step.step.ports().iter().zip(&manifest.ports) {
+        if let Some(cause) = store.misshapen(stored, &TableShape::of(&port.table)).await? {
+            return Ok(Lookup::Unfit(cause));
+        }
+    }
+    Ok(Lookup::Hit(Box::new(manifest)))
+}
+
+/// Describes how the tables of a result differ from those of the step, by its manifest.
+pub(super) fn other_tables(step: &PlannedStep, manifest: &Manifest) -> Option<String> {
+    let ports = step.step.ports();
+    if !manifest.ports.iter().map(|port| port.port.as_str()).eq(ports.iter().map(|port| port.name))
+    {
+        return Some("it has other tables".into());
+    }
+    let mut tables = ports.iter().zip(&manifest.ports);
+    tables.find_map(|(port, stored)| TableShape::of(&port.table).differs(stored))
+}
+
+/// The message about a result that is not used.
+pub(super) fn unfit(cause: &str) -> String {
+    format!("its stored result is not what the workflow says: {cause}")
 }
 
 /// Why a result with rows that failed for reasons outside of them is computed again.

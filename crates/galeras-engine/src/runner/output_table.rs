@@ -1,6 +1,5 @@
 //! The table of an output as a file of its format, and where that comes from.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
@@ -20,9 +19,7 @@ use galeras_base::digest::{Digest, table_digest};
 use galeras_display::{TableFormat, TableWriter};
 use galeras_operator::table_digest::TableHasher;
 use galeras_operator::{StepError, is_virtual};
-use galeras_sql::session::{
-    WholeTableError, copy_with_metadata, key_values, session, sorted_by_key, whole_temporary,
-};
+use galeras_sql::session::{copy_with_metadata, key_values, session, sorted_by_key};
 use galeras_store::{OutputOrigin, PortArtifact, Store};
 
 /// Where an output with this table comes from.
@@ -65,22 +62,6 @@ fn stored_as_it_is<'a>(
     }
 }
 
-/// The stored Parquet file of a table, or another with all its columns; `None` of a table in a bucket
-/// that refers to others.
-async fn as_one_file(store: &Store, stored: &PortArtifact) -> Result<Option<File>, RunError> {
-    if stored.layers.is_empty() {
-        let missing = || StepError::new("its stored table is missing");
-        return Ok(Some(store.open_blob(&stored.blob).await?.ok_or_else(missing)?));
-    }
-    let (store, stored) = (store.clone(), stored.clone());
-    let written = tokio::task::spawn_blocking(move || whole_temporary(&store, &stored)).await;
-    let written = written.map_err(|_| StepError::new("a writer thread panicked"))?;
-    Ok(written.map_err(|error| match error {
-        WholeTableError::Step(error) => error,
-        WholeTableError::Io(error) => error.into(),
-    })?)
-}
-
 /// What an output file holds.
 pub struct ExportedTable {
     /// Where it comes from.
@@ -101,9 +82,9 @@ pub async fn export_table(
     file: impl Write + Send,
 ) -> Result<ExportedTable, RunError> {
     let stored = stored_as_it_is(plan, output, done);
-    if let (OutputFormat::Parquet, Some(stored)) = (&output.format, stored)
-        && let Some(blob) = as_one_file(store, stored).await?
-    {
+    if let (OutputFormat::Parquet, Some(stored)) = (&output.format, stored) {
+        let missing = || StepError::new("its stored table is missing");
+        let blob = store.open_blob(&stored.blob).await?.ok_or_else(missing)?;
         let origin = origin(plan, output, stored.digest);
         let mut out = BufWriter::new(file);
         copy_with_metadata(&blob, &mut out, &origin.to_pairs())?;

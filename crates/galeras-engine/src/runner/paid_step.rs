@@ -161,8 +161,7 @@ impl KeptAnswers {
         let fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !fresh.is_empty() {
             let mut batches = table(&fresh)?.into_iter();
-            let encoding =
-                BlobEncoding::start(&cx.store, schema(), 1, None, move || batches.next())?;
+            let encoding = BlobEncoding::start(&cx.store, schema(), 1, move || batches.next())?;
             let blob = encoding.finish().await?.commit(&cx.store).await?;
             commit_part(&cx.store, recipe, blob, None).await?;
         }

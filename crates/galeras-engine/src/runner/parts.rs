@@ -16,7 +16,7 @@ pub(super) async fn commit_part(
     blob: StoredBlob,
     row: Option<String>,
 ) -> Result<(), RunError> {
-    let StoredBlob { digest, bytes, rows, layers: _ } = blob;
+    let StoredBlob { digest, bytes, rows } = blob;
     let part = MemoPart { blob: digest, bytes, rows, created: timestamp(), row };
     store.put_memo_part(recipe, &part).await?;
     tracing::debug!(blob = %digest.short(), rows, bytes, "part committed");

@@ -69,7 +69,7 @@ impl Recomputation<'_> {
             let Some(port) = artifact(self.done, table.step, table.port) else {
                 return Ok(Some(format!("reads `{name}`, which is not computed yet")));
             };
-            if !self.store.has_table(port).await? {
+            if !self.store.has_blob(&port.blob, port.bytes).await? {
                 return Ok(Some(format!("reads `{name}`, whose table is not here")));
             }
         }
@@ -85,7 +85,7 @@ impl Recomputation<'_> {
         let step = &self.plan.steps[at];
         for table in step.inputs.iter().flat_map(|input| &input.tables) {
             let Some(port) = artifact(self.done, table.step, table.port) else { continue };
-            let copied = self.store.copy_table(scratch, port).await;
+            let copied = self.store.copy_table(scratch, port, None).await;
             copied.map_err(|(CopyError::From(error) | CopyError::To(error))| error)?;
         }
         let key = step_key(self.plan, step, self.done)?;

@@ -14,11 +14,14 @@ use tracing::debug;
 use super::check::open_checks;
 use super::error::RunError;
 use super::key::StepManifests;
+use super::lookup::other_tables;
+use galeras_operator::Port;
 use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{
     AllowedSigners, CopyError, Manifest, Offer, PortArtifact, SignatureFile, Store, StoredManifest,
+    TableShape,
 };
 
 /// Whose results are taken from a remote.
@@ -163,26 +166,24 @@ impl Remote {
         };
         let offer = match self.store.offer(key).await {
             Ok(Offer::Manifest(stored)) => {
-                let ports = stored.manifest().ports.iter().map(|port| port.port.as_str());
-                let own = planned.step.ports().iter().map(|port| port.name);
-                let ports_fit = ports.eq(own);
+                let differs = other_tables(planned, stored.manifest());
                 let (signatures, size) =
                     tokio::join!(self.signatures(&stored), self.other_size(stored.manifest()));
                 let from = self.location();
-                match (ports_fit, signatures, size) {
-                    (false, _, _) => {
-                        doubt(format!("{from} has a result with other tables; computing"));
-                        None
-                    }
-                    (true, Err(refusal), _) => {
-                        doubt(format!("the result of this step in {from} {refusal}; computing"));
-                        None
-                    }
-                    (true, Ok(_), Some(cause)) => {
+                match (differs, signatures, size) {
+                    (Some(cause), _, _) => {
                         doubt(unusable(from, &cause));
                         None
                     }
-                    (true, Ok(signatures), None) => {
+                    (None, Err(refusal), _) => {
+                        doubt(format!("the result of this step in {from} {refusal}; computing"));
+                        None
+                    }
+                    (None, Ok(_), Some(cause)) => {
+                        doubt(unusable(from, &cause));
+                        None
+                    }
+                    (None, Ok(signatures), None) => {
                         debug!(%key, "the remote has the result");
                         let manifest = Arc::new(stored.manifest().clone());
                         Some(Offered { manifest, stored: Arc::new(*stored), signatures })
@@ -274,7 +275,8 @@ impl Remote {
             }
         }
         for port in manifest.ports.iter().filter(|port| needed.contains(port.port.as_str())) {
-            if let Some(cause) = self.fetch(port, to).await? {
+            let planned = plan.steps[step].port(&port.port);
+            if let Some(cause) = self.fetch(port, planned, to).await? {
                 self.deny(manifest.key, &plan.steps[step].name, &cause, events);
                 return Ok(false);
             }
@@ -300,7 +302,8 @@ impl Remote {
                 continue;
             }
             let Some(port) = manifest.port(table.port) else { continue };
-            match self.fetch(port, to).await? {
+            let planned = plan.steps[table.step].port(table.port);
+            match self.fetch(port, planned, to).await? {
                 None => self.keep(manifest, to).await?,
                 Some(cause) => {
                     self.deny(manifest.key, &plan.steps[table.step].name, &cause, events);
@@ -316,31 +319,35 @@ impl Remote {
     }
 
     /// Makes sure that a table is in `to`, or says why the remote does not give it.
-    async fn fetch(&self, port: &PortArtifact, to: &Store) -> Result<Option<String>, RunError> {
-        // Steps side by side may need tables that refer to the same file: it comes once.
-        let mut files: Vec<Digest> = port.files().map(|file| file.blob).collect();
-        files.sort_unstable();
-        files.dedup();
-        let mut turns = Vec::with_capacity(files.len());
-        for file in files {
-            let turn = Arc::clone(locked(&self.copying).entry(file).or_default());
-            turns.push(turn.lock_owned().await);
-        }
-        match self.store.copy_table(to, port).await {
+    async fn fetch(
+        &self,
+        port: &PortArtifact,
+        planned: Option<&Port>,
+        to: &Store,
+    ) -> Result<Option<String>, RunError> {
+        let shape = planned.map(|planned| TableShape::of(&planned.table));
+        // Steps side by side may need the same table: it comes once.
+        let turn = Arc::clone(locked(&self.copying).entry(port.blob).or_default());
+        let _turn = turn.lock().await;
+        match self.store.copy_table(to, port, shape.as_ref()).await {
             Ok(copied) => {
-                let bytes = copied.iter().map(|file| file.bytes).sum();
-                self.files.fetch_add(copied.len() as u64, Ordering::Relaxed);
-                self.bytes.fetch_add(bytes, Ordering::Relaxed);
-                let compared = copied.iter().any(|file| file.blob == port.blob);
+                if copied {
+                    self.files.fetch_add(1, Ordering::Relaxed);
+                    self.bytes.fetch_add(port.bytes, Ordering::Relaxed);
+                }
                 let new = locked(&self.judged).insert((port.blob, port.digest));
                 // A file that is here for other reasons need not be what this manifest says.
-                match compared || !new {
-                    true => Ok(None),
-                    false => Ok(to.judge(port).await?.map(|cause| {
-                        locked(&self.judged).remove(&(port.blob, port.digest));
-                        format!("what {} has of this step: {cause}", self.store.location())
-                    })),
+                let mut cause = match copied || !new {
+                    true => None,
+                    false => to.judge(port).await?,
+                };
+                if let (None, Some(shape)) = (&cause, &shape) {
+                    cause = to.misshapen(port, shape).await?;
                 }
+                Ok(cause.map(|cause| {
+                    locked(&self.judged).remove(&(port.blob, port.digest));
+                    format!("what {} has of this step: {cause}", self.store.location())
+                }))
             }
             // A full disk is no fault of the remote.
             Err(CopyError::To(error)) => Err(error.into()),
@@ -357,7 +364,7 @@ impl Remote {
     /// Stores a result of which all tables are here.
     async fn keep(&self, manifest: &Manifest, to: &Store) -> Result<(), RunError> {
         for port in &manifest.ports {
-            if !to.has_table(port).await? {
+            if !to.has_blob(&port.blob, port.bytes).await? {
                 return Ok(());
             }
         }

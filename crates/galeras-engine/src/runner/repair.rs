@@ -8,7 +8,7 @@ use super::lookup::UnsoundFiles;
 use super::run::{Attempt, Runner};
 use galeras_base::digest::Digest;
 use galeras_operator::event::StepStatus;
-use galeras_store::{Manifest, Scrutiny};
+use galeras_store::{Manifest, VerifyLevel};
 
 impl Runner {
     /// The manifests of the inputs of a step, after those with damaged files were computed
@@ -23,7 +23,7 @@ impl Runner {
         let mut repaired = false;
         for upstream in self.plan.steps[i].upstream() {
             let Some(manifest) = done[upstream].clone() else { continue };
-            let unsound = self.store.unsound_blobs(&manifest, Scrutiny::Hashed).await?;
+            let unsound = self.store.unsound_blobs(&manifest, VerifyLevel::Hashed).await?;
             if unsound.is_empty() {
                 continue;
             }

@@ -17,7 +17,7 @@ use super::freed_memory::give_back;
 use super::history::RunHistory;
 use super::input::input_size;
 use super::key::step_key;
-use super::lookup::{Lookup, lookup, retry_reason};
+use super::lookup::{Lookup, lookup, retry_reason, unfit};
 use super::output::{OutputOptions, OutputWriter};
 use super::progress::RunProgress;
 use super::reason::reason_to_run;
@@ -415,7 +415,10 @@ impl Runner {
         let remote = self.options.remote.as_ref();
         debug!(%key, version = step_key.preimage.version, "action key");
         let forced = self.options.force.contains(&i);
-        let mut stored = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
+        let mut stored = match forced {
+            true => Lookup::Miss,
+            false => lookup(&self.store, step, &key).await?,
+        };
         match stored {
             Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
                 debug!("hit");
@@ -455,7 +458,7 @@ impl Runner {
         let name = recipe.to_string();
         let _lock = self.store.lock(&name, waits).await?;
         if !forced {
-            stored = lookup(&self.store, &key).await?;
+            stored = lookup(&self.store, step, &key).await?;
         }
         let (reason, detail) = match stored {
             Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
@@ -468,6 +471,11 @@ impl Runner {
                 self.warn(Some(step.name.clone()), format!("{files}; computing again"));
                 self.forget_descendants(&step.name, &files.damaged).await?;
                 (Reason::BlobMissing, Some(files.to_string()))
+            }
+            Lookup::Unfit(cause) => {
+                let detail = unfit(&cause);
+                self.warn(Some(step.name.clone()), format!("{detail}; computing again"));
+                (Reason::BlobMissing, Some(detail))
             }
             Lookup::Miss => reason_to_run(&self.history, step, &step_key).await,
         };

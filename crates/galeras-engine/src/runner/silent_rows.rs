@@ -59,7 +59,7 @@ pub(super) async fn silent_rows(
             let names = names(plan, store, done, (step, input), label, &ports).await?;
             let mut reads = blobs(input, done);
             let stored = ports.iter().filter_map(|port| artifact(done, step, port));
-            reads.extend(stored.flat_map(|port| port.files()).map(|file| file.blob));
+            reads.extend(stored.map(|port| port.blob));
             // It can be found out again at any time.
             let _ = store.put_check_result(&key, &Value::from(names.clone()), reads).await;
             names

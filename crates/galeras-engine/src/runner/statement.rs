@@ -43,10 +43,11 @@ impl Runner {
     /// What a step is going to ask; `None` if that is nothing.
     async fn requests(&self, step: usize) -> Option<StepRequests> {
         let done = self.results.of(self.plan.steps[step].upstream());
-        let forced = self.options.force.contains(&step);
+        let (planned, forced) = (&self.plan.steps[step], self.options.force.contains(&step));
         if !forced
-            && let Ok(key) = step_key(&self.plan, &self.plan.steps[step], &done)
-            && let Ok(Lookup::Hit(manifest)) = lookup(&self.store, &key.preimage.key()).await
+            && let Ok(key) = step_key(&self.plan, planned, &done)
+            && let Ok(Lookup::Hit(manifest)) =
+                lookup(&self.store, planned, &key.preimage.key()).await
             && manifest.retry_rows == 0
         {
             return None;

@@ -19,7 +19,7 @@ use super::row_step::{RowCounts, RowInput, RowRun};
 use super::{fan_out_step, paid_step, row_step};
 use galeras_base::digest::Digest;
 use galeras_operator::{BoundStep, Lowering, Port, Ports, StepError};
-use galeras_sql::session::{BaseTable, OpenTable, open_table, ordered_session};
+use galeras_sql::session::{OpenTable, open_table, ordered_session};
 use galeras_store::PortArtifact;
 
 /// A step whose inputs are stored.
@@ -53,8 +53,7 @@ impl StepWork<'_> {
         turn: OwnedSemaphorePermit,
     ) -> Result<StepResult, RunError> {
         let turn = Turn::new(turn);
-        let bases = self.inputs.iter().flat_map(StoredInput::bases).collect();
-        let writer = PortWriter { bound: self.bound, cx, turn: &turn, bases };
+        let writer = PortWriter { bound: self.bound, cx, turn: &turn };
         let recipe = self.recipe;
         let session = match self.bound.lowering() {
             // Keeps the order of stored rows.
@@ -108,7 +107,7 @@ impl StepWork<'_> {
     /// The bytes of all its inputs, as they are stored.
     pub(super) fn stored_bytes(&self) -> u64 {
         let tables = self.inputs.iter().flat_map(|input| &input.tables);
-        tables.map(|table| table.stored.all_bytes()).sum()
+        tables.map(|table| table.stored.bytes).sum()
     }
 }
 
@@ -128,7 +127,7 @@ pub(super) async fn perform_rows(
     };
     let turn = Turn::new(turn);
     let run = row_step::open(cx, row, input, recipe).await?;
-    let writer = PortWriter { bound, cx, turn: &turn, bases: Vec::new() };
+    let writer = PortWriter { bound, cx, turn: &turn };
     Ok(writer.row_ports(run).await?.0)
 }
 
@@ -150,14 +149,11 @@ struct PortWriter<'a> {
     bound: &'a dyn BoundStep,
     cx: &'a StepContext,
     turn: &'a Turn,
-    /// The tables that the step reads.
-    bases: Vec<BaseTable>,
 }
 
 impl PortWriter<'_> {
     async fn open(&self, name: &str, df: DataFrame) -> Result<OpenTable, RunError> {
-        let table = open_table(df, &self.port(name)?.table).await?;
-        Ok(table.over(self.bases.clone()))
+        Ok(open_table(df, &self.port(name)?.table).await?)
     }
 
     fn port(&self, name: &str) -> Result<&Port, StepError> {

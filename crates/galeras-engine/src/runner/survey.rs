@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::RunError;
 use super::history::RunHistory;
 use super::key::{StepKey, step_key};
-use super::lookup::{Lookup, lookup, retry_reason};
+use super::lookup::{Lookup, lookup, retry_reason, unfit};
 use super::reason::reason_to_run;
 use super::remote::Remote;
 use crate::plan::Plan;
@@ -109,7 +109,7 @@ async fn stored(
     store: &Store,
     key: StepKey,
 ) -> Result<StepState, RunError> {
-    let (forecast, manifest) = match lookup(store, &key.preimage.key()).await? {
+    let (forecast, manifest) = match lookup(store, step, &key.preimage.key()).await? {
         Lookup::Hit(manifest) if manifest.retry_rows > 0 => {
             let (reason, detail) = (Reason::PrevFailed, Some(retry_reason(&manifest)));
             (Forecast::Runs { reason, detail }, Some(Arc::new(*manifest)))
@@ -117,6 +117,10 @@ async fn stored(
         Lookup::Hit(manifest) => (Forecast::Hit, Some(Arc::new(*manifest))),
         Lookup::Incomplete(files) => {
             let detail = Some(files.to_string());
+            (Forecast::Runs { reason: Reason::BlobMissing, detail }, None)
+        }
+        Lookup::Unfit(cause) => {
+            let detail = Some(unfit(&cause));
             (Forecast::Runs { reason: Reason::BlobMissing, detail }, None)
         }
         Lookup::Miss => {

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_operator::StepError;
 use galeras_store::{
-    CopyError, LayerFile, Manifest, Offer, PortArtifact, SignatureFile, SigningKey, Store,
+    CopyError, Manifest, Offer, PortArtifact, SignatureFile, SigningKey, Store,
     StoredManifest,
 };
 
@@ -53,8 +53,8 @@ pub struct Transferred {
 /// One file on its way.
 enum Sent {
     Present,
-    /// So many bytes came, as the table of this logical digest or as a layer of one.
-    Copied(u64, Option<Digest>),
+    /// So many bytes came, as the table of this logical digest.
+    Copied(u64, Digest),
     Lacking(String),
 }
 
@@ -88,7 +88,7 @@ impl<'a> Transfer<'a> {
     fn files(&self) -> HashMap<Digest, u64> {
         let ports = self.results.iter().flat_map(|(_, manifest)| &manifest.ports);
         let sent = ports.filter(|port| !self.left_out.contains(&port.blob));
-        sent.flat_map(PortArtifact::files).map(|file| (file.blob, file.bytes)).collect()
+        sent.map(|port| (port.blob, port.bytes)).collect()
     }
 
     /// What is to be sent: how many files, and how large they are together.
@@ -128,14 +128,14 @@ impl<'a> Transfer<'a> {
                 let there = to.manifest(&manifest.key).await?;
                 let known = &there.is_some_and(|there| there.ports == manifest.ports);
                 let tables = manifest.ports.iter().filter(|port| cells.contains_key(&port.blob));
-                for (port, file) in tables.flat_map(|port| port.files().map(move |f| (port, f))) {
-                    let Some(cell) = cells.get(&file.blob) else { continue };
-                    let copy = || copied(from, to, port, file, progress);
+                for port in tables {
+                    let Some(cell) = cells.get(&port.blob) else { continue };
+                    let copy = || copied(from, to, port, progress);
                     let sent = cell.get_or_try_init(copy).await?;
                     let cause = match sent {
                         Sent::Lacking(cause) => Some(cause.clone()),
-                        _ if file.blob != port.blob || *known => None,
-                        Sent::Copied(_, Some(table)) if *table == port.digest => None,
+                        _ if *known => None,
+                        Sent::Copied(_, table) if *table == port.digest => None,
                         // It is there for other reasons, and need not be what is said of it.
                         Sent::Copied(..) | Sent::Present => to.judge(port).await?,
                     };
@@ -229,14 +229,13 @@ async fn copied(
     from: &Store,
     to: &Store,
     port: &PortArtifact,
-    file: LayerFile,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Sent, RunError> {
-    if to.has_blob(&file.blob, file.bytes).await? {
+    if to.has_blob(&port.blob, port.bytes).await? {
         return Ok(Sent::Present);
     }
-    match from.copy_file(to, port, file, progress).await {
-        Ok(()) => Ok(Sent::Copied(file.bytes, (file.blob == port.blob).then_some(port.digest))),
+    match from.copy_file(to, port, None, progress).await {
+        Ok(()) => Ok(Sent::Copied(port.bytes, port.digest)),
         Err(CopyError::To(error)) => Err(error.into()),
         Err(CopyError::From(error)) => Ok(Sent::Lacking(error.to_string())),
     }

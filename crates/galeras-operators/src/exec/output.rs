@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::Format;
 use galeras_operator::table_digest::type_name;
-use galeras_sql::session::{check_parquet, check_rows};
+use galeras_sql::session::check_parquet;
 
 /// Reads the table in the file `path`.
 ///
@@ -38,7 +38,6 @@ pub(super) fn read_table(
         Format::Parquet => {
             check_footer(&open()?)?;
             check_parquet(path)?;
-            check_rows(path)?;
             read_parquet(open()?)?
         }
     };

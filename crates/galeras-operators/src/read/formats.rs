@@ -14,7 +14,7 @@ use super::csv_table::{csv_schema, csv_table};
 use super::declared::{DeclaredTypes, with_declared};
 use super::json_values::{check_values, has_floats};
 use super::{json_scan, pandas};
-use galeras_sql::session::{check_parquet, check_rows};
+use galeras_sql::session::check_parquet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -76,14 +76,6 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
         FileFormat::Csv => Ok(()),
         FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
         FileFormat::Parquet => check_parquet(file),
-    }
-}
-
-/// Finds, before the rows of a file are read, what [`check_whole`] would need too long for.
-pub(super) fn check_before_rows(file: &Path, format: FileFormat) -> Result<(), String> {
-    match format {
-        FileFormat::Parquet => check_rows(file),
-        FileFormat::Csv | FileFormat::Jsonl | FileFormat::Json => Ok(()),
     }
 }
 

@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 
 use self::declared::DeclaredTypes;
 use self::fetch::fetch;
-use self::formats::{FileFormat, check_before_rows, check_whole, open};
+use self::formats::{FileFormat, check_whole, open};
 use self::types::{check_storable, declared_types};
 use galeras_base::digest::Digest;
 use galeras_base::id::ID;
@@ -387,10 +387,6 @@ impl TableStep for BoundRead {
         _: BTreeMap<String, DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let (file, format) = (self.file.clone(), self.format);
-            let checked = tokio::task::spawn_blocking(move || check_before_rows(&file, format));
-            let checked = checked.await.unwrap_or_else(|panic| Err(panic.to_string()));
-            checked.map_err(|why| StepError::new(format!("cannot read `{}`: {why}", self.name)))?;
             let position = self.args.position.as_ref().filter(|_| self.positioned);
             let session =
                 if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };

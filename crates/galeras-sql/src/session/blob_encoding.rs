@@ -5,7 +5,6 @@ use arrow::datatypes::SchemaRef;
 use tokio::task::JoinHandle;
 
 use super::encode::encode;
-use super::layering::Bases;
 use galeras_base::digest::Digest;
 use galeras_operator::StepError;
 use galeras_store::{BlobWriter, Store, StoreError};
@@ -19,8 +18,6 @@ pub struct BlobEncoding {
 pub struct EncodedBlob {
     writer: BlobWriter,
     rows: u64,
-    /// The digests of the other files that hold columns of it.
-    layers: Vec<Digest>,
 }
 
 /// A blob in the store.
@@ -31,14 +28,11 @@ pub struct StoredBlob {
     pub bytes: u64,
     /// The rows in it.
     pub rows: u64,
-    /// The digests of the other files that hold columns of it.
-    pub layers: Vec<Digest>,
 }
 
 impl BlobEncoding {
     /// Starts to encode the batches that `next` gives, until there is none left. `next` may
-    /// block. The columns of a row group are encoded on up to `threads` threads, and those that one
-    /// of the `bases` has are left to its file.
+    /// block. The columns of a row group are encoded on up to `threads` threads.
     ///
     /// # Errors
     /// If the store takes no new blob.
@@ -46,13 +40,12 @@ impl BlobEncoding {
         store: &Store,
         schema: SchemaRef,
         threads: usize,
-        bases: Option<Bases>,
         next: impl FnMut() -> Option<RecordBatch> + Send + 'static,
     ) -> Result<Self, StoreError> {
         let blob = store.blob_writer()?;
         let encoder = tokio::task::spawn_blocking(move || {
-            let encoded = encode(blob, schema, threads, bases.as_ref(), next)?;
-            Ok(EncodedBlob { writer: encoded.out, rows: encoded.rows, layers: encoded.layers })
+            let encoded = encode(blob, schema, threads, next)?;
+            Ok(EncodedBlob { writer: encoded.out, rows: encoded.rows })
         });
         Ok(Self { encoder })
     }
@@ -79,6 +72,6 @@ impl EncodedBlob {
     /// If it cannot be made durable or be given its name.
     pub async fn commit(self, store: &Store) -> Result<StoredBlob, StoreError> {
         let (digest, bytes) = self.writer.commit(store).await?;
-        Ok(StoredBlob { digest, bytes, rows: self.rows, layers: self.layers })
+        Ok(StoredBlob { digest, bytes, rows: self.rows })
     }
 }

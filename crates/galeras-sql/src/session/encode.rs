@@ -1,20 +1,16 @@
 //! Batches as Parquet: row groups whose columns are encoded side by side.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, new_empty_array};
+use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
 
-use super::layering::{Bases, Layering};
-use galeras_base::digest::Digest;
 use galeras_operator::StepError;
 
 /// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded. Tests
@@ -29,46 +25,30 @@ const ROW_GROUP_BYTES: usize = if cfg!(test) { 8 << 20 } else { 1 << 30 };
 const ZSTD_LEVEL: i32 = 3;
 /// The bytes that a file takes on most disks at least.
 const BLOCK: usize = 4 << 10;
-/// Bytes of the distinct values of a column of a row group: of more, the rest is stored as it is.
+/// Bytes of the distinct values of a column in a row group. The writer stores further values without
+/// the dictionary.
 const DICTIONARY_BYTES: usize = 8 << 20;
 
 /// What was encoded.
 pub struct Encoded<W> {
     pub out: W,
     pub rows: u64,
-    /// The other files that hold columns of it.
-    pub layers: Vec<Digest>,
 }
 
-/// Encodes the batches that `next` gives, until there is none left, on so many threads. Columns that
-/// one of the `bases` has for the same rows are left to its file.
+/// Encodes the batches that `next` gives, until there is none left, on so many threads.
 pub fn encode<W: Write + Send>(
     mut out: W,
     schema: SchemaRef,
     threads: usize,
-    bases: Option<&Bases>,
     mut next: impl FnMut() -> Option<RecordBatch>,
 ) -> Result<Encoded<W>, StepError> {
     let mut batches = group(&mut next);
-    let mut layering = match bases {
-        Some(bases) => Layering::begin(bases, &schema, &batches)?,
-        None => None,
-    };
-    let schema = layering.as_ref().map_or(schema, |layering| Arc::clone(layering.schema()));
-    let mut rows = 0;
-    let mut next_group = |batches: Vec<RecordBatch>, layering: &mut Option<Layering>| {
-        rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
-        match layering {
-            Some(layering) => layering.group(batches),
-            None => Ok(batches),
-        }
-    };
-    batches = next_group(batches, &mut layering)?;
-    let properties = properties_of(&batches, layering.as_ref());
+    let properties = properties_of(&batches);
     let writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))?;
     let (mut file, factory) = writer.into_serialized_writer()?;
-    let mut number = 0;
+    let (mut number, mut rows) = (0, 0);
     while !batches.is_empty() {
+        rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
         let writers = factory.create_column_writers(number)?;
         let chunks = encode_group(&schema, writers, &batches, threads)?;
         let mut row_group = file.next_row_group()?;
@@ -78,19 +58,10 @@ pub fn encode<W: Write + Send>(
         row_group.close()?;
         number += 1;
         batches = group(&mut next);
-        if !batches.is_empty() {
-            batches = next_group(batches, &mut layering)?;
-        }
-    }
-    let mut layers = Vec::new();
-    if let Some(layering) = layering {
-        let (pair, files) = layering.finish();
-        file.append_key_value_metadata(pair);
-        layers = files;
     }
     // Flushes, and says what the system said; `into_inner` would keep only its words.
     file.close()?;
-    Ok(Encoded { out, rows, layers })
+    Ok(Encoded { out, rows })
 }
 
 /// The batches of the next row group; none if there are no more rows.
@@ -112,30 +83,17 @@ fn group(next: &mut impl FnMut() -> Option<RecordBatch>) -> Vec<RecordBatch> {
 }
 
 /// How a file is written whose first row group has these batches.
-fn properties_of(batches: &[RecordBatch], layering: Option<&Layering>) -> WriterProperties {
+fn properties_of(batches: &[RecordBatch]) -> WriterProperties {
     let compression = match fits_a_block(batches) {
         true => Compression::UNCOMPRESSED,
         false => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()),
     };
-    let mut properties = WriterProperties::builder()
+    WriterProperties::builder()
         .set_compression(compression)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by("galeras".to_string());
-    for (name, repeats) in batches.first().into_iter().flat_map(long_texts) {
-        let column = ColumnPath::from(name);
-        properties = match repeats {
-            true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
-            false => properties.set_column_dictionary_enabled(column, false),
-        };
-    }
-    // Positions grow by little from row to row.
-    for name in layering.iter().flat_map(|layering| layering.positions()) {
-        let column = ColumnPath::from(name);
-        properties = properties
-            .set_column_dictionary_enabled(column.clone(), false)
-            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-    }
-    properties.build()
+        .set_created_by("galeras".to_string())
+        .build()
 }
 
 /// Whether the rows fit a block of a disk as they are. To compress them saves nothing, and what it
@@ -147,27 +105,6 @@ fn fits_a_block(batches: &[RecordBatch]) -> bool {
     let bytes = columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(BLOCK));
     flat && batches.iter().map(RecordBatch::num_rows).sum::<usize>() < ROW_GROUP_ROWS
         && bytes.sum::<usize>() <= BLOCK
-}
-
-/// The text columns whose values are long on average, and whether these repeat: as the code of a
-/// method does in its rows under several treatments. Where they do not, looking each of them up in a
-/// dictionary would cost more than it saves.
-fn long_texts(batch: &RecordBatch) -> Vec<(String, bool)> {
-    const LONG: usize = 24;
-    let fields = batch.schema_ref().fields().iter();
-    let texts = fields.zip(batch.columns()).filter_map(|(field, array)| {
-        let texts = array.as_string_opt::<i32>()?;
-        let offsets = texts.value_offsets();
-        let bytes = offsets.last().zip(offsets.first()).map_or(0, |(b, a)| b - a);
-        (bytes as usize > LONG * texts.len()).then(|| (field.name().clone(), repeat(texts)))
-    });
-    texts.collect()
-}
-
-/// Whether a third of the texts or more come again.
-fn repeat(texts: &StringArray) -> bool {
-    let distinct: HashSet<&str> = texts.iter().flatten().collect();
-    3 * distinct.len() <= 2 * (texts.len() - texts.null_count())
 }
 
 /// The encoded leaves of one column.
@@ -295,7 +232,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let batches: Vec<_> = (0..40).map(|i| batch(i * 1000, 1000)).collect();
             let mut rest = batches.clone().into_iter();
-            let encoded = encode(Vec::new(), schema.clone(), threads, None, || rest.next());
+            let encoded = encode(Vec::new(), schema.clone(), threads, || rest.next());
             let bytes = encoded.unwrap().out;
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
                 .unwrap()
@@ -310,7 +247,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_a_valid_file() {
-        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, None, || None).unwrap().out;
+        let bytes = encode(Vec::new(), batch(0, 1).schema(), 2, || None).unwrap().out;
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
         assert_eq!(reader.build().unwrap().count(), 0);
     }
@@ -327,7 +264,7 @@ mod tests {
         ] {
             let schema = batch.schema();
             let mut rest = vec![batch].into_iter();
-            let encoded = encode(Vec::new(), schema, 1, None, || rest.next()).unwrap();
+            let encoded = encode(Vec::new(), schema, 1, || rest.next()).unwrap();
             let bytes = bytes::Bytes::from(encoded.out);
             let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
             let columns = reader.metadata().row_group(0).columns();
@@ -343,7 +280,7 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(vec![text; 20]));
         let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
         let mut rest = (0..20).map(|at| batch.slice(at, 1));
-        let encoded = encode(Vec::new(), batch.schema(), 1, None, || rest.next()).unwrap();
+        let encoded = encode(Vec::new(), batch.schema(), 1, || rest.next()).unwrap();
         let bytes = bytes::Bytes::from(encoded.out);
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
         let groups = reader.metadata().row_groups().iter();

@@ -1,9 +1,6 @@
 //! DataFusion sessions, the reading and writing of stored tables, and the checks that keep
 //! plans deterministic.
 
-mod base_lookup;
-mod base_rows;
-mod base_table;
 mod blob_encoding;
 mod calendar;
 mod determinism;
@@ -11,11 +8,6 @@ mod encode;
 mod expr;
 mod figure_data;
 mod guard;
-mod layered_table;
-mod layering;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod layering_tests;
 mod open;
 mod parquet_metadata;
 mod published_shape;
@@ -27,16 +19,13 @@ mod sql_ignored;
 mod sql_mistake;
 mod sql_words;
 mod stored_matches;
-mod stored_object;
 mod stored_order;
 mod stored_range;
 mod stored_rows;
 mod text_search;
 mod unnested_groups;
-mod whole_table;
 mod write;
 
-pub use base_table::BaseTable;
 pub use blob_encoding::{BlobEncoding, StoredBlob};
 pub use calendar::check_times;
 pub use determinism::{KeyColumns, check_deterministic};
@@ -58,10 +47,8 @@ pub use stored_range::scan_range;
 pub use stored_rows::stored_rows;
 pub use text_search::contains_ascii;
 pub use unnested_groups::dropped_group_columns;
-pub use whole_table::{WholeTableError, store_whole, whole_file, whole_temporary};
 pub use write::{EncodedTable, OpenTable, StoreTableError, column, open_table, sorted_by_key};
 
-pub use galeras_store::table_file::{
-    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, check_rows, too_many_columns,
-    two_columns,
+pub use galeras_store::{
+    MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
 };

@@ -20,11 +20,13 @@ use datafusion::prelude::SessionConfig;
 
 use super::recursion::LimitRecursion;
 use crate::functions;
-use galeras_store::table_file::ROWS_AT_ONCE;
 
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
 /// about 1 MB and 60 ms, small enough to spread a small table over all cores.
 const BATCH_ROWS: usize = 1024;
+
+/// Rows per batch where rows may have megabytes: a sort has to hold the largest batch twice.
+const ROWS_AT_ONCE: usize = 128;
 
 /// Limits the operators that can continue in temporary files, and no others: a merge has to hold a
 /// batch of each of its inputs, and a sort its first batch, however large the rows are. The memory

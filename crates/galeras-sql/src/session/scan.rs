@@ -10,17 +10,16 @@ use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
-use super::layered_table::LayeredTable;
-use super::small_table::{SMALL_BYTES, SmallTable};
-use super::stored_object::{StoredObject, check_stored};
+use super::small_table::{SMALL_BYTES, SmallTable, check_type};
+use super::stored_range::stored_footer;
 use super::write::column;
 use galeras_base::digest::Digest;
 use galeras_operator::{TableSchema, is_virtual};
-use galeras_store::{PortArtifact, Store};
+use galeras_store::{PortArtifact, Store, check_footer};
 
 /// An artifact as a table of the planned schema; `step` fills the virtual column that
 /// names the step a row comes from.
@@ -37,16 +36,15 @@ pub fn scan(
     let schema = table.stored();
     let known = |name: &&String| schema.field_with_name(name).is_ok();
     let key: Vec<String> = table.key.iter().filter(known).cloned().collect();
-    let stored = if !stored.layers.is_empty() {
-        layered(session, store, stored, schema, key)?
-    } else if let Some(file) =
-        store.local_blob(&stored.blob).filter(|_| stored.bytes <= SMALL_BYTES)
-    {
-        check_stored(store, &stored.blob)?;
-        session.read_table(Arc::new(SmallTable { file, schema, key }))?
-    } else {
-        let order = key.iter().map(|name| column(name).sort(true, true)).collect();
-        listing(session, store, &[stored.blob], schema, order)?
+    let stored = match store.local_blob(&stored.blob).filter(|_| stored.bytes <= SMALL_BYTES) {
+        Some(file) => {
+            check_stored(store, &stored.blob)?;
+            session.read_table(Arc::new(SmallTable { file, schema, key }))?
+        }
+        None => {
+            let order = key.iter().map(|name| column(name).sort(true, true)).collect();
+            listing(session, store, &[stored.blob], schema, order)?
+        }
     };
     if table.schema.fields().iter().any(|f| is_virtual(f)) {
         let columns = table.schema.fields().iter().map(|f| {
@@ -62,12 +60,24 @@ pub fn scan(
 }
 
 /// Blobs of one schema as one table.
+///
+/// # Errors
+/// If a file on this disk has other types: a plan would cast its values, whatever they lose.
 pub fn scan_files(
     session: &SessionContext,
     store: &Store,
     blobs: &[Digest],
     schema: SchemaRef,
 ) -> Result<DataFrame> {
+    for blob in blobs {
+        check_stored(store, blob)?;
+        let Ok(Some(table)) = store.table_file(blob) else { continue };
+        for field in table.schema().fields() {
+            if let Ok(planned) = schema.field_with_name(field.name()) {
+                check_type(field, planned)?;
+            }
+        }
+    }
     listing(session, store, blobs, schema, Vec::new())
 }
 
@@ -78,25 +88,25 @@ pub async fn scan_stored(
     store: &Store,
     stored: &PortArtifact,
 ) -> Result<DataFrame> {
-    let schema = Arc::clone(StoredObject::open(store, &stored.blob).await?.schema());
-    match stored.layers.is_empty() {
-        true => listing(session, store, &[stored.blob], schema, Vec::new()),
-        false => layered(session, store, stored, schema, Vec::new()),
+    let (_, metadata) = stored_footer(store, &stored.blob).await?;
+    listing(session, store, &[stored.blob], Arc::clone(metadata.schema()), Vec::new())
+}
+
+/// A damaged footer is an error here, before a library trusts what it says.
+pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
+    match store.local_blob(blob).filter(|file| file.exists()) {
+        Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
+        None => Ok(()),
     }
 }
 
-fn layered(
-    session: &SessionContext,
-    store: &Store,
-    stored: &PortArtifact,
-    schema: SchemaRef,
-    key: Vec<String>,
-) -> Result<DataFrame> {
-    for file in stored.files() {
-        check_stored(store, &file.blob)?;
-    }
-    let table = LayeredTable { store: store.clone(), blob: stored.blob, schema, key };
-    session.read_table(Arc::new(table))
+/// The error of a stored table that cannot be read.
+fn damaged(file: &std::path::Path, why: &str) -> DataFusionError {
+    let file = file.display();
+    DataFusionError::Execution(format!(
+        "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes it, and \
+         the next run computes it again"
+    ))
 }
 
 fn listing(

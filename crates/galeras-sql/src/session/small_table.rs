@@ -9,8 +9,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::{SortOptions, cast};
+use arrow::datatypes::{Field, SchemaRef};
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::catalog::Session;
@@ -18,19 +19,24 @@ use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::{TableProvider, TableType};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
-use super::layered_table::{Planned, stored_properties};
 use galeras_base::cause;
+use galeras_operator::table_digest::type_name;
+use galeras_workflow::quote;
 
 /// The largest file that is read in one go, and held while a plan uses it.
 pub(super) const SMALL_BYTES: u64 = 32 << 10;
@@ -70,7 +76,7 @@ impl TableProvider for SmallTable {
         let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
         let planned = Planned::new(metadata.schema(), &self.schema, projection.map(Vec::as_slice))?;
         let rows = metadata.metadata().file_metadata().num_rows();
-        let properties = Arc::new(stored_properties(planned.schema(), &self.key, 1));
+        let properties = Arc::new(stored_properties(planned.schema(), &self.key));
         Ok(Arc::new(SmallScan {
             bytes,
             metadata,
@@ -78,6 +84,106 @@ impl TableProvider for SmallTable {
             rows: usize::try_from(rows).unwrap_or_default(),
             properties,
         }))
+    }
+}
+
+/// The properties of a scan: rows come in the order of the key, as far as its columns are read.
+fn stored_properties(schema: &SchemaRef, key: &[String]) -> PlanProperties {
+    let order = key.iter().map_while(|name| {
+        let options = SortOptions { descending: false, nulls_first: true };
+        Some(PhysicalSortExpr::new(col(name, schema).ok()?, options))
+    });
+    let order: Vec<PhysicalSortExpr> = order.collect();
+    let equivalences = match order.is_empty() {
+        true => EquivalenceProperties::new(Arc::clone(schema)),
+        false => EquivalenceProperties::new_with_orderings(Arc::clone(schema), [order]),
+    };
+    PlanProperties::new(
+        equivalences,
+        Partitioning::UnknownPartitioning(1),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    )
+}
+
+/// Columns as they were planned, and where the stored table has them.
+#[derive(Debug)]
+pub(super) struct Planned {
+    schema: SchemaRef,
+    /// In the order in which they are read.
+    columns: Vec<usize>,
+    /// Which of those that are read each column of the schema is.
+    order: Vec<usize>,
+}
+
+impl Planned {
+    /// These columns of `schema`, or all of them.
+    ///
+    /// # Errors
+    /// If the stored table lacks one, or has another type of it.
+    pub(super) fn new(
+        stored: &SchemaRef,
+        schema: &SchemaRef,
+        projection: Option<&[usize]>,
+    ) -> Result<Self> {
+        let schema = match projection {
+            Some(columns) => Arc::new(schema.project(columns)?),
+            None => Arc::clone(schema),
+        };
+        let mut places = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let place = stored.index_of(field.name())?;
+            check_type(stored.field(place), field)?;
+            places.push(place);
+        }
+        let mut columns = places.clone();
+        columns.sort_unstable();
+        columns.dedup();
+        let order = places.iter().map(|at| columns.binary_search(at).unwrap_or_default()).collect();
+        Ok(Self { schema, columns, order })
+    }
+
+    /// The columns as they were planned.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Where the stored table has them, in its order.
+    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
+        self.columns.iter().copied()
+    }
+
+    /// Converts a batch of these columns to the planned schema.
+    ///
+    /// # Errors
+    /// If a column has nulls that were not planned.
+    pub(super) fn batch(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns = self.order.iter().zip(self.schema.fields()).map(|(at, field)| {
+            let column = batch.column(*at);
+            match column.data_type() == field.data_type() {
+                true => Ok(Arc::clone(column)),
+                false => Ok(cast(column, field.data_type())?),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows)?)
+    }
+}
+
+/// Checks that a stored column has the planned type: a cast would change its values, whatever they
+/// lose.
+///
+/// # Errors
+/// If it does not.
+pub(super) fn check_type(stored: &Field, planned: &Field) -> Result<()> {
+    let [is, wanted] = [stored, planned].map(|field| type_name(field.data_type()));
+    match is == wanted {
+        true => Ok(()),
+        false => Err(DataFusionError::Execution(format!(
+            "the stored column {} is {is}, not {wanted}",
+            quote(planned.name())
+        ))),
     }
 }
 
@@ -135,14 +241,7 @@ impl ExecutionPlan for SmallScan {
         let batch_size = context.session_config().batch_size();
         let rows = builder.with_projection(mask).with_batch_size(batch_size).build()?;
         let planned = Arc::clone(&self.planned);
-        // Columns come in the order of the file.
-        let places = planned.columns();
-        let mut sorted = places.clone();
-        sorted.sort_unstable();
-        let order: Vec<usize> =
-            places.iter().map(|at| sorted.binary_search(at).unwrap_or_default()).collect();
-        let batches = rows
-            .map(move |batch| -> Result<RecordBatch> { planned.batch(batch?.project(&order)?) });
+        let batches = rows.map(move |batch| planned.batch(&batch?));
         let schema = Arc::clone(self.planned.schema());
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches))))
     }

@@ -13,7 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::open::session;
-use galeras_store::table_file::TableFile;
+use galeras_store::TableFile;
 
 /// Rows that are decoded at a time: texts of some kilobytes are some megabytes.
 const BATCH_ROWS: usize = 4096;
@@ -72,7 +72,6 @@ mod tests {
 
     use super::*;
     use crate::session::column;
-    use galeras_store::table_file::FileSource;
 
     #[test]
     fn the_bits_of_all_row_groups_stand_one_after_another() {
@@ -87,8 +86,7 @@ mod tests {
             ArrowWriter::try_new(file.reopen().unwrap(), batch.schema(), Some(small)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        let source = FileSource::Path(file.path().to_path_buf());
-        let table = Arc::new(TableFile::alone(source).unwrap());
+        let table = Arc::new(TableFile::open(file.into_file()).unwrap());
         let found = |condition: Expr| -> Option<Vec<usize>> {
             let found = stored_matches(&table, &condition).unwrap()?;
             assert_eq!(found.len(), 1_000);

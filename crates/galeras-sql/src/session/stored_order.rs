@@ -16,7 +16,7 @@ use parquet::errors::Result;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
 
-use galeras_store::table_file::TableFile;
+use galeras_store::TableFile;
 
 /// The most rows that are put in order: 512 MB of numbers.
 const MOST_ROWS: u64 = 32 << 20;
@@ -295,7 +295,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use galeras_store::table_file::FileSource;
 
     fn table(array: ArrayRef) -> Arc<TableFile> {
         let batch = RecordBatch::try_from_iter_with_nullable([("x", array, true)]).unwrap();
@@ -305,7 +304,7 @@ mod tests {
             ArrowWriter::try_new(file.reopen().unwrap(), batch.schema(), Some(small)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        Arc::new(TableFile::alone(FileSource::Open(Arc::new(file.into_file()))).unwrap())
+        Arc::new(TableFile::open(file.into_file()).unwrap())
     }
 
     /// The order of Arrow, in which rows of one value are put in the order of the table.

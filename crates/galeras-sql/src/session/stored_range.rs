@@ -3,19 +3,29 @@
 //!
 //! Does not live here: single rows (`stored_rows`), whole tables (`scan`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use bytes::Bytes;
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, lit};
-use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use futures::{TryFutureExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
-use super::layered_table::Planned;
-use super::stored_object::{GroupRows, StoredObject};
+use super::scan::check_stored;
+use super::small_table::Planned;
 use galeras_base::digest::Digest;
 use galeras_operator::{TableSchema, is_virtual};
 use galeras_store::Store;
@@ -36,21 +46,19 @@ pub async fn scan_range(
     (table, step): (&TableSchema, &str),
     (start, len): (u64, u64),
 ) -> Result<DataFrame> {
-    let stored = Arc::new(StoredObject::open(store, blob).await?);
-    let end = start.saturating_add(len);
-    let groups = stored.groups().iter().enumerate();
-    let parts: Vec<GroupRows> = groups
-        .map(|(group, rows)| (group, rows.start.max(start)..rows.end.min(end)))
-        .filter(|(_, rows)| !rows.is_empty())
-        .map(|(group, rows)| (group, vec![rows]))
-        .collect();
+    let (object, metadata) = stored_footer(store, blob).await?;
     let schema = table.stored();
-    let planned = Planned::new(stored.schema(), &schema, None)?;
-    let batches: Vec<RecordBatch> = stored
-        .read(planned.columns(), parts, BATCH_ROWS)
-        .and_then(async |batch| planned.batch(batch))
-        .try_collect()
-        .await?;
+    let planned = Planned::new(metadata.schema(), &schema, None)?;
+    let rows = |rows: u64| {
+        usize::try_from(rows).map_err(|_| DataFusionError::Execution("too many rows".into()))
+    };
+    let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(object, metadata);
+    let mask = ProjectionMask::roots(builder.parquet_schema(), planned.columns());
+    let builder = builder.with_projection(mask).with_batch_size(BATCH_ROWS);
+    let stream = builder.with_offset(rows(start)?).with_limit(rows(len)?).build()?;
+    let batches = stream.map_err(DataFusionError::from);
+    let batches = batches.and_then(async |batch| planned.batch(&batch));
+    let batches: Vec<RecordBatch> = batches.try_collect().await?;
     let stored = session.read_table(Arc::new(MemTable::try_new(schema, vec![batches])?))?;
     if !table.schema.fields().iter().any(|field| is_virtual(field)) {
         return Ok(stored);
@@ -59,6 +67,61 @@ pub async fn scan_range(
         true => lit(step).alias(field.name()),
         false => Expr::Column(Column::from_name(field.name())),
     }))
+}
+
+/// A file of the store, and its footer.
+///
+/// # Errors
+/// If it is missing or damaged.
+pub(super) async fn stored_footer(
+    store: &Store,
+    blob: &Digest,
+) -> Result<(StoredObject, ArrowReaderMetadata)> {
+    check_stored(store, blob)?;
+    let mut object = StoredObject { objects: store.object_store(), path: store.blob_path(blob) };
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+    let metadata = ArrowReaderMetadata::load_async(&mut object, options).await?;
+    Ok((object, metadata))
+}
+
+/// A file of the store, of which only the parts that are asked for are read.
+#[derive(Clone, Debug)]
+pub(super) struct StoredObject {
+    objects: Arc<dyn ObjectStore>,
+    path: Path,
+}
+
+impl AsyncFileReader for StoredObject {
+    fn get_bytes(
+        &mut self,
+        range: Range<u64>,
+    ) -> BoxFuture<'_, std::result::Result<Bytes, ParquetError>> {
+        let read = self.objects.get_range(&self.path, range);
+        Box::pin(read.map_err(|error| ParquetError::External(Box::new(error))))
+    }
+
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, std::result::Result<Vec<Bytes>, ParquetError>> {
+        Box::pin(async move {
+            let read = self.objects.get_ranges(&self.path, &ranges).await;
+            read.map_err(|error| ParquetError::External(Box::new(error)))
+        })
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        _: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, std::result::Result<Arc<ParquetMetaData>, ParquetError>> {
+        Box::pin(async move {
+            let about = self.objects.head(&self.path).await;
+            let about = about.map_err(|error| ParquetError::External(Box::new(error)))?;
+            let reader =
+                ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+            Ok(Arc::new(reader.load_and_finish(self, about.size).await?))
+        })
+    }
 }
 
 #[cfg(test)]

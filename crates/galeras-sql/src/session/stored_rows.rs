@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt64Array};
+use arrow::array::{RecordBatch, RecordBatchReader as _, UInt64Array};
 use arrow::compute::{concat_batches, take_record_batch};
 use parquet::errors::Result;
 
-use galeras_store::table_file::TableFile;
+use galeras_store::TableFile;
 
 /// The rows at these positions (from 0, each less than the number of rows), in the order given, with
 /// the columns of these names that the table has.
@@ -25,8 +25,8 @@ pub fn stored_rows(
     let ranges: Vec<_> = sorted.iter().map(|at| *at..at.saturating_add(1)).collect();
     let columns = table.columns(|name| columns.contains(&name));
     let rows = table.read(&columns, &ranges, sorted.len())?;
-    let schema = Arc::clone(rows.schema());
-    let batches = rows.collect::<Result<Vec<_>>>()?;
+    let schema = rows.schema();
+    let batches = rows.collect::<std::result::Result<Vec<_>, _>>()?;
     let found = concat_batches(&schema, &batches)?;
     let place = |position: &u64| sorted.binary_search(position).unwrap_or(0) as u64;
     let order: UInt64Array = positions.iter().map(place).collect();
@@ -42,7 +42,6 @@ mod tests {
     use parquet::file::properties::WriterProperties;
 
     use super::*;
-    use galeras_store::table_file::FileSource;
 
     #[test]
     fn rows_come_in_the_order_that_was_asked_for() {
@@ -61,8 +60,7 @@ mod tests {
         writer.write(&batch).unwrap();
         writer.close().unwrap();
         let wanted = [9_999, 0, 64, 63, 5_000, 5_001, 0];
-        let source = FileSource::Path(file.path().to_path_buf());
-        let table = Arc::new(TableFile::alone(source).unwrap());
+        let table = Arc::new(TableFile::open(file.into_file()).unwrap());
         let found = stored_rows(&table, &wanted, &["n", "t", "none"]).unwrap();
         let numbers = found.column(0).as_primitive::<Int64Type>();
         assert_eq!(numbers.values().iter().map(|n| *n as u64).collect::<Vec<_>>(), wanted);

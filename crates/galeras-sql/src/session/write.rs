@@ -21,16 +21,14 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::base_table::BaseTable;
 use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
-use super::layering::Bases;
 use galeras_base::digest::{ColumnDigest, table_digest};
-use galeras_base::id::ID;
-use galeras_base::visible::escape;
 use galeras_operator::table_digest::TableHasher;
+use galeras_base::id::ID;
 use galeras_operator::{StepError, TableSchema, stored_type};
-use galeras_store::{PortArtifact, Store, StoreError};
+use galeras_store::{PortArtifact, Store, StoreError, TableShape};
+use galeras_base::visible::escape;
 use galeras_workflow::quote;
 
 /// Batches that may wait for a writer thread.
@@ -80,7 +78,7 @@ pub struct OpenTable {
     rows: SendableRecordBatchStream,
     schema: SchemaRef,
     key: Vec<String>,
-    bases: Vec<BaseTable>,
+    shape: TableShape,
 }
 
 /// Begins to compute `df`, whose rows become the table, in the order of its key.
@@ -101,16 +99,10 @@ pub async fn open_table(df: DataFrame, table: &TableSchema) -> Result<OpenTable,
         table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
     // A plan whose rows come in this order is not sorted again.
     let df = sorted_by_key(df.select(columns.collect::<Vec<_>>())?, &key)?;
-    Ok(OpenTable { rows: df.execute_stream().await?, schema, key, bases: Vec::new() })
+    Ok(OpenTable { rows: df.execute_stream().await?, schema, key, shape: TableShape::of(table) })
 }
 
 impl OpenTable {
-    /// The same, which may leave columns to the files of these tables where these have them for the
-    /// same rows. In a bucket every table is a whole file: each one more is a request.
-    pub fn over(self, bases: Vec<BaseTable>) -> Self {
-        Self { bases, ..self }
-    }
-
     /// Stores the rows as the artifact of `port`, encoding on so many threads.
     ///
     /// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when all
@@ -145,8 +137,6 @@ impl OpenTable {
         on_rows: impl Fn(u64),
     ) -> Result<EncodedTable, StoreTableError> {
         let mut order = KeyOrder::new(&self.schema, &self.key)?;
-        let (tables, key) = (std::mem::take(&mut self.bases), self.key.clone());
-        let bases = (!tables.is_empty()).then(|| Bases { store: store.clone(), tables, key });
         let (mut held, mut bytes) = (Vec::new(), 0);
         let mut sink: Option<ArtifactSink> = None;
         while let Some(batch) = self.rows.next().await {
@@ -162,7 +152,7 @@ impl OpenTable {
                 Some(sink) => sink,
                 None => {
                     let schema = Arc::clone(&self.schema);
-                    sink.insert(ArtifactSink::new(store, schema, threads, bases.clone())?)
+                    sink.insert(ArtifactSink::new(store, schema, threads)?)
                 }
             };
             if !sink.send_all(&mut held).await {
@@ -171,9 +161,10 @@ impl OpenTable {
         }
         let (blob, columns, rows) = match sink {
             Some(sink) => sink.finish().await?,
-            None => small(store, &self.schema, held, bases).await?,
+            None => small(store, &self.schema, held).await?,
         };
-        Ok(EncodedTable { port: port.to_string(), key: self.key, columns, rows, blob })
+        let (port, key, shape) = (port.to_string(), self.key, self.shape);
+        Ok(EncodedTable { port, key, columns, rows, blob, shape })
     }
 }
 
@@ -184,6 +175,7 @@ pub struct EncodedTable {
     columns: Vec<ColumnDigest>,
     rows: u64,
     blob: EncodedBlob,
+    shape: TableShape,
 }
 
 impl EncodedTable {
@@ -192,13 +184,12 @@ impl EncodedTable {
     /// # Errors
     /// If the store cannot be written.
     pub async fn commit(self, store: &Store) -> Result<PortArtifact, StoreTableError> {
-        let Self { port, key, columns, rows, blob } = self;
+        let Self { port, key, columns, rows, blob, shape } = self;
         let blob = blob.commit(store).await?;
+        store.note_shape(&blob.digest, &shape);
         let digest = table_digest(&columns, rows);
-        let layers = blob.layers.iter().map(|layer| store.layer(layer));
-        let layers = layers.collect::<Result<_, _>>()?;
         let (bytes, blob) = (blob.bytes, blob.digest);
-        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns, layers })
+        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns })
     }
 }
 
@@ -256,17 +247,12 @@ pub struct ArtifactSink {
 }
 
 impl ArtifactSink {
-    fn new(
-        store: &Store,
-        schema: SchemaRef,
-        threads: usize,
-        bases: Option<Bases>,
-    ) -> Result<Self, StoreError> {
+    fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, StoreError> {
         let (to_hasher, mut hash_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let hash_schema = Arc::clone(&schema);
         let next = move || write_queue.blocking_recv();
-        let writer = BlobEncoding::start(store, schema, threads, bases, next)?;
+        let writer = BlobEncoding::start(store, schema, threads, next)?;
         let hasher = tokio::task::spawn_blocking(move || {
             let mut hasher = TableHasher::new(&hash_schema);
             while let Some(batch) = hash_queue.blocking_recv() {
@@ -307,7 +293,6 @@ async fn small(
     store: &Store,
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,
-    bases: Option<Bases>,
 ) -> Result<(EncodedBlob, Vec<ColumnDigest>, u64), StoreTableError> {
     let mut hasher = TableHasher::new(schema);
     for batch in &batches {
@@ -316,7 +301,7 @@ async fn small(
     let (columns, rows) = hasher.finish();
     let mut batches = batches.into_iter();
     let next = move || batches.next();
-    let writer = BlobEncoding::start(store, Arc::clone(schema), 1, bases, next)?;
+    let writer = BlobEncoding::start(store, Arc::clone(schema), 1, next)?;
     Ok((writer.finish().await?, columns, rows))
 }
 

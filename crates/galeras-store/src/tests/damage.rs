@@ -22,7 +22,7 @@ async fn finds(damage: impl AsyncFnOnce(&Store, &Path, Manifest), expected: &[Fi
     assert!(store.repair(&findings).await.unwrap() > 0);
     assert_eq!(kinds(&store).await, []);
     assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&sound));
-    assert_eq!(store.unsound_blobs(&sound, Scrutiny::Hashed).await.unwrap(), []);
+    assert_eq!(store.unsound_blobs(&sound, VerifyLevel::Hashed).await.unwrap(), []);
 }
 
 fn file_of(folder: &Path, manifest: &Manifest) -> std::path::PathBuf {
@@ -36,7 +36,7 @@ async fn a_sound_store_has_no_findings_and_every_byte_is_counted() {
     let manifest = put_result(&store, 1, "").await;
     put_part(&store, &manifest.preimage.recipe(), 2, "").await;
     put_table(&store, &batch(3, 3)).await;
-    fs::write(folder.path().join("tmp/dead"), b"half").unwrap();
+    fs::write(folder.path().join("tmp/0123456789abcdef"), b"half").unwrap();
     let seen = Cell::new(0);
     let findings = store.verify(&|bytes| seen.set(seen.get() + bytes)).await.unwrap();
     assert_eq!(findings, []);
@@ -158,7 +158,8 @@ async fn files_among_the_blobs_with_a_wrong_name_are_found() {
         let path = store.local_blob(&false_name).unwrap();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, b"content").unwrap();
-        fs::write(folder.join("blobs/notes.txt"), b"content").unwrap();
+        fs::create_dir_all(folder.join("blobs/ff")).unwrap();
+        fs::write(folder.join(format!("blobs/ff/{false_name}.parquet")), b"content").unwrap();
         store.forget(&manifest.key).await.unwrap();
     };
     finds(damage, &[FindingKind::DamagedBlob, FindingKind::StrangeFile]).await;
@@ -216,8 +217,8 @@ async fn what_was_computed_from_damage_is_forgotten_with_what_follows_and_nothin
     fs::write(&path, bytes).unwrap();
     let backend = store.inner.backend.folder().unwrap();
     backend.verified.remember(&blob, &fs::metadata(&path).unwrap());
-    assert_eq!(store.unsound_blobs(&first, Scrutiny::Usual).await.unwrap(), []);
-    let hashed = store.unsound_blobs(&first, Scrutiny::Hashed).await.unwrap();
+    assert_eq!(store.unsound_blobs(&first, VerifyLevel::Usual).await.unwrap(), []);
+    let hashed = store.unsound_blobs(&first, VerifyLevel::Hashed).await.unwrap();
     assert_eq!(hashed, [(blob, BlobState::Damaged)]);
 
     let findings = store.verify(&|_| {}).await.unwrap();
@@ -258,7 +259,7 @@ async fn no_flipped_bit_of_a_manifest_a_part_or_an_outcome_is_believed() {
                     store.put_memo_part(&recipe, &part).await.unwrap();
                 }
                 "blobs" => {
-                    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap();
+                    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await.unwrap();
                     assert_eq!(unsound, [(manifest.ports[0].blob, BlobState::Damaged)]);
                 }
                 _ => {}
@@ -277,7 +278,7 @@ async fn what_is_computed_again_heals_damage_of_the_same_size_in_a_bucket() {
     let garbage = vec![7; usize::try_from(port.bytes).unwrap()];
     let path = store.blob_path(&port.blob);
     object_store::ObjectStoreExt::put(&store.object_store(), &path, garbage.into()).await.unwrap();
-    let hashed = async || store.unsound_blobs(&manifest, Scrutiny::Hashed).await.unwrap();
+    let hashed = async || store.unsound_blobs(&manifest, VerifyLevel::Hashed).await.unwrap();
     assert_eq!(hashed().await, [(port.blob, BlobState::Damaged)]);
     put_table(&store, &batch(1, 20)).await;
     assert_eq!(hashed().await, []);
@@ -308,7 +309,7 @@ async fn a_file_that_the_disk_cannot_give_is_damaged() {
     let others = async |_: &Store, folder: &Path, _: Manifest| {
         let name = Digest::of(b"x");
         unreadable(&folder.join(format!("memo/{}/{name}/{name}.json", name.shard())));
-        unreadable(&folder.join("runs/x.json"));
+        unreadable(&folder.join("runs/20261121T093000.123Z-89abcdef.json"));
         unreadable(&folder.join(format!("checks/{}/{name}.json", name.shard())));
     };
     let folder = tempfile::tempdir().unwrap();

@@ -31,7 +31,7 @@ async fn without_a_rule_only_what_nothing_refers_to_goes() {
     let dead = Digest::of(b"interrupted, long ago");
     put_part(&store, &dead, 4, &days_ago(30)).await;
     let writing = store.blob_writer().unwrap();
-    fs::write(folder.path().join("tmp/dead"), b"half").unwrap();
+    fs::write(folder.path().join("tmp/0123456789abcdef"), b"half").unwrap();
 
     let before = files(folder.path());
     let would = cleaned(&store, GcPolicy { dry_run: true, ..GcPolicy::default() }).await;
@@ -125,11 +125,12 @@ async fn damaged_objects_go_and_a_newer_format_stops_the_collection() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     put_result(&store, 1, &days_ago(1)).await;
-    fs::create_dir_all(folder.path().join("actions/00")).unwrap();
-    fs::write(folder.path().join("actions/00/x.json"), "{").unwrap();
+    let damaged = folder.path().join(format!("actions/00/{}.json", Digest::of(b"x")));
+    fs::create_dir_all(damaged.parent().unwrap()).unwrap();
+    fs::write(&damaged, "{").unwrap();
     assert_eq!(cleaned(&store, GcPolicy::default()).await.manifests, 1);
     let newer = super::super::sealed::seal(&json!({"format": MANIFEST_VERSION + 1})).unwrap();
-    fs::write(folder.path().join("actions/00/x.json"), newer).unwrap();
+    fs::write(&damaged, newer).unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();
     assert!(error.to_string().contains("newer galeras"), "{error}");
     assert_eq!(steps(&store).await, ["step1"]);

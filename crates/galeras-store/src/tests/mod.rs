@@ -76,16 +76,7 @@ async fn put_table(store: &Store, batch: &RecordBatch) -> PortArtifact {
     let (mut columns, rows) = hasher.finish();
     columns.retain(|column| !column.name.starts_with("__"));
     let digest = table_digest(&columns, rows);
-    PortArtifact {
-        port: "out".into(),
-        digest,
-        blob,
-        bytes,
-        rows,
-        key: vec!["id".into()],
-        columns,
-        layers: Vec::new(),
-    }
+    PortArtifact { port: "out".into(), digest, blob, bytes, rows, key: vec!["id".into()], columns }
 }
 
 /// Stores a result of the operator `test` with this seed.
@@ -104,7 +95,7 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
         recipe_args: None,
     };
     let manifest = Manifest {
-        format: manifest_version(&[]),
+        format: MANIFEST_VERSION,
         key: preimage.key(),
         preimage,
         labels: ManifestLabels { step: format!("step{seed}"), ..ManifestLabels::default() },

@@ -23,11 +23,10 @@ use super::ro_crate::{METADATA, metadata};
 use super::table_texts::find_in_texts;
 use super::workflow_files::WorkflowFiles;
 use galeras_base::digest::Digest;
-use galeras_display::{TableFormat, TableWriter};
 use galeras_engine::plan::{Plan, TableRef};
+use galeras_display::{TableFormat, TableWriter};
 use galeras_engine::runner::{RunError, StepManifests, Transfer, export_table};
-use galeras_sql::session::store_whole;
-use galeras_store::{Manifest, PortArtifact, Store, manifest_version};
+use galeras_store::{Manifest, PortArtifact, Store};
 
 /// What of a store is in a bundle.
 const STORED: [&str; 4] = ["actions", "blobs", "checks", "signatures"];
@@ -66,12 +65,10 @@ impl Bundler<'_> {
             fs::copy(path, &place).map_err(|error| ShareError::of("copy", path, error))?;
         }
         let cache = Store::open(&folder.join(STORE).to_string_lossy()).await?;
-        let results = self.whole(&cache).await?;
-        self.send(&cache, &results, progress).await?;
+        self.send(&cache, progress).await?;
         let mut taken = HashSet::new();
         let mut steps = Vec::new();
-        for (at, manifest) in &results {
-            let at = *at;
+        for (at, manifest) in self.results() {
             let mut tables = Vec::with_capacity(manifest.ports.len());
             for port in &manifest.ports {
                 tables.push(self.table(at, port, folder, &mut taken)?);
@@ -112,44 +109,12 @@ impl Bundler<'_> {
         })
     }
 
-    /// The results, of whose tables each is one file: whoever reads a bundle without this program
-    /// finds all columns of a table in it. What no file of this store is, is in the other already.
-    async fn whole(&self, cache: &Store) -> Result<Vec<(usize, Arc<Manifest>)>, ShareError> {
-        let mut results = Vec::new();
-        for (at, manifest) in self.results() {
-            if manifest.ports.iter().all(|port| port.layers.is_empty()) {
-                results.push((at, Arc::clone(manifest)));
-                continue;
-            }
-            let mut manifest = Manifest::clone(manifest);
-            for port in manifest.ports.iter_mut().filter(|port| !port.layers.is_empty()) {
-                if self.is_left_out(port) {
-                    // The layers of a table that stays here are its own affair.
-                    port.layers.clear();
-                    continue;
-                }
-                let step = &self.plan.steps[at].name;
-                let stored = store_whole(self.store, port, cache).await;
-                *port = stored
-                    .map_err(|error| ShareError::Refused(format!("step `{step}`: {error}")))?;
-            }
-            manifest.format = manifest_version(&manifest.ports);
-            results.push((at, Arc::new(manifest)));
-        }
-        Ok(results)
-    }
-
     /// Sends the results to the store of the bundle. Their labels say where files were on this
     /// machine; in the bundle they say what the files are called.
-    async fn send(
-        &self,
-        cache: &Store,
-        whole: &[(usize, Arc<Manifest>)],
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), ShareError> {
+    async fn send(&self, cache: &Store, progress: &(dyn Fn(u64) + Sync)) -> Result<(), ShareError> {
         let mut results = Vec::new();
         let mut left_out = HashSet::new();
-        for (at, manifest) in whole {
+        for (at, manifest) in self.results() {
             let mut manifest = Manifest::clone(manifest);
             for name in &mut manifest.labels.file_names {
                 if Path::new(name).is_absolute() {
@@ -159,7 +124,7 @@ impl Bundler<'_> {
             }
             let left = manifest.ports.iter().filter(|port| self.is_left_out(port));
             left_out.extend(left.map(|port| port.blob));
-            results.push((*at, Arc::new(manifest)));
+            results.push((at, Arc::new(manifest)));
         }
         let transfer = Transfer::new(self.plan, results).without(left_out);
         let sent = transfer.send(self.store, cache, progress).await?;

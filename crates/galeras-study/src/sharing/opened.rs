@@ -11,7 +11,7 @@ use super::bundle_record::{BUNDLE_RECORD, BundleRecord};
 use super::error::ShareError;
 use super::listing::{FileProblem, LISTING, parse};
 use galeras_base::digest::Digest;
-use galeras_store::table_file::check_foreign_table;
+use galeras_store::check_whole_footer;
 
 /// How large the texts of a bundle may be.
 const MAX_TEXT: u64 = 256 << 20;
@@ -124,7 +124,8 @@ impl OpenedBundle {
 }
 
 fn check_table(place: &Path) -> Result<(), String> {
-    File::open(place).map_err(|error| error.to_string()).and_then(check_foreign_table)
+    let file = File::open(place).map_err(|error| error.to_string())?;
+    check_whole_footer(&file).map(drop)
 }
 
 fn new_file(path: &Path) -> io::Result<File> {

@@ -33,7 +33,6 @@ pub(crate) fn targets() -> Vec<Target> {
         target("sql_query", sql::query),
         target("lock_file", stored::lock_file),
         target("manifest", stored::manifest),
-        target("layers", stored::layers),
         target("journal", stored::journal),
         target("read_parquet", tables::parquet),
         target("read_csv", tables::csv),

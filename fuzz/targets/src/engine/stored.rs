@@ -1,16 +1,10 @@
 //! Files that the program wrote itself, as they are after something else wrote into them.
 
 use std::fs;
-use std::io;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use galeras_base::digest::Digest;
 use galeras_engine::plan::{LockFile, lock_path};
-use galeras_store::table_file::{FileSource, TableFile};
-use galeras_store::{AnswerJournal, OutputOrigin, RunRecord, Scrutiny, Store};
-use parquet::arrow::ArrowWriter;
-use parquet::file::metadata::KeyValue;
+use galeras_store::{AnswerJournal, OutputOrigin, RunRecord, Store, VerifyLevel};
 
 /// `galeras.lock`: what can be read is written as it was read.
 pub(crate) fn lock_file(input: &[u8]) {
@@ -48,7 +42,7 @@ pub(crate) fn manifest(input: &[u8]) {
     at("memo", &format!("{key}/{key}.json"));
     at("outputs", &format!("{key}/{key}.json"));
     fs::create_dir_all(folder.join("runs")).unwrap();
-    fs::write(folder.join("runs/20260101T000000Z-1.json"), input).unwrap();
+    fs::write(folder.join("runs/20260101T000000Z-00000001.json"), input).unwrap();
     super::wait(async {
         let store = Store::open(folder.to_str().unwrap()).await.unwrap();
         if let Some(manifest) = store.manifest(&key).await.unwrap() {
@@ -59,9 +53,8 @@ pub(crate) fn manifest(input: &[u8]) {
                 assert_eq!(manifest.port(&port.port).map(|p| &p.port), Some(&port.port));
             }
             // There are no blobs.
-            let missing = store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap();
-            let files = manifest.ports.iter().flat_map(|port| port.files()).count();
-            assert!(missing.len() <= files);
+            let missing = store.unsound_blobs(&manifest, VerifyLevel::Usual).await.unwrap();
+            assert!(missing.len() <= manifest.ports.len());
             assert_eq!(missing.is_empty(), manifest.ports.is_empty());
         }
         assert!(store.memo_parts(&key).await.unwrap().sound.is_empty(), "there are no blobs");
@@ -117,49 +110,4 @@ pub(crate) fn journal(input: &[u8]) {
         assert_eq!(more[entries.len()..], [(question, answer.to_string())]);
         journal.remove().unwrap();
     });
-}
-
-/// The references of a stored table's footer to other files.
-pub(crate) fn layers(input: &[u8]) {
-    let folder = super::folder();
-    let (own, other) = (folder.join("own.parquet"), folder.join("other.parquet"));
-    let texts = |rows: u64| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("text {row}"))))
-    };
-    let positions: ArrayRef = Arc::new(UInt64Array::from(vec![3, 1, 9, 9, u64::MAX, 0]));
-    let nothing: ArrayRef = Arc::new(StringArray::new_null(6));
-    let columns: [(&str, ArrayRef); 3] =
-        [("id", texts(6)), ("__elsewhere:code", nothing), ("__positions:0", positions)];
-    let write = |path, batch: RecordBatch, said: Option<String>| {
-        let file = fs::File::create(path).unwrap();
-        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-        writer.write(&batch).unwrap();
-        if let Some(said) = said {
-            writer.append_key_value_metadata(KeyValue::new("galeras.layers".to_string(), said));
-        }
-        writer.close().unwrap()
-    };
-    let said = String::from_utf8_lossy(input).into_owned();
-    write(&own, RecordBatch::try_from_iter(columns).unwrap(), Some(said));
-    write(&other, RecordBatch::try_from_iter([("code", texts(9))]).unwrap(), None);
-    let known = Digest::of(b"other");
-    let table = TableFile::open(FileSource::Path(own), |digest| match *digest == known {
-        true => Ok(FileSource::Path(other.clone())),
-        false => Err(io::Error::from(io::ErrorKind::NotFound)),
-    });
-    let Ok(table) = table.map(Arc::new) else { return };
-    assert_eq!(table.rows(), 6);
-    let columns = table.columns(|_| true);
-    let (all, end) = (0..6, 4..6);
-    for ranges in [vec![all], vec![0..1, 3..5], vec![end]] {
-        let Ok(rows) = table.read(&columns, &ranges, 2) else { continue };
-        let wanted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        let mut found = 0;
-        for batch in rows {
-            // Impossible data is an error, never another row.
-            let Ok(batch) = batch else { return };
-            found += batch.num_rows() as u64;
-        }
-        assert_eq!(found, wanted);
-    }
 }

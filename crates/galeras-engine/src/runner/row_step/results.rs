@@ -409,7 +409,7 @@ async fn store_part(
     batches: Vec<RecordBatch>,
 ) -> Result<Digest, RunError> {
     let mut batches = batches.into_iter();
-    let encoding = BlobEncoding::start(&store, schema, 1, None, move || batches.next())?;
+    let encoding = BlobEncoding::start(&store, schema, 1, move || batches.next())?;
     let blob = encoding.finish().await?.commit(&store).await?;
     let digest = blob.digest;
     commit_part(&store, &recipe, blob, None).await?;

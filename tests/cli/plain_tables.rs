@@ -1,10 +1,13 @@
-//! Tables that leave columns to the files of their inputs: what is stored, what comes back, and what
-//! happens when a file that others refer to is damaged, gone, sent or collected.
+//! Stored tables are ordinary Parquet files: whoever opens one without this program sees what `show`
+//! and exports show. And what happens when such a file is damaged, gone, sent or collected.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use arrow::array::RecordBatch;
+use arrow::json::ArrayWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 use crate::harness::{Outcome, Project, files_below};
@@ -32,6 +35,10 @@ steps:
     op: sql
     from: long
     with: { query: \"SELECT count(*) AS rows, sum(n) AS n FROM input\" }
+  nothing:
+    op: sql
+    from: long
+    with: { query: \"SELECT * FROM input WHERE n < 0\" }
 outputs:
   long: { from: long, path: long.parquet }
   table: { from: table, path: table.csv }
@@ -67,46 +74,81 @@ fn bytes(folder: &Path) -> u64 {
     files_below(folder).iter().map(|file| fs::metadata(file).unwrap().len()).sum()
 }
 
-fn columns(file: &Path) -> Vec<String> {
-    let file = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
-    let schema = file.metadata().file_metadata().schema_descr_ptr();
-    schema.root_schema().get_fields().iter().map(|field| field.name().to_string()).collect()
+/// The columns and the rows of a file, read without this program.
+fn read(file: &Path) -> (Vec<String>, Vec<Value>) {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(file).unwrap()).unwrap();
+    let columns = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let batches: Vec<RecordBatch> = builder.build().unwrap().map(Result::unwrap).collect();
+    let mut writer = ArrayWriter::new(Vec::new());
+    writer.write_batches(&batches.iter().collect::<Vec<_>>()).unwrap();
+    writer.finish().unwrap();
+    let text = writer.into_inner();
+    let rows = if text.is_empty() { Vec::new() } else { serde_json::from_slice(&text).unwrap() };
+    (columns, rows)
+}
+
+/// The rows without hidden columns, and without what is null: one writer leaves it out.
+fn shown(mut rows: Vec<Value>) -> Vec<Value> {
+    for row in &mut rows {
+        let row = row.as_object_mut().unwrap();
+        row.retain(|column, value| !column.starts_with("__") && !value.is_null());
+    }
+    rows
 }
 
 #[test]
-fn a_value_is_stored_once_and_whoever_looks_from_outside_gets_all_columns() {
+fn every_stored_file_is_the_table_that_show_shows() {
     let (project, outcome) = project();
-    let methods = fs::metadata(blob(&project, &outcome, "methods")).unwrap().len();
-    for (step, of) in [("marked", "methods"), ("long", "methods"), ("asked", "methods")] {
+    let (mut seen, mut files) = (BTreeSet::new(), BTreeSet::new());
+    for step in ["methods", "marked", "long", "asked", "table", "nothing"] {
         let manifest = manifest(&project, &outcome, step);
-        assert_eq!(manifest["format"], 3);
-        let layers = manifest["ports"][0]["layers"].as_array().unwrap();
-        let base = blob(&project, &outcome, of);
-        let name = base.file_stem().unwrap().to_str().unwrap();
-        assert!(layers.iter().any(|layer| layer["blob"] == name), "{step}: {layers:?}");
+        for port in manifest["ports"].as_array().unwrap() {
+            let name = match port["port"].as_str().unwrap() {
+                "out" => step.to_string(),
+                port => format!("{step}.{port}"),
+            };
+            let path = project.run(&["path", "w.yaml", &name]).exits(0).stdout;
+            let path = PathBuf::from(path.trim());
+            let digest = port["blob"].as_str().unwrap();
+            assert_eq!(path.file_stem().unwrap(), digest, "{name}");
+            let (mut columns, rows) = read(&path);
+            assert_eq!(shown(rows), shown(project.rows(&name)), "{name}");
+            columns.retain(|column| !column.starts_with("__"));
+            let described = port["columns"].as_array().unwrap().iter();
+            let described: Vec<&str> = described.map(|c| c["name"].as_str().unwrap()).collect();
+            assert_eq!(columns, described, "{name}");
+            seen.insert(name);
+            files.insert(path);
+        }
     }
-    for step in ["marked", "long"] {
-        let size = fs::metadata(blob(&project, &outcome, step)).unwrap().len();
-        assert!(size * 2 < methods, "{step}: {size} of {methods}");
+    assert!(seen.contains("long.rejects") && seen.len() >= 8, "{seen:?}");
+    // All other files are parts of steps, whole tables as well.
+    for file in files_below(&project.path("cache/blobs")) {
+        let (columns, _) = read(&file);
+        assert!(columns.iter().all(|name| !name.contains(':')), "{columns:?}");
     }
-    let path = project.run(&["path", "w.yaml", "long"]).exits(0).stdout;
-    let path = PathBuf::from(path.trim());
-    assert_eq!(columns(&path), ["id", "code", "n"]);
-    assert_eq!(columns(&project.path("long.parquet")), ["id", "code", "n"]);
-    let again = project.run(&["path", "w.yaml", "long"]).exits(0).stdout;
-    assert_eq!(Path::new(again.trim()), path);
-    // A copy that someone changed is no copy.
-    fs::write(&path, b"PAR1 not any more").unwrap();
-    let again = project.run(&["path", "w.yaml", "long"]).exits(0).stdout;
-    assert_eq!(columns(Path::new(again.trim())), ["id", "code", "n"]);
-    project.verifies("cache");
-    let shown = project.run(&["show", "w.yaml", "long", "--where", "id = '02999'"]).exits(0);
-    assert!(shown.stdout.contains("def f2999"), "{shown}");
-    project.run_ok(&[]).all_hit();
+    assert_eq!(read(&project.path("long.parquet")), read(&blob(&project, &outcome, "long")));
+    assert!(!project.path("cache/whole").exists());
 }
 
 #[test]
-fn damage_of_a_file_that_others_refer_to_is_no_result_of_theirs() {
+fn a_result_of_an_older_format_is_computed_again() {
+    let (project, before) = project();
+    let key = before.step("long")["key"].as_str().unwrap().to_owned();
+    let file = format!("cache/actions/{}/{key}.json", &key[..2]);
+    let mut old = manifest(&project, &before, "long");
+    old["format"] = 3.into();
+    project.write(&file, crate::lying_remotes::sealed(&old));
+    let after = project.run_ok(&[]);
+    assert_eq!(after.status("long"), "ran");
+    assert_eq!(after.digests(), before.digests());
+    project.write(&file, crate::lying_remotes::sealed(&old));
+    let freed = project.run(&["cache", "gc"]).exits(0);
+    assert!(freed.stdout.contains(": 1 result"), "{freed}");
+}
+
+#[test]
+fn damage_of_a_table_is_no_result_of_what_reads_it() {
     let (project, before) = project();
     let base = blob(&project, &before, "methods");
     let mut content = fs::read(&base).unwrap();
@@ -129,7 +171,7 @@ fn damage_of_a_file_that_others_refer_to_is_no_result_of_theirs() {
 }
 
 #[test]
-fn a_file_that_others_refer_to_stays_when_its_own_result_goes() {
+fn a_table_of_two_results_stays_when_one_of_them_goes() {
     let (project, before) = project();
     // The query gives the same rows under another key, so that the first result of it is of no use.
     project.change("AS n FROM input\" }\n  long", "AS n FROM input WHERE true\" }\n  long");
@@ -147,12 +189,11 @@ fn a_file_that_others_refer_to_stays_when_its_own_result_goes() {
 }
 
 #[test]
-fn what_is_sent_has_the_files_that_it_refers_to() {
+fn what_is_sent_is_what_is_stored() {
     let (project, before) = project();
     project.run(&["push", "w.yaml", "--remote", "remote"]).exits(0);
     let sent = bytes(&project.path("remote/blobs"));
     fs::remove_dir_all(project.path("cache")).unwrap();
-    // Nothing is pulled but what the outputs need, and what that refers to.
     let from = project.run_json(&["--remote", "remote", "--out", "other"]).exits(0);
     assert_eq!(from.digests(), before.digests());
     from.all_hit();
@@ -161,16 +202,13 @@ fn what_is_sent_has_the_files_that_it_refers_to() {
     project.verifies("cache");
     project.run_ok(&["--out", "other"]).all_hit();
 
-    // A bundle is read by others as well: its tables are whole.
     project.run(&["bundle", "w.yaml", "-o", "b.zip"]).exits(0);
     let zip = File::open(project.path("b.zip")).unwrap();
     zip::ZipArchive::new(zip).unwrap().extract(project.path("unpacked")).unwrap();
     let tables = files_below(&project.path("unpacked"));
     let mut seen = 0;
     for table in tables.iter().filter(|file| file.extension().is_some_and(|e| e == "parquet")) {
-        let columns = columns(table);
-        assert!(columns.iter().all(|name| !name.contains(':')), "{columns:?}");
-        seen += usize::from(columns == ["id", "code", "n"]);
+        seen += usize::from(read(table).0 == ["id", "code", "n"]);
     }
     assert!(seen >= 2, "{tables:?}");
     project.run(&["verify", "b.zip"]).exits(0);

@@ -1,0 +1,172 @@
+//! Results that have the right key and other tables than the workflow says, in a store elsewhere and
+//! in the own one: they are not used, and one warning says why.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use galeras_base::digest::{Digest, TableHasher, table_digest};
+use parquet::arrow::ArrowWriter;
+use serde_json::{Value, json};
+
+use crate::harness::{Project, files_below};
+use crate::lying_remotes::{manifest_of, sealed};
+use crate::remotes::{digests, statuses, steps, warnings};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: 'printf ''{\"id\":\"a\",\"y\":1}\\n{\"id\":\"b\",\"y\":2}\\n'''
+      output: { id: utf8!, y: int64! }
+  more:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, y + 1 AS z FROM input' }
+outputs:
+  more: { from: more, path: more.csv }
+  table: { from: table, path: table.csv }
+";
+
+fn texts(values: &[&str]) -> ArrayRef {
+    Arc::new(StringArray::from(values.to_vec()))
+}
+
+fn numbers(values: &[Option<i64>]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+fn table(columns: &[(&str, ArrayRef)]) -> RecordBatch {
+    RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, array.clone()))).unwrap()
+}
+
+/// The JSON of the columns of a table, its logical digest, and its rows.
+fn described(batch: &RecordBatch) -> (Value, Digest, u64) {
+    let mut hasher = TableHasher::new(&batch.schema());
+    hasher.update(batch).unwrap();
+    let (columns, rows) = hasher.finish();
+    let digest = table_digest(&columns, rows);
+    (serde_json::to_value(columns).unwrap(), digest, rows)
+}
+
+/// Makes `stored` the table of the step `table` of a store, whose manifest says that it is `said`.
+fn forge(store: &Path, stored: &RecordBatch, said: &RecordBatch, key: &str) {
+    let mut file = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut file, stored.schema(), None).unwrap();
+    writer.write(stored).unwrap();
+    writer.close().unwrap();
+    let blob = Digest::of(&file);
+    let folder = store.join("blobs").join(blob.shard());
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(format!("{blob}.parquet")), &file).unwrap();
+    let (path, mut manifest) = manifest_of(store, "table");
+    let (columns, digest, rows) = described(said);
+    let port = &mut manifest["ports"][0];
+    for (member, value) in [
+        ("blob", json!(blob)),
+        ("bytes", json!(file.len())),
+        ("rows", json!(rows)),
+        ("digest", json!(digest)),
+        ("columns", columns),
+        ("key", json!([key])),
+    ] {
+        port[member] = value;
+    }
+    fs::write(store.join(path), sealed(&manifest)).unwrap();
+}
+
+/// Copies the results of a store.
+fn copied(from: &Path, to: &Path) {
+    for file in files_below(from) {
+        let name = file.strip_prefix(from).unwrap();
+        if name.starts_with("actions") || name.starts_with("blobs") {
+            fs::create_dir_all(to.join(name).parent().unwrap()).unwrap();
+            fs::copy(&file, to.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_result_with_other_tables_than_the_workflow_says_is_computed() {
+    let honest = Project::new(WORKFLOW);
+    let expected = honest.run_ok(&[]);
+    let (ab, two) = (texts(&["a", "b"]), numbers(&[Some(1), Some(2)]));
+    let good = table(&[("id", ab.clone()), ("y", two.clone())]);
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.5, 2.5]));
+    let float = table(&[("id", ab.clone()), ("y", floats)]);
+    let lacks = table(&[("id", ab.clone())]);
+    let extra = table(&[("id", ab.clone()), ("y", two.clone()), ("x", two.clone())]);
+    let twice = table(&[("id", texts(&["a", "a"])), ("y", two.clone())]);
+    let turned = table(&[("id", texts(&["b", "a"])), ("y", two)]);
+    let nulls = table(&[("id", ab), ("y", numbers(&[Some(1), None]))]);
+    // The table, what its manifest says of it, and what is said of that here and elsewhere.
+    let cases = [
+        (&float, &float, "id", "column `y` of its table `out` is float64, not int64", None),
+        (&lacks, &lacks, "id", "its table `out` lacks the column `y`", None),
+        (&extra, &extra, "id", "its table `out` has another column `x`", None),
+        (&good, &good, "y", "the key of its table `out` is (y), not (id)", None),
+        (&twice, &twice, "id", "two rows of its table have one key", None),
+        (&turned, &turned, "id", "its rows are not in the order of their key", None),
+        (&nulls, &nulls, "id", "column `y` of its table has nulls", None),
+        (
+            &float,
+            &good,
+            "id",
+            "column `y` of its table is float64",
+            Some("is not what its manifest"),
+        ),
+        (&lacks, &good, "id", "its table lacks the column `y`", Some("lacks the column y of its")),
+    ];
+    for (stored, said, key, here, elsewhere) in cases {
+        for remote in [true, false] {
+            let project = Project::new(WORKFLOW);
+            let store = project.path(if remote { "remote" } else { "cache" });
+            copied(&honest.path("cache"), &store);
+            forge(&store, stored, said, key);
+            let more: &[&str] = if remote { &["--remote", "remote"] } else { &[] };
+            let words = if remote { elsewhere.unwrap_or(here) } else { here };
+
+            let done = project.run_ok(more);
+            let told = warnings(&done);
+            assert!(told.len() == 1 && told[0].contains(words), "{words}: {done}");
+            let hit = if remote { "hit (remote)" } else { "hit" };
+            assert_eq!(statuses(&steps(&done)), ["ran", hit], "{words}: {done}");
+            assert_eq!(digests(&steps(&done)), digests(&steps(&expected)), "{words}");
+            for output in ["more.csv", "table.csv"] {
+                assert_eq!(project.read(output), honest.read(output), "{words}");
+            }
+            project.verifies("cache");
+            let again = project.run_ok(&[]);
+            assert_eq!(statuses(&steps(&again)), ["hit"; 2], "{words}: {again}");
+            assert_eq!(warnings(&again), [""; 0], "{words}: {again}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_says_why_a_stored_result_is_not_used() {
+    let project = Project::new(WORKFLOW);
+    project.run_ok(&[]);
+    let twice = table(&[("id", texts(&["a", "a"])), ("y", numbers(&[Some(1), Some(2)]))]);
+    forge(&project.path("cache"), &twice, &twice, "id");
+    let plan = project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(plan.stdout.contains("two rows of its table have one key"), "{plan}");
+    // What reads it does not get it either.
+    let shown = project.run(&["show", "w.yaml", "table"]);
+    assert_ne!(shown.code, Some(0), "{shown}");
+}
+
+/// Columns that are required or not are the same values: an edit of that alone computes nothing
+/// downstream, and a reader of old results gets them.
+#[test]
+fn a_column_that_is_required_now_has_the_same_results() {
+    let project = Project::new(&WORKFLOW.replace("y: int64!", "y: int64"));
+    let first = project.run_ok(&[]);
+    project.edit("w.yaml", "y: int64", "y: int64!");
+    let second = project.run_ok(&[]);
+    assert_eq!(statuses(&steps(&second)), ["ran", "hit"], "{second}");
+    assert_eq!(digests(&steps(&second)), digests(&steps(&first)));
+    assert_eq!(warnings(&second), [""; 0], "{second}");
+}
