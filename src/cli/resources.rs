@@ -47,7 +47,7 @@ pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
         Verb::Run(args) => limit(args.memory.bytes()),
         #[cfg(feature = "cluster")]
         Verb::Cluster(verb) => limit(verb.memory().map_or_else(default_memory, MemoryArgs::bytes)),
-        Verb::Check(_) | Verb::Plan(_) | Verb::Explain(_) | Verb::Graph(_) | Verb::Complete(_) => {
+        Verb::Check(_) | Verb::Plan(_) | Verb::Explain(_) | Verb::Graph(_) => {
             (default_memory() as u64).min(machine_share())
         }
         _ => limit(default_memory()),

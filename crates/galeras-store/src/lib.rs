@@ -69,7 +69,7 @@ pub use output_record::{OutputOrigin, OutputRecord};
 pub use parquet_check::{
     MAX_COLUMN_DEPTH, MAX_COLUMNS, check_footer, check_parquet, too_many_columns, two_columns,
 };
-pub(crate) use parquet_check::{check_whole_footer, footer_range};
+pub use parquet_check::{check_whole_footer, footer_range};
 pub use record::{RunRecord, RunSettings};
 pub use shape::TableShape;
 pub use signed::{SignatureState, StoredManifest};
