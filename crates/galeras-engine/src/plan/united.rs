@@ -74,7 +74,7 @@ fn data_type(values: &[&Value]) -> DataType {
     }
 }
 
-/// Whether a column can say the same as values of a type.
+/// True if values of the column's type can equal those of the other type.
 fn comparable(column: &DataType, values: &DataType) -> bool {
     let text =
         |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);

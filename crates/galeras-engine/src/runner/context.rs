@@ -1,5 +1,4 @@
-//! What a running step works with: the store, its sessions, a folder for temporary files, and
-//! the way to say how far it is.
+//! The resources of a running step: the store, sessions, a folder for temporary files, and events.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,23 +18,23 @@ use galeras_operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
 use galeras_sql::session::{bounded_session, session};
 use galeras_store::{MemoPart, RecipeParts, Store};
 
-/// What a step may take of the machine.
+/// The share of the machine that a step may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
-    /// Threads.
+    /// The number of threads.
     pub jobs: usize,
-    /// Bytes of memory for work that can go on in files: those of a run, or of a step.
+    /// Bytes of memory for work that can also use files, of a run or of a step.
     pub memory: usize,
 }
 
-/// A step as it is computed, without the plan that it comes from.
+/// A step without its plan.
 #[derive(Clone, Copy)]
 pub(super) struct StepTask<'a> {
     pub(super) name: &'a str,
     pub(super) bound: &'a dyn BoundStep,
     /// The folder of its workflow file.
     pub(super) base: &'a Path,
-    /// The folder for what is fetched.
+    /// The folder for fetched files.
     pub(super) downloads: &'a Path,
 }
 
@@ -46,7 +45,7 @@ impl<'a> StepTask<'a> {
     }
 }
 
-/// What is around a step.
+/// The environment of a step.
 pub(super) struct Surroundings<'a> {
     pub(super) events: &'a Arc<dyn EventSink>,
     pub(super) cancel: &'a CancellationToken,
@@ -57,21 +56,21 @@ pub(super) struct Surroundings<'a> {
 
 /// The sorts of a step get one of this many parts of the memory: its threads need the rest.
 const SORTS: usize = 4;
-/// Steps whose inputs have no more bytes, as they are stored, sort in memory: a session that can do
-/// otherwise takes milliseconds to make, and a workflow may have thousands of small steps.
+/// Steps whose stored inputs are not larger sort in memory: creating a session that can use files
+/// takes milliseconds, and a workflow may have thousands of small steps.
 const SMALL_BYTES: u64 = 4 << 20;
 
-/// What a running step works with.
+/// The context of a running step.
 pub(super) struct StepContext {
     pub(super) name: String,
     unit: &'static str,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
     pub(super) jobs: usize,
-    /// The inputs are small, whatever the memory.
+    /// The inputs are small, for any memory limit.
     small: bool,
     pub(super) events: Arc<dyn EventSink>,
-    /// Earlier results may not be used, not even of single rows.
+    /// Earlier results are not used, not even of single rows.
     pub(super) forced: bool,
     /// The stored files that the result is computed from.
     reads: Mutex<BTreeSet<Digest>>,
@@ -123,8 +122,8 @@ impl StepContext {
         })
     }
 
-    /// A session that keeps the order of rows and computes on one thread, whose sorts keep to the
-    /// memory of the step.
+    /// A session that keeps the order of rows, computes on one thread, and sorts within the memory
+    /// of the step.
     pub(super) fn one_thread(&self) -> Result<SessionContext, RunError> {
         if self.small {
             return Ok(session(1));
@@ -132,19 +131,19 @@ impl StepContext {
         Ok(bounded_session(1, self.lower.memory / SORTS, self.lower.scratch.path()?)?)
     }
 
-    /// Notes that the result is computed from these stored files, among others.
+    /// Records that the result is computed from these stored files, among others.
     pub(super) fn reads(&self, blobs: impl IntoIterator<Item = Digest>) {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner).extend(blobs);
     }
 
-    /// The stored files that the result was computed from, sorted.
+    /// All recorded files, sorted.
     pub(super) fn all_reads(&self) -> Vec<Digest> {
         let reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
         reads.iter().copied().collect()
     }
 
-    /// The finished parts of a recipe that may be used, and are taken to be. Damaged ones are
-    /// told and forgotten with what was computed from them. A forced step uses none.
+    /// The finished parts of a recipe that may be used; their use is recorded. Damaged ones are
+    /// reported and removed with everything computed from them. A forced step uses none.
     pub(super) async fn parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, RunError> {
         if self.forced {
             return Ok(Vec::new());
@@ -160,7 +159,7 @@ impl StepContext {
         Ok(sound)
     }
 
-    /// What there is to compute is known now, and what need not be, in the unit of the step.
+    /// Reports the work to do and the work that is reused, in the unit of the step.
     pub(super) fn total(&self, total: u64, reused: u64) {
         let (step, unit) = (self.name.clone(), self.unit);
         tracing::debug!(to_compute = total, reused, unit, "work");
@@ -178,10 +177,10 @@ impl StepContext {
     }
 }
 
-/// A step's activities are sent no more often than this.
+/// The interval between activities of a step.
 const ACTIVITY: Duration = Duration::from_millis(100);
 
-/// Sends what the step says as events.
+/// Sends the messages of the step as events.
 fn event_sender(
     step: &str,
     unit: &'static str,
@@ -189,7 +188,7 @@ fn event_sender(
 ) -> Arc<dyn Fn(Tell) + Send + Sync> {
     let (events, step) = (Arc::clone(events), step.to_string());
     let last_sent: Mutex<Option<Instant>> = Mutex::new(None);
-    // Operators speak from threads of their own, where the span of the step is not entered.
+    // Operators may call this from their own threads, outside the span of the step.
     let span = tracing::Span::current();
     Arc::new(move |tell| {
         let _entered = span.enter();

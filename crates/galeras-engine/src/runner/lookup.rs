@@ -1,4 +1,4 @@
-//! Whether the store has the complete result of a key, and whether its files are sound.
+//! Finds the complete result of a key in the store, and checks its files.
 
 use std::fmt;
 
@@ -6,17 +6,16 @@ use super::error::RunError;
 use galeras_base::digest::Digest;
 use galeras_store::{BlobState, Manifest, Scrutiny, Store};
 
-/// What the store has under a key.
+/// The state of a key in the store.
 pub(super) enum Lookup {
     /// A result with all its files.
     Hit(Box<Manifest>),
-    /// A result of which files are missing or damaged.
+    /// A result with missing or damaged files.
     Incomplete(UnsoundFiles),
-    /// Nothing.
     Miss,
 }
 
-/// The stored files of a result that may not be used.
+/// The missing or damaged files of a result.
 #[derive(Debug)]
 pub(super) struct UnsoundFiles {
     pub(super) missing: Vec<Digest>,
@@ -45,7 +44,7 @@ impl fmt::Display for UnsoundFiles {
     }
 }
 
-/// Looks for the result of `key`, and at its files.
+/// Looks for the result of `key` and checks its files.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -59,7 +58,7 @@ pub(super) async fn lookup(store: &Store, key: &Digest) -> Result<Lookup, RunErr
     })
 }
 
-/// Why a result with rows that failed for reasons outside of them is computed again.
+/// The reason to recompute a result with rows that failed for external reasons.
 pub(super) fn retry_reason(manifest: &Manifest) -> String {
     match manifest.retry_rows {
         1 => "one row failed and is tried again".to_string(),

@@ -1,5 +1,5 @@
-//! Rows of which nothing came, although each is worked on by itself for long: a repository without
-//! a commit in the window is neither in the result nor among the rejects.
+//! Input rows without results, in steps that work long on each row: a repository without a commit
+//! in the window is neither in the result nor among the rejects.
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
@@ -17,15 +17,14 @@ use galeras_sql::session::{column, session};
 use galeras_store::Store;
 use galeras_workflow::quote;
 
-/// The version of the question. Increase it whenever the same tables give another answer.
+/// The version of the check. Increase it when the same tables give another answer.
 const QUESTION_FORMAT: u32 = 1;
 
-/// Names that are told.
+/// The number of names in the message.
 const TOLD: usize = 5;
 
-/// What is told of a step: how many of the rows that it read gave nothing, and which; `None` if
-/// each gave something, all gave nothing, or the step is not of that kind. The answer is
-/// remembered.
+/// The message about a step's input rows without results; `None` if all or none have results, or if
+/// the step is of another kind. The answer is stored.
 ///
 /// # Errors
 /// If a stored table cannot be read.
@@ -60,7 +59,7 @@ pub(super) async fn silent_rows(
             let mut reads = blobs(input, done);
             let stored = ports.iter().filter_map(|port| artifact(done, step, port));
             reads.extend(stored.flat_map(|port| port.files()).map(|file| file.blob));
-            // It can be found out again at any time.
+            // It can be recomputed at any time.
             let _ = store.put_check_result(&key, &Value::from(names.clone()), reads).await;
             names
         }
@@ -78,7 +77,7 @@ pub(super) async fn silent_rows(
     Ok(Some(format!("nothing came of the {label} {told}{because}")))
 }
 
-/// The labels of the rows of the input that no port has, in order.
+/// The labels of the input rows that are in no port, in order.
 async fn names(
     plan: &Plan,
     store: &Store,
