@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 /// The header with the scheduler's build.
 const BUILD: &str = "galeras-build";
 /// A caller that sends no build.
-pub(super) const NAMELESS: &str = "a program that does not say its build";
+pub(super) const NAMELESS: &str = "a program of an unknown build";
 /// The text that tonic appends to the user agent.
 const LIBRARY: &str = " tonic/";
 
@@ -25,7 +25,6 @@ pub(super) fn introduce(endpoint: Endpoint, build: &str) -> Result<Endpoint, Err
     endpoint.user_agent(build)
 }
 
-/// The build that the caller sends.
 fn caller(headers: &HeaderMap) -> Option<&str> {
     let agent = headers.get(USER_AGENT)?.to_str().ok()?;
     agent.rsplit_once(LIBRARY).map(|(build, _)| build)
@@ -58,7 +57,6 @@ fn refusal(build: &str, theirs: Option<&str>) -> String {
     )
 }
 
-/// The reason why an executor cannot join.
 pub(super) enum Unfit {
     /// The scheduler does not answer, for this reason.
     Silent(String),
@@ -66,7 +64,6 @@ pub(super) enum Unfit {
     OtherBuild(Option<String>),
 }
 
-/// Asks the scheduler for its build.
 pub(super) async fn compare(scheduler: Channel, build: &str) -> Result<(), Unfit> {
     // A harmless question: this job does not exist.
     let question = GetJobStatusParams { job_id: "none".into() };

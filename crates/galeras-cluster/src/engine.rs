@@ -104,7 +104,7 @@ impl ClusterEngine {
             Some(execute_query_result::Result::Failure(failure)) => {
                 Err(EngineError::Refused(format!("the scheduler refuses the job: {failure:?}")))
             }
-            None => Err(EngineError::Refused("the scheduler says nothing to the job".into())),
+            None => Err(EngineError::Refused("the scheduler did not answer".into())),
         }
     }
 }

@@ -94,7 +94,6 @@ pub async fn run_executor(
     ended
 }
 
-/// Checks the build of the scheduler.
 struct SchedulerCheck {
     address: String,
     channel: Channel,
@@ -132,7 +131,6 @@ impl SchedulerCheck {
         })
     }
 
-    /// Waits for an answer.
     async fn join(&self, patience: Duration) -> Result<(), ClusterError> {
         let since = Instant::now();
         loop {
@@ -156,7 +154,6 @@ impl SchedulerCheck {
     }
 }
 
-/// A free port.
 fn free_port(bind: IpAddr) -> Result<u16, ClusterError> {
     let listen = |source| ClusterError::Listen { address: bind.to_string(), source };
     let listener = TcpListener::bind(SocketAddr::new(bind, 0)).map_err(listen)?;

@@ -34,7 +34,7 @@ async fn executor(scheduler: SocketAddr, build: &str, folder: &Path) -> Result<(
     let ready = move || told.send(()).unwrap();
     tokio::select! {
         ended = run_executor(options, worker, ready) => ended,
-        known = known => known.map_err(|_| panic!("nobody said that it joined")),
+        known = known => known.map_err(|_| panic!("the executor did not join")),
     }
 }
 

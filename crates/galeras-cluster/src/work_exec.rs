@@ -109,7 +109,7 @@ impl ExecutionPlan for WorkExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let workshop = self.workshop.clone().ok_or_else(|| internal("nobody works here"))?;
+        let workshop = self.workshop.clone().ok_or_else(|| internal("this is not an executor"))?;
         let (job, numbers) = (self.job.clone(), self.numbers.execute(partition, context)?);
         let done = numbers.then(move |batch| done(workshop.clone(), job.clone(), batch));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.numbers.schema(), done)))

@@ -103,7 +103,6 @@ impl Bars {
         }
     }
 
-    /// Shows the progress of the run.
     pub(super) fn run(&self, text: String) {
         *self.about.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }

@@ -63,7 +63,6 @@ fn json_encoder<'a>(
     make_encoder(field, array, options).map_err(|e| failed(&e))
 }
 
-/// The options for nested values as JSON.
 pub(super) fn json_options() -> EncoderOptions {
     EncoderOptions::default().with_explicit_nulls(true)
 }

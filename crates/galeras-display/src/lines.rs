@@ -81,7 +81,6 @@ impl ReportLines {
         self.paint_all(Paint::Bold, text::wrap(&line, self.width))
     }
 
-    /// The start of a step, with its number.
     pub(super) fn step_started(
         &self,
         step: &str,
@@ -136,7 +135,6 @@ impl ReportLines {
         lines
     }
 
-    /// The results from the remote.
     pub(super) fn fetched(&self, remote: &str, files: u64, bytes: u64) -> Vec<String> {
         let tables = if files == 1 { "1 table".into() } else { format!("{} tables", count(files)) };
         let (size, from) = (super::units::bytes(bytes), text::escape(&bounded(remote)));
@@ -350,7 +348,6 @@ fn sums(steps: &[StepSummary], of: fn(&StepSummary) -> u64) -> Option<String> {
     Some(if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) })
 }
 
-/// The progress of a step.
 pub(super) struct StepProgress {
     pub(super) unit: &'static str,
     pub(super) done: u64,
@@ -358,12 +355,10 @@ pub(super) struct StepProgress {
     pub(super) seconds: f64,
 }
 
-/// The progress of the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunPosition {
     /// Steps that ended or are being computed.
     pub(super) begun: usize,
-    /// All steps.
     pub(super) steps: usize,
     pub(super) seconds_left: Option<f64>,
 }

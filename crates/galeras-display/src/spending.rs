@@ -154,7 +154,7 @@ fn spending_text(spent: &StepSpending) -> String {
             Some(_) => ", counted at the most that they may have cost",
             None => "",
         };
-        parts.push(format!("{} of them without an answer that says it{counted}", spent.unknown));
+        parts.push(format!("{} of them without reported usage{counted}", spent.unknown));
     }
     parts.join(", ")
 }
@@ -234,8 +234,8 @@ mod tests {
         let text = ReportLines::new(Some(200), false)
             .spent(&[spent("a", 0, Some("0.25")), spent("b", 2, Some("0.5"))])
             .join("\n");
-        let unknown = "2 of them without an answer that says it, counted at the most that they \
-                       may have cost";
+        let unknown = "2 of them without reported usage, counted at the most that they may have \
+                       cost";
         let expected = format!(
             "spent: 2,000 requests, 40,000 tokens read, 10,000 written, $0.75, {unknown}\n  \
              a           1,000 requests, 20,000 tokens read, 5,000 written, $0.25\n  \

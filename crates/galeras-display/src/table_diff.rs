@@ -92,7 +92,6 @@ pub async fn compare_tables<E: From<ArrowError>>(
     Ok(diff)
 }
 
-/// The row converters, shared by both tables.
 struct Converters {
     key_names: Vec<String>,
     key: RowConverter,
@@ -120,7 +119,6 @@ impl Converters {
 /// One of the tables, at a row.
 struct Side<S> {
     stream: S,
-    /// The places of the key columns.
     key_places: Vec<usize>,
     /// The places of the compared columns.
     places: Vec<usize>,

@@ -48,7 +48,6 @@ pub(super) struct Outline {
 /// A mistake, and the changes to the argument's text that its word refers to.
 pub(super) struct OutlineError {
     pub(super) error: ArgError,
-    /// The changes to the argument as given.
     edits: Vec<Edit>,
 }
 
@@ -306,7 +305,6 @@ impl World<'_> {
     }
 }
 
-/// A step that can be bound.
 struct Bound {
     ports: Vec<Port>,
     /// The columns of its inputs whose types are guessed.
@@ -408,7 +406,6 @@ impl Supposed {
         true
     }
 
-    /// Adds the missing column to the input.
     fn suppose(&mut self, error: &ArgError) -> bool {
         let Some(column) = &error.column else { return false };
         let lacking = self.inputs.values_mut().find(|table| table.field(column).is_none());

@@ -57,7 +57,6 @@ pub(super) fn united_schema(input: &Input) -> Result<TableSchema, String> {
     Ok(schema)
 }
 
-/// The type of the values of a matrix key.
 fn data_type(values: &[&Value]) -> DataType {
     let all = |is: fn(&Value) -> bool| {
         let mut known = values.iter().filter(|value| !value.is_null()).peekable();

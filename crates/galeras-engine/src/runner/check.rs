@@ -116,7 +116,6 @@ fn reads_table(test: &Check, table: &PortArtifact) -> bool {
     }
 }
 
-/// The key of a test's outcome.
 fn outcome_key(plan: &Plan, at: usize, test: &Check, table: &PortArtifact) -> Digest {
     Digest::of_json(&json!({
         "versions": *VERSIONS,

@@ -34,7 +34,6 @@ pub(super) struct StepTask<'a> {
     pub(super) bound: &'a dyn BoundStep,
     /// The folder of its workflow file.
     pub(super) base: &'a Path,
-    /// The folder for fetched files.
     pub(super) downloads: &'a Path,
 }
 
@@ -45,7 +44,6 @@ impl<'a> StepTask<'a> {
     }
 }
 
-/// The environment of a step.
 pub(super) struct Surroundings<'a> {
     pub(super) events: &'a Arc<dyn EventSink>,
     pub(super) cancel: &'a CancellationToken,
@@ -60,7 +58,6 @@ const SORTS: usize = 4;
 /// takes milliseconds, and a workflow may have thousands of small steps.
 const SMALL_BYTES: u64 = 4 << 20;
 
-/// The context of a running step.
 pub(super) struct StepContext {
     pub(super) name: String,
     unit: &'static str,

@@ -29,7 +29,6 @@ const AT_ONCE: usize = 4;
 /// Batches between the operator and the encoder.
 const QUEUE: usize = 4;
 
-/// The result of a step.
 pub(super) struct FanOutResult {
     /// The output ports, over stored tables.
     pub(super) ports: Ports,
@@ -91,7 +90,6 @@ struct FanOut<'a> {
 
 /// The reason why a row has no table.
 enum Failure {
-    /// The work failed.
     Work(FanOutError),
     /// The run must stop.
     Run(RunError),
@@ -103,7 +101,6 @@ impl<E: Into<RunError>> From<E> for Failure {
     }
 }
 
-/// A row to work on.
 struct InputRow {
     digest: String,
     label: String,

@@ -18,7 +18,6 @@ pub(super) struct RunHistory {
     runs: OnceCell<Vec<PastRun>>,
 }
 
-/// An earlier run, with its steps by name.
 struct PastRun {
     killed: bool,
     steps: HashMap<String, StepSummary>,

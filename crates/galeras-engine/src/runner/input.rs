@@ -22,7 +22,6 @@ use galeras_sql::session::{BaseTable, column, scan, scan_range};
 use galeras_store::{PortArtifact, Store};
 use galeras_workflow::quote;
 
-/// The stored files of an input.
 pub(super) fn blobs(input: &Input, done: &StepManifests) -> Vec<Digest> {
     let tables = input.tables.iter().filter_map(|table| artifact(done, table.step, table.port));
     tables.flat_map(|stored| stored.files()).map(|file| file.blob).collect()
@@ -63,17 +62,14 @@ pub fn open(
 /// An input whose tables are stored: everything needed to read them without the plan.
 #[derive(Clone, Debug)]
 pub(super) struct StoredInput {
-    /// The input port.
     pub(super) port: String,
     /// The tables are the cells of a matrix step, with their keys as columns.
     pub(super) united: bool,
-    /// The columns of the input.
     pub(super) schema: TableSchema,
     /// Its tables; several only if they are united.
     pub(super) tables: Vec<StoredTable>,
 }
 
-/// A stored table of an input.
 #[derive(Clone, Debug)]
 pub(super) struct StoredTable {
     pub(super) step: String,
@@ -81,7 +77,6 @@ pub(super) struct StoredTable {
     pub(super) cell: Cell,
     /// Its planned columns.
     pub(super) table: TableSchema,
-    /// The stored files.
     pub(super) stored: PortArtifact,
 }
 
@@ -162,7 +157,6 @@ impl StoredInput {
         }
     }
 
-    /// The stored files.
     pub(super) fn blobs(&self) -> impl Iterator<Item = Digest> {
         self.tables.iter().flat_map(|table| table.stored.files()).map(|file| file.blob)
     }
@@ -218,7 +212,7 @@ fn says(step: &str, name: &str, value: &Value, df: &DataFrame) -> Result<Expr, S
         lit(format!("a row of {step} has `")),
         shown,
         lit(format!(
-            "` in the column {}, where its cell says {wanted}; give the matrix key another name",
+            "` in the column {}, but its cell has {wanted}; give the matrix key another name",
             quote(name)
         )),
     ]);

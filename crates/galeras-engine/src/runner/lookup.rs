@@ -6,7 +6,6 @@ use super::error::RunError;
 use galeras_base::digest::Digest;
 use galeras_store::{BlobState, Manifest, Scrutiny, Store};
 
-/// The state of a key in the store.
 pub(super) enum Lookup {
     /// A result with all its files.
     Hit(Box<Manifest>),

@@ -48,17 +48,13 @@ struct WrittenOutput {
     unrecorded: Option<String>,
 }
 
-/// A file that was written before.
 struct RememberedFile {
-    /// The digest of its bytes.
     file: Digest,
-    /// The digest of its table.
     table: Digest,
     /// Its number of rows, if it differs from the table's.
     rows: Option<u64>,
 }
 
-/// The sources of outputs.
 pub(super) struct OutputWriter<'a> {
     pub(super) plan: &'a Plan,
     pub(super) store: &'a Store,

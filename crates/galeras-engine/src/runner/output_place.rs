@@ -20,23 +20,18 @@ pub(super) enum Occupant {
     Nothing,
     /// A file that workflows wrote exactly so; several if they wrote the same.
     Written {
-        /// The digest of its bytes.
         content: Digest,
         /// The workflows that wrote it.
         origins: Vec<OutputOrigin>,
     },
     /// A file that a workflow wrote and that has changed since.
     Changed {
-        /// The digest of its bytes.
         content: Digest,
         /// The workflow that wrote the previous content.
         by: OutputOrigin,
     },
     /// A file of unknown origin.
-    Unknown {
-        /// The digest of its bytes.
-        content: Digest,
-    },
+    Unknown { content: Digest },
     /// Something else, in words that follow "which".
     Other(String),
 }

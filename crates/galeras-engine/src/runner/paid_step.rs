@@ -36,11 +36,9 @@ pub(super) struct EarlierAnswers {
     places: HashMap<Digest, Vec<(u32, u32)>>,
 }
 
-/// The answers of a recipe.
 struct KeptAnswers {
     earlier: EarlierAnswers,
     journal: AnswerJournal,
-    /// The entries of the journal.
     fresh: Mutex<Vec<JournalEntry>>,
 }
 
@@ -130,7 +128,6 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![text("question"), text("answer")]))
 }
 
-/// Entries as the table of a part.
 fn table(entries: &[JournalEntry]) -> Result<Vec<RecordBatch>, RunError> {
     let batch = |entries: &[JournalEntry]| {
         let questions = StringArray::from_iter_values(entries.iter().map(|e| e.0.to_string()));

@@ -14,7 +14,6 @@ use galeras_store::Store;
 /// is no estimate.
 const MOST_GROWTH: f64 = 3.0;
 
-/// The expected work of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Expectation {
     pub(super) past: PastWork,

@@ -49,14 +49,12 @@ struct RunState {
     /// The number of wanted steps, and of those that have ended or are being computed.
     wanted: usize,
     begun: usize,
-    /// The number of steps computed at once.
     slots: usize,
     /// The expectations from earlier runs, once they are read.
     expected: Option<Vec<Option<Expectation>>>,
     /// The actual and the expected seconds of this run's steps.
     took: f64,
     foreseen: f64,
-    /// The latest estimate of the remaining time.
     estimate: Option<Estimate>,
 }
 
@@ -66,7 +64,6 @@ struct Estimate {
     seconds: Option<f64>,
 }
 
-/// The state of a step.
 #[derive(Clone, Debug)]
 enum Phase {
     /// Not part of the run.
@@ -209,7 +206,6 @@ impl EventSink for RunProgress {
 enum Change {
     /// A step has started or finished computing.
     Computing,
-    /// Something else.
     Other,
     /// Less than an earlier event: a step that counts its own work also stores rows.
     Backwards,

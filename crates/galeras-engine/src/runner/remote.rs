@@ -48,13 +48,11 @@ pub struct Remote {
     trouble: Mutex<Option<String>>,
     /// It does not report sizes.
     sizeless: AtomicBool,
-    /// The number of unusable results.
     refused: AtomicU64,
     files: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// A usable result of the remote.
 #[derive(Clone)]
 struct Offered {
     manifest: Arc<Manifest>,

@@ -43,7 +43,6 @@ impl RunResults {
             .collect()
     }
 
-    /// All of them, at the end of the run.
     pub(super) fn take(&self) -> Vec<Option<Arc<Manifest>>> {
         std::mem::take(&mut *self.list())
     }

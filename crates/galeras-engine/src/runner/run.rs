@@ -83,7 +83,6 @@ impl RunOutcome {
     }
 }
 
-/// The return value of a step's task.
 struct FinishedStep {
     summary: StepSummary,
     manifest: Option<Arc<Manifest>>,
@@ -197,7 +196,6 @@ pub(super) struct Runner {
     wanted: Vec<bool>,
     /// Watches the events before it forwards them.
     progress: Arc<RunProgress>,
-    /// The same object.
     pub(super) events: Arc<dyn EventSink>,
     history: Arc<RunHistory>,
     computing: Arc<Semaphore>,

@@ -74,7 +74,7 @@ pub(super) async fn silent_rows(
     let told = told.join(", ");
     let because =
         planned.step.no_rows_means().map_or_else(String::new, |words| format!(": {words}"));
-    Ok(Some(format!("nothing came of the {label} {told}{because}")))
+    Ok(Some(format!("no rows from the {label} {told}{because}")))
 }
 
 /// The labels of the input rows that are in no port, in order.

@@ -17,7 +17,6 @@ use galeras_operator::{Lowering, PaidStep, PaymentTerms, RequestForecast};
 use galeras_sql::session::session;
 use galeras_store::{SpendingLedger, Store};
 
-/// The accounts of a run.
 pub(super) struct RunSpending {
     accounts: Arc<Accounts>,
     ledger: Option<Arc<SpendingLedger>>,

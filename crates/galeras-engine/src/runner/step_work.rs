@@ -23,15 +23,12 @@ use galeras_store::PortArtifact;
 pub(super) struct StepWork<'a> {
     /// The operator, bound to its arguments.
     pub(super) bound: &'a dyn BoundStep,
-    /// Its inputs.
     pub(super) inputs: Vec<StoredInput>,
     /// The recipe of its results for single rows.
     pub(super) recipe: Digest,
 }
 
-/// The result of the work.
 pub(super) struct StepResult {
-    /// The stored tables.
     pub(super) artifacts: Vec<PortArtifact>,
     /// Computed and reused work, in the unit of the step; `None` if the unit is the row of its
     /// result.
@@ -142,12 +139,10 @@ impl Turn {
     }
 }
 
-/// Stores the tables of a step.
 struct PortWriter<'a> {
     bound: &'a dyn BoundStep,
     cx: &'a StepContext,
     turn: &'a Turn,
-    /// The tables that the step reads.
     bases: Vec<BaseTable>,
 }
 

@@ -12,7 +12,6 @@ use galeras_store::MemoPart;
 
 /// Digits of the digest of a row.
 const ROW: usize = 2 * RowDigest::BYTES as usize;
-/// Digits of a number.
 const NUMBER: usize = 8;
 
 /// A division of the work on a row.
@@ -22,7 +21,6 @@ pub(super) struct RowCut {
     pub(super) row: String,
     /// The digest of the pieces.
     pub(super) cut: Digest,
-    /// Their number.
     pub(super) pieces: u32,
 }
 
@@ -48,7 +46,6 @@ impl RowCut {
     }
 }
 
-/// Stored tables by row.
 #[derive(Debug, Default)]
 pub(super) struct StoredRows {
     /// The time of each table, and the tables that form it.

@@ -25,7 +25,6 @@ pub struct Transfer<'a> {
     plan: &'a Plan,
     /// Positions in the plan, with their results.
     results: Vec<(usize, Arc<Manifest>)>,
-    /// Tables that are not copied.
     left_out: HashSet<Digest>,
     /// The key that signs each result in the target.
     key: Option<&'a Arc<SigningKey>>,
@@ -50,7 +49,6 @@ pub struct Transferred {
     pub lacking: Vec<(String, String)>,
 }
 
-/// The outcome of copying one file.
 enum Sent {
     Present,
     /// Bytes copied, as the table with this logical digest or as a layer of one.

@@ -9,15 +9,13 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-/// Steps that start together.
 pub(super) struct Wave {
-    /// Their positions in the plan.
     pub(super) steps: Vec<usize>,
     /// Set when their requests were reported.
     pub(super) said: OnceCell<()>,
 }
 
-/// How far a step is.
+/// The progress of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Open,
@@ -30,7 +28,6 @@ enum Progress {
 pub(super) struct Waves {
     /// Each of them, with all steps that it needs.
     needs: HashMap<usize, Vec<usize>>,
-    /// Those that have not started.
     waiting: HashSet<usize>,
     /// Those of them that could start.
     parked: HashSet<usize>,
@@ -49,7 +46,6 @@ impl Waves {
         self.waiting.contains(&step) && self.parked.insert(step)
     }
 
-    /// Records the end of a step.
     pub(super) fn ended(&mut self, step: usize, failed: bool) {
         self.progress[step] = if failed { Progress::Failed } else { Progress::Done };
     }
@@ -103,7 +99,7 @@ mod tests {
         assert!(waves.park(2));
         assert!(waves.release().is_none(), "the prompts of 3 are not there");
         waves.ended(1, false);
-        assert!(waves.release().is_none(), "nobody has asked for 3 yet");
+        assert!(waves.release().is_none(), "3 is not parked yet");
         assert!(waves.park(3));
         assert_eq!(waves.release().unwrap().steps, [2, 3]);
         assert!(!waves.park(2), "it starts now");

@@ -54,7 +54,6 @@ impl PartitionStream for Share {
     }
 }
 
-/// Computes windows.
 pub(super) struct Evaluator {
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
@@ -113,7 +112,6 @@ impl Evaluator {
     }
 }
 
-/// A window that is being computed.
 pub(super) struct Evaluation {
     wanted: usize,
     batches: mpsc::UnboundedReceiver<Result<RecordBatch, DataFusionError>>,

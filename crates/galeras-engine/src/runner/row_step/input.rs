@@ -17,16 +17,13 @@ pub(super) const MIN_ROWS: usize = 1024;
 pub(super) const MAX_ROWS: usize = 16 * 1024;
 /// ... or of bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// Batches that are read ahead.
 const QUEUE: usize = 4;
 
-/// Rows of the input with their digests.
 pub(super) struct InputBatch {
     pub(super) rows: RecordBatch,
     pub(super) keys: FixedSizeBinaryArray,
 }
 
-/// Reads the input.
 pub(super) struct InputReader {
     batches: mpsc::Receiver<Result<InputBatch>>,
     _task: AbortOnDropHandle<()>,

@@ -46,7 +46,6 @@ const WINDOW_TIME: Duration = Duration::from_millis(100);
 /// Decoded earlier results get one of this many parts of the memory.
 const SHARES: usize = 4;
 
-/// The digest of a row.
 type RowKey = [u8; RowDigest::BYTES as usize];
 
 fn row_key(array: &FixedSizeBinaryArray, row: usize) -> RowKey {
@@ -61,7 +60,6 @@ fn row_digest(reads: &[String]) -> Expr {
     call::<RowDigest>(if columns.is_empty() { vec![lit("")] } else { columns })
 }
 
-/// The column of row digests.
 fn digests(batch: &RecordBatch) -> Result<&FixedSizeBinaryArray, StepError> {
     batch
         .column_by_name(ROW_DIGEST)
@@ -102,24 +100,21 @@ pub(super) struct RowRun<'a> {
     evaluator: Evaluator,
     results: Results<'a>,
     subscribers: Subscribers,
-    /// Rows of the input.
     rows: u64,
     /// The expected number of rows without a result.
     expected: u64,
 }
 
-/// How many input rows a step computed, and of how many it had the results.
+/// The numbers of input rows.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RowCounts {
     pub(super) computed: u64,
     pub(super) reused: u64,
 }
 
-/// The input of a row step.
 pub(super) struct RowInput {
     /// The table; `None` for a source.
     pub(super) rows: Option<DataFrame>,
-    /// Its number of rows.
     pub(super) stored: Option<u64>,
     /// The columns by which they are sorted.
     pub(super) order: Vec<String>,

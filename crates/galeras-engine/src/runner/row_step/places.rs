@@ -40,7 +40,6 @@ pub(super) struct Place {
     pub(super) row: u32,
 }
 
-/// The places of the results.
 #[derive(Default)]
 pub(super) struct Places {
     first: ByPrefix<Place>,
@@ -49,12 +48,10 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The number of rows with a result.
     pub(super) fn rows(&self) -> u64 {
         self.first.len() as u64
     }
 
-    /// Reserves room for more places.
     pub(super) fn reserve(&mut self, rows: usize) {
         self.first.reserve(rows);
     }

@@ -30,7 +30,6 @@ const PART_BYTES: usize = 64 << 20;
 /// rows.
 const FEW: usize = 8;
 
-/// A part of the recipe.
 #[derive(Default)]
 struct Part {
     /// `None` while it is not in the store.
@@ -48,7 +47,6 @@ struct Part {
     lost: bool,
 }
 
-/// Results in memory.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) batches: Vec<RecordBatch>,
@@ -56,7 +54,6 @@ pub(super) struct Found {
     pub(super) places: Vec<Option<FoundPlace>>,
 }
 
-/// The place of a result in memory.
 #[derive(Clone, Copy)]
 pub(super) struct FoundPlace {
     pub(super) batch: usize,
@@ -68,7 +65,6 @@ pub(super) struct FoundPlace {
 /// The number of a requested row, and a row of a part that may have its result.
 type Wanted = (usize, u32);
 
-/// The results of a recipe.
 pub(super) struct Results<'a> {
     cx: &'a StepContext,
     recipe: Digest,
@@ -139,7 +135,6 @@ impl<'a> Results<'a> {
         Ok(results)
     }
 
-    /// The number of rows with a result.
     pub(super) fn known_rows(&self) -> u64 {
         self.places.rows()
     }
@@ -384,7 +379,6 @@ pub(super) fn own_bytes(array: &ArrayRef) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or(0)
 }
 
-/// The column of row digests.
 fn digest_schema(schema: &SchemaRef) -> Result<SchemaRef, RunError> {
     let at = schema.index_of(ROW_DIGEST)?;
     Ok(Arc::new(Schema::new(vec![Arc::clone(&schema.fields()[at])])))

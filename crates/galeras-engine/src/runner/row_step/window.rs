@@ -14,7 +14,6 @@ use super::{RowKey, digests, row_key};
 use galeras_base::id::ROW_DIGEST;
 use galeras_operator::StepError;
 
-/// The mapping of columns.
 pub(super) struct Columns {
     /// The operator's input: the digest and the columns that it reads.
     read: SchemaRef,
@@ -73,7 +72,6 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Looks up the rows.
     pub(super) async fn new(
         input: Vec<InputBatch>,
         columns: &Columns,

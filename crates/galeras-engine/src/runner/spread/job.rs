@@ -33,7 +33,6 @@ pub(super) struct Coordinator<'a> {
     step: StepOrder,
 }
 
-/// A job in progress.
 struct Job<'a> {
     cx: &'a StepContext,
     name: String,
@@ -41,7 +40,6 @@ struct Job<'a> {
     ended: BTreeMap<u32, Outcome>,
     /// The work of the items counts as the step's progress.
     counts: bool,
-    /// The time of the latest outcome.
     last: Instant,
 }
 
@@ -149,7 +147,7 @@ impl<'a> Coordinator<'a> {
         let more = missing.len().saturating_sub(names.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let message = format!(
-            "{} of {} items were handed out {ROUNDS} times, and nobody ended them: {}{more}",
+            "{} of {} items were handed out {ROUNDS} times without a result: {}{more}",
             missing.len(),
             job.items.len(),
             names.join(", ")
@@ -205,7 +203,6 @@ impl Job<'_> {
         }
     }
 
-    /// Reads new outcomes.
     async fn look(&mut self) -> Result<(), RunError> {
         for name in self.cx.store.work_names(&self.name, DONE).await? {
             let Ok(item) = name.parse::<u32>() else { continue };

@@ -15,14 +15,12 @@ use galeras_base::digest::Digest;
 use galeras_operator::{Registry, StepError, TableSchema};
 use galeras_store::PortArtifact;
 
-/// The name of a job's order.
 pub(super) const ORDER: &str = "order";
 /// The folder of outcomes.
 pub(super) const DONE: &str = "done";
 /// The folder of started items.
 pub(super) const BEGUN: &str = "begun";
 
-/// A part of the work of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(super) enum WorkItem {
@@ -136,13 +134,11 @@ impl InputOrder {
     }
 }
 
-/// The executor that started an item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Begun {
     pub(super) executor: String,
 }
 
-/// The outcome of an item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) executor: String,
@@ -160,7 +156,6 @@ pub(super) struct Outcome {
     pub(super) reads: Vec<Digest>,
 }
 
-/// The failure of an item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) message: String,

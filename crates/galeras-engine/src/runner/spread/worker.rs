@@ -57,7 +57,6 @@ pub struct Worker {
     failed: Mutex<Option<Instant>>,
 }
 
-/// A job whose step is bound.
 struct Job {
     order: JobOrder,
     /// The step, or the reason why it cannot be bound here.
@@ -70,7 +69,6 @@ struct Bound {
     inputs: Vec<super::super::input::StoredInput>,
 }
 
-/// The result of an item.
 #[derive(Default)]
 struct Done {
     computed: u64,
@@ -318,7 +316,6 @@ impl Worker {
         Ok(Some(found))
     }
 
-    /// Binds the step as the coordinator did.
     async fn bind(&self, order: &StepOrder) -> Result<Bound, Failure> {
         let bound = guarded(self.bound(order)).await;
         match bound {
@@ -366,7 +363,7 @@ fn final_failure(message: impl Into<String>) -> Failure {
 /// The failure of an item that is not started again.
 fn given_up(attempts: usize, who: &[String]) -> Failure {
     let who = who.join(", ");
-    final_failure(format!("it was begun {attempts} times, by {who}, and nobody ended it"))
+    final_failure(format!("it was started {attempts} times, by {who}, without a result"))
         .help("it may take more memory than an executor has: give them more, or fewer slots each")
 }
 
