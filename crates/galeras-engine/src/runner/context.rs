@@ -1,4 +1,5 @@
-//! The resources of a running step: the store, sessions, a folder for temporary files, and events.
+//! What a running step works with: the store, its sessions, a folder for temporary files, and
+//! the way to say how far it is.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,12 +19,12 @@ use galeras_operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
 use galeras_sql::session::{bounded_session, session};
 use galeras_store::{MemoPart, RecipeParts, Store};
 
-/// The share of the machine that a step may use.
+/// What a step may take of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
     /// The number of threads.
     pub jobs: usize,
-    /// Bytes of memory for work that can also use files, of a run or of a step.
+    /// Bytes of memory for work that can go on in files: those of a run, or of a step.
     pub memory: usize,
 }
 
@@ -34,6 +35,7 @@ pub(super) struct StepTask<'a> {
     pub(super) bound: &'a dyn BoundStep,
     /// The folder of its workflow file.
     pub(super) base: &'a Path,
+    /// The folder for what is fetched.
     pub(super) downloads: &'a Path,
 }
 
@@ -44,6 +46,7 @@ impl<'a> StepTask<'a> {
     }
 }
 
+/// What is around a step.
 pub(super) struct Surroundings<'a> {
     pub(super) events: &'a Arc<dyn EventSink>,
     pub(super) cancel: &'a CancellationToken,
@@ -58,13 +61,14 @@ const SORTS: usize = 4;
 /// takes milliseconds, and a workflow may have thousands of small steps.
 const SMALL_BYTES: u64 = 4 << 20;
 
+/// What a running step works with.
 pub(super) struct StepContext {
     pub(super) name: String,
     unit: &'static str,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
     pub(super) jobs: usize,
-    /// The inputs are small, for any memory limit.
+    /// The inputs are small, whatever the memory.
     small: bool,
     pub(super) events: Arc<dyn EventSink>,
     /// Earlier results are not used, not even of single rows.
@@ -139,8 +143,8 @@ impl StepContext {
         reads.iter().copied().collect()
     }
 
-    /// The finished parts of a recipe that may be used; their use is recorded. Damaged ones are
-    /// reported and removed with everything computed from them. A forced step uses none.
+    /// The finished parts of a recipe that may be used, and are taken to be. Damaged ones are
+    /// told and forgotten with what was computed from them. A forced step uses none.
     pub(super) async fn parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, RunError> {
         if self.forced {
             return Ok(Vec::new());
@@ -156,7 +160,7 @@ impl StepContext {
         Ok(sound)
     }
 
-    /// Reports the work to do and the work that is reused, in the unit of the step.
+    /// What there is to compute is known now, and what need not be, in the unit of the step.
     pub(super) fn total(&self, total: u64, reused: u64) {
         let (step, unit) = (self.name.clone(), self.unit);
         tracing::debug!(to_compute = total, reused, unit, "work");
@@ -177,7 +181,7 @@ impl StepContext {
 /// The interval between activities of a step.
 const ACTIVITY: Duration = Duration::from_millis(100);
 
-/// Sends the messages of the step as events.
+/// Sends what the step says as events.
 fn event_sender(
     step: &str,
     unit: &'static str,

@@ -1,8 +1,11 @@
-//! Returns freed memory to the system during a run, or in an executor of a cluster.
+//! Memory that was freed goes back to the system while a run goes on, or an executor of a cluster.
 //!
-//! The allocator of glibc keeps freed memory for later use, in as many arenas as there were
-//! threads. With ten million rows, a step allocates and frees gigabytes, and after minutes holds
-//! half as much again as it needs. So a process that exceeds its memory returns the free part.
+//! The allocator of glibc keeps what a thread frees for the next thread that asks, in as many places
+//! as there were threads at a time. With ten million rows a step frees and asks for gigabytes, and
+//! after minutes held half as much again as it needed. So when a process has more than it was given,
+//! what is free is given back.
+//!
+//! Does not live here: how much memory a step takes (`context`).
 
 #![allow(unsafe_code)]
 
@@ -17,14 +20,14 @@ const EVERY: Duration = Duration::from_millis(500);
 /// part of its memory.
 const GROWN: u64 = 8;
 
-/// Until dropped, returns free memory whenever the process has more than `memory` bytes.
+/// Gives back what is free whenever the process has more than `memory` bytes, until this is dropped.
 pub fn give_back(memory: usize) -> AbortOnDropHandle<()> {
     let memory = memory as u64;
     AbortOnDropHandle::new(tokio::spawn(async move {
         let mut kept = 0;
         loop {
             tokio::time::sleep(EVERY).await;
-            // Other systems do not expose this.
+            // Nobody tells it on other systems.
             let Some(held) = resident() else { return };
             if held > memory.max(kept + memory / GROWN) {
                 let _ = tokio::task::spawn_blocking(trim).await;
@@ -35,7 +38,7 @@ pub fn give_back(memory: usize) -> AbortOnDropHandle<()> {
     }))
 }
 
-/// The resident memory of the process in bytes.
+/// The bytes of memory that the process has.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -60,7 +63,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_free_is_given_back() {
         const BYTES: u64 = 256 << 20;
-        // Small pieces, the last of which stays: free would not return them.
+        // Small pieces, the last of which stays: nothing is given back by itself.
         let mut pieces: Vec<Vec<u8>> = (0..BYTES / 4096).map(|_| vec![1; 4096]).collect();
         let full = resident().unwrap();
         assert!(full > BYTES, "{full}");

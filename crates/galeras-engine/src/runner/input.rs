@@ -161,7 +161,7 @@ impl StoredInput {
         self.tables.iter().flat_map(|table| table.stored.files()).map(|file| file.blob)
     }
 
-    /// The tables whose files a result may refer to for unchanged columns.
+    /// The tables whose columns a result may leave to their files.
     pub(super) fn bases(&self) -> impl Iterator<Item = BaseTable> {
         let tables = self.tables.iter().filter(|_| !self.united);
         tables.map(|table| BaseTable { blob: table.stored.blob, key: table.stored.key.clone() })

@@ -1,4 +1,4 @@
-//! Finds the complete result of a key in the store, and checks its files.
+//! Whether the store has the complete result of a key, and whether its files are sound.
 
 use std::fmt;
 
@@ -11,6 +11,7 @@ pub(super) enum Lookup {
     Hit(Box<Manifest>),
     /// A result with missing or damaged files.
     Incomplete(UnsoundFiles),
+    /// Nothing.
     Miss,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for UnsoundFiles {
     }
 }
 
-/// Looks for the result of `key` and checks its files.
+/// Looks for the result of `key`, and at its files.
 ///
 /// # Errors
 /// If the store cannot be read.

@@ -64,8 +64,8 @@ fn stored_as_it_is<'a>(
     }
 }
 
-/// The stored Parquet file of a table, or another with all its columns; `None` for a table in a
-/// bucket that refers to others.
+/// The stored Parquet file of a table, or another with all its columns; `None` of a table in a bucket
+/// that refers to others.
 async fn as_one_file(store: &Store, stored: &PortArtifact) -> Result<Option<File>, RunError> {
     if stored.layers.is_empty() {
         let missing = || StepError::new("its stored table is missing");
@@ -80,7 +80,7 @@ async fn as_one_file(store: &Store, stored: &PortArtifact) -> Result<Option<File
     })?)
 }
 
-/// The content of an output file.
+/// What an output file holds.
 pub struct ExportedTable {
     /// Its origin.
     pub origin: OutputOrigin,

@@ -312,9 +312,9 @@ impl Remote {
         locked(&self.offers).get(key).is_some_and(Option::is_some)
     }
 
-    /// Ensures that a table is in `to`, or returns the reason why the remote does not have it.
+    /// Makes sure that a table is in `to`, or says why the remote does not give it.
     async fn fetch(&self, port: &PortArtifact, to: &Store) -> Result<Option<String>, RunError> {
-        // Concurrent steps may need tables that refer to the same file: it is fetched once.
+        // Steps side by side may need tables that refer to the same file: it comes once.
         let mut files: Vec<Digest> = port.files().map(|file| file.blob).collect();
         files.sort_unstable();
         files.dedup();
@@ -330,7 +330,7 @@ impl Remote {
                 self.bytes.fetch_add(bytes, Ordering::Relaxed);
                 let compared = copied.iter().any(|file| file.blob == port.blob);
                 let new = locked(&self.judged).insert((port.blob, port.digest));
-                // A file that was already here may not match this manifest.
+                // A file that is here for other reasons need not be what this manifest says.
                 match compared || !new {
                     true => Ok(None),
                     false => Ok(to.judge(port).await?.map(|cause| {

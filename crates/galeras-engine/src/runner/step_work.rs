@@ -143,6 +143,7 @@ struct PortWriter<'a> {
     bound: &'a dyn BoundStep,
     cx: &'a StepContext,
     turn: &'a Turn,
+    /// The tables that the step reads.
     bases: Vec<BaseTable>,
 }
 

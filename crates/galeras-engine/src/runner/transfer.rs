@@ -51,7 +51,7 @@ pub struct Transferred {
 
 enum Sent {
     Present,
-    /// Bytes copied, as the table with this logical digest or as a layer of one.
+    /// So many bytes came, as the table of this logical digest or as a layer of one.
     Copied(u64, Option<Digest>),
     Lacking(String),
 }
@@ -134,7 +134,7 @@ impl<'a> Transfer<'a> {
                         Sent::Lacking(cause) => Some(cause.clone()),
                         _ if file.blob != port.blob || *known => None,
                         Sent::Copied(_, Some(table)) if *table == port.digest => None,
-                        // It was already there, and may not match the manifest.
+                        // It is there for other reasons, and need not be what is said of it.
                         Sent::Copied(..) | Sent::Present => to.judge(port).await?,
                     };
                     if let Some(cause) = cause {
