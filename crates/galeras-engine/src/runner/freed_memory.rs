@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
-/// The interval between checks of the process's memory.
+/// How often the memory of the process is looked at.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Returning memory takes tens of milliseconds. It is repeated when the process has grown by this
-/// part of its memory.
+/// To give back costs tens of milliseconds. It is done again after the process has grown by one of
+/// so many parts of the memory that it was given.
 const GROWN: u64 = 8;
 
 /// Gives back what is free whenever the process has more than `memory` bytes, until this is dropped.
@@ -48,7 +48,7 @@ fn resident() -> Option<u64> {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn trim() {
-    // SAFETY: it touches only free memory, and takes its own locks.
+    // SAFETY: it touches only memory that is free, and locks what it looks at.
     unsafe { libc::malloc_trim(0) };
 }
 
