@@ -221,6 +221,7 @@ fn says(step: &str, name: &str, value: &Value, df: &DataFrame) -> Result<Expr, S
     Ok(when(not(differs), lit(true)).otherwise(fails)?)
 }
 
+/// The stored table of a port.
 pub fn open_port(
     session: &SessionContext,
     store: &Store,
