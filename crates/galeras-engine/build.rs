@@ -1,4 +1,4 @@
-//! Gives the name of the target to the code: results of a cluster are only taken from equal machines.
+//! Tells the code its target: cluster results are only accepted from machines of the same kind.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -230,7 +230,7 @@ async fn a_run_whose_items_nobody_does_ends_and_says_so() {
     assert_eq!(outcome.status, RunStatus::Failed);
     let failed = outcome.steps.iter().find(|step| step.detail.is_some()).unwrap();
     let detail = failed.detail.as_deref().unwrap();
-    assert!(failed.step == "parsed" && detail.contains("nobody ended them"), "{detail}");
+    assert!(failed.step == "parsed" && detail.contains("times without a result"), "{detail}");
     assert!(detail.contains("the same store"), "{detail}");
 }
 

@@ -154,7 +154,7 @@ fn a_window_without_a_commit_is_told() {
         let [told] = warnings.as_slice() else { panic!("{outcome}") };
         assert_eq!(told["step"], "mined");
         let told = told["message"].as_str().unwrap();
-        assert!(told.starts_with("nothing came of the repo `r`: no commit from 2022"), "{told}");
+        assert!(told.starts_with("no rows from the repo `r`: no commit from 2022"), "{told}");
     }
     mining.repo.commit(at(NEW_YEAR).write("m.py", def("f", 2)));
     let outcome = mining.project.run_ok(&["--force", "repos"]);

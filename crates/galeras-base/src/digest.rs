@@ -19,7 +19,7 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest of all that can be read.
+    /// The digest of everything that `reader` returns.
     ///
     /// # Errors
     /// If reading fails.

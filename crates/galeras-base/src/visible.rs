@@ -1,13 +1,13 @@
-//! Keeps text from outside from controlling a terminal. Characters that move the cursor, change
+//! Keeps text from outside from controlling a terminal: characters that move the cursor, change
 //! colours, ring, hide or reorder text are made visible.
 //!
 //! Names of files and columns, cells, params, and answers of models and servers are such text. The
 //! hidden characters are those of pages (`galeras_pages::is_hidden`). Joined emoji are unchanged,
 //! except in texts that the user consents to: see [`escape_all`].
 //!
-//! [`escape`] is for a value within a line, [`escape_lines`] for a text of several lines,
-//! [`escape_json`] for JSON, [`shell_word`] for a word of a command. [`VisibleWriter`] is for all
-//! output of the program: it escapes whatever a message did not.
+//! [`escape`] is for a value within a line, [`escape_lines`] for several lines, [`escape_json`] for
+//! JSON, [`shell_word`] for a word of a command. All output of the program goes through a
+//! [`VisibleWriter`], which escapes what a message did not.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

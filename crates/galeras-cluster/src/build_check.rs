@@ -1,8 +1,5 @@
-//! Which build a process is of: said with every call to the scheduler and with every answer, and
-//! compared before anything is done. Results of two builds may differ.
-//!
-//! Does not live here: what a build is (`runner`), and the same question before an item is done
-//! (`runner`), for a store that two clusters share.
+//! Compares the builds of processes in a cluster before any work: every call to the scheduler and
+//! every answer carries the build. Two builds may compute different results.
 
 use std::sync::Arc;
 
@@ -16,25 +13,24 @@ use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
 use tonic::transport::{Channel, Endpoint, Error};
 use tonic::{Code, Status};
 
-/// The header of an answer that says of which build the scheduler is.
+/// The header with the scheduler's build.
 const BUILD: &str = "galeras-build";
-/// Who does not say.
-pub(super) const NAMELESS: &str = "a program that does not say its build";
-/// What the library that makes calls adds to the name of its user.
+/// A caller that sends no build.
+pub(super) const NAMELESS: &str = "a program of an unknown build";
+/// The text that tonic appends to the user agent.
 const LIBRARY: &str = " tonic/";
 
-/// Lets all calls through this endpoint say of which build their process is.
+/// Sends the build of this process with every call through this endpoint.
 pub(super) fn introduce(endpoint: Endpoint, build: &str) -> Result<Endpoint, Error> {
     endpoint.user_agent(build)
 }
 
-/// The build of which the caller says that it is.
 fn caller(headers: &HeaderMap) -> Option<&str> {
     let agent = headers.get(USER_AGENT)?.to_str().ok()?;
     agent.rsplit_once(LIBRARY).map(|(build, _)| build)
 }
 
-/// Answers calls of processes of this build, and refuses others by name.
+/// Serves processes of this build, and refuses others with a message.
 pub(super) async fn own_build_only(
     State(build): State<Arc<str>>,
     request: Request,
@@ -61,17 +57,15 @@ fn refusal(build: &str, theirs: Option<&str>) -> String {
     )
 }
 
-/// Why an executor cannot join.
 pub(super) enum Unfit {
     /// The scheduler does not answer, for this reason.
     Silent(String),
-    /// It is of this build, if it says of which.
+    /// Another build, if the scheduler sends its build.
     OtherBuild(Option<String>),
 }
 
-/// Asks the scheduler of which build it is.
 pub(super) async fn compare(scheduler: Channel, build: &str) -> Result<(), Unfit> {
-    // A question without consequences: there is no such job.
+    // A harmless question: this job does not exist.
     let question = GetJobStatusParams { job_id: "none".into() };
     let answer = SchedulerGrpcClient::new(scheduler).get_job_status(question).await;
     let metadata = match &answer {

@@ -1,4 +1,4 @@
-//! Plans of work on their way: the name of the job, and nothing else.
+//! The encoding of plans of work: the name of the job.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 
 use super::work_exec::{WorkExec, Workshop};
 
-/// What the bytes of our plan begin with; those of Ballista's are messages that never do.
+/// The first bytes of our plan; no message of Ballista starts with them.
 const MARK: &[u8] = b"galeras-work:";
 
-/// Knows our plan, and leaves all others to Ballista.
+/// Encodes our plan, and leaves all others to Ballista.
 pub(super) struct WorkCodec {
     ballista: BallistaPhysicalExtensionCodec,
-    /// Who does the work, in an executor.
+    /// Computes the work, in an executor.
     workshop: Option<Workshop>,
 }
 

@@ -1,4 +1,4 @@
-//! The coordinator's side: submits the items of a job as a plan, and watches what becomes of it.
+//! The coordinator's side: submits the items of a job as a plan and watches its progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use super::{ClusterError, MESSAGE};
 use galeras_engine::runner::{Engine, EngineError, build_stamp};
 use galeras_operator::Registry;
 
-/// How long the scheduler may take for an answer.
+/// The time limit for an answer of the scheduler.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two questions about a job.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -42,10 +42,10 @@ pub struct ClusterEngine {
 }
 
 impl ClusterEngine {
-    /// The engine at `df://host:port`, which is not asked yet.
+    /// The engine at `df://host:port`. Does not connect yet.
     ///
     /// # Errors
-    /// If the text is no such address.
+    /// If the text is not such an address.
     pub fn new(address: &str, registry: &Registry) -> Result<Self, ClusterError> {
         let bad = || ClusterError::Address(address.to_string());
         let host = address.strip_prefix("df://").map(|host| host.trim_end_matches('/'));
@@ -88,7 +88,7 @@ impl ClusterEngine {
         node.and_then(|node| node.try_encode(&mut bytes)).map_err(|error| refused(&error))?;
         let query = ExecuteQueryParams {
             query: Some(Query::PhysicalPlan(bytes)),
-            // A task of several items would have them done at once, in one slot.
+            // All items of a task would run at once in one slot.
             settings: vec![KeyValuePair {
                 key: BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK.into(),
                 value: Some("1".into()),
@@ -104,7 +104,7 @@ impl ClusterEngine {
             Some(execute_query_result::Result::Failure(failure)) => {
                 Err(EngineError::Refused(format!("the scheduler refuses the job: {failure:?}")))
             }
-            None => Err(EngineError::Refused("the scheduler says nothing to the job".into())),
+            None => Err(EngineError::Refused("the scheduler did not answer".into())),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Engine for ClusterEngine {
                         submitted.over = true;
                         return Ok(());
                     }
-                    // It was started anew meanwhile.
+                    // The scheduler has restarted.
                     None => {
                         submitted.over = true;
                         let why = "the scheduler does not know the job any more";
@@ -171,7 +171,7 @@ fn lost(status: &tonic::Status) -> EngineError {
     }
 }
 
-/// A job that the scheduler has; it forgets it when this is dropped.
+/// A submitted job, which the scheduler forgets when this is dropped.
 struct Submitted {
     scheduler: Scheduler,
     id: String,

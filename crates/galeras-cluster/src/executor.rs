@@ -1,4 +1,4 @@
-//! A process that does items.
+//! The process that computes items.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -19,18 +19,18 @@ use super::{ClusterError, LOST_AFTER};
 use galeras_base::scratch::ScratchFolder;
 use galeras_engine::runner::Worker;
 
-/// How an executor is run.
+/// The settings of an executor.
 #[derive(Clone, Debug)]
 pub struct ExecutorOptions {
     /// The host and the port of the scheduler.
     pub scheduler: (String, u16),
-    /// Where it listens for other executors; nothing of ours is fetched from there.
+    /// The address for other executors; we fetch nothing from there.
     pub bind: IpAddr,
-    /// Items that it does side by side.
+    /// The number of items computed at once.
     pub slots: usize,
-    /// For how many seconds it waits for the scheduler at its start.
+    /// The seconds to wait for the scheduler at the start.
     pub patience: u16,
-    /// The build that this process is: it does not work for a scheduler of another.
+    /// The build of this process. It does not work for a scheduler of another build.
     pub build: String,
 }
 
@@ -41,11 +41,11 @@ impl Default for ExecutorOptions {
     }
 }
 
-/// Runs an executor until it is stopped by a signal; then it ends what it has begun. `ready` is
-/// called when the scheduler knows it.
+/// Runs an executor until a signal stops it; it then finishes its items. Calls `ready` when the
+/// scheduler knows it.
 ///
 /// # Errors
-/// If the scheduler cannot be reached, or is of another build, or Ballista gives up.
+/// If the scheduler cannot be reached or has another build, or if Ballista fails.
 pub async fn run_executor(
     options: ExecutorOptions,
     worker: Worker,
@@ -71,7 +71,7 @@ pub async fn run_executor(
         task_scheduling_policy: TaskSchedulingPolicy::PullStaged,
         work_dir: Some(PathBuf::from(folder.path()).to_string_lossy().into_owned()),
         executor_heartbeat_interval_seconds: LOST_AFTER / 5,
-        // Our items keep to a memory of their own.
+        // Our items have a separate memory limit.
         memory_pool_size: Some(0),
         override_physical_codec: Some(Arc::new(WorkCodec::new(Some(workshop)))),
         override_create_grpc_client_endpoint: Some(Arc::new(move |endpoint| {
@@ -94,7 +94,6 @@ pub async fn run_executor(
     ended
 }
 
-/// The scheduler, of which is asked whether it is of the same build.
 struct SchedulerCheck {
     address: String,
     channel: Channel,
@@ -132,7 +131,6 @@ impl SchedulerCheck {
         })
     }
 
-    /// Waits until it answers, for so long at most.
     async fn join(&self, patience: Duration) -> Result<(), ClusterError> {
         let since = Instant::now();
         loop {
@@ -145,7 +143,7 @@ impl SchedulerCheck {
         }
     }
 
-    /// Ends when there is a scheduler of another build in its place.
+    /// Ends when a scheduler of another build replaces the first.
     async fn watch(&self) -> ClusterError {
         loop {
             sleep(Duration::from_secs(LOST_AFTER)).await;
@@ -156,7 +154,6 @@ impl SchedulerCheck {
     }
 }
 
-/// A port that nobody listens at now.
 fn free_port(bind: IpAddr) -> Result<u16, ClusterError> {
     let listen = |source| ClusterError::Listen { address: bind.to_string(), source };
     let listener = TcpListener::bind(SocketAddr::new(bind, 0)).map_err(listen)?;

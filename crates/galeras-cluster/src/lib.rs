@@ -1,11 +1,9 @@
-//! The engine over a Ballista cluster (cargo feature `cluster`): the coordinator's side, and the two
-//! processes that `galeras cluster` starts.
+//! The engine over a Ballista cluster (cargo feature `cluster`): the coordinator's side, and the
+//! two processes that `galeras cluster` starts.
 //!
-//! Ballista carries numbers of items to executors that have a slot, and takes them elsewhere when an
-//! executor is lost. What an item is, and what came of it, is in the store; the output of Ballista's
-//! jobs is never fetched.
-//!
-//! Does not live here: what is handed out, and how often (`runner`).
+//! Ballista carries item numbers to executors with a free slot, and to other executors when one is
+//! lost. Items and their results are in the store; the output of Ballista's jobs is never fetched.
+//! The engine's `runner` decides what to hand out, and how often.
 
 #![cfg(feature = "ballista")]
 
@@ -23,45 +21,45 @@ pub use engine::ClusterEngine;
 pub use executor::{ExecutorOptions, run_executor};
 pub use scheduler::run_scheduler;
 
-/// How many seconds an executor may be silent before what it was given is given to others.
+/// The seconds of silence after which an executor's items go to others.
 const LOST_AFTER: u64 = 15;
 
-/// The most bytes of a message.
+/// The maximum size of a message.
 const MESSAGE: usize = 64 << 20;
 
-/// Why a process of the cluster ended, or a cluster cannot be used.
+/// The reason why a process of the cluster ended, or why a cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// An address cannot be used.
+    /// An address is not usable.
     #[error("cannot listen at {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The text names no cluster.
+    /// The text is not the address of a cluster.
     #[error("{0:?} is not the address of a cluster: df://HOST:PORT")]
     Address(String),
-    /// The scheduler is of another build than the executor that would join.
+    /// The scheduler has another build than the executor.
     #[error("the scheduler at {address} is {scheduler}, but this executor is {executor}")]
     OtherBuild {
-        /// Of the scheduler.
+        /// The scheduler's address.
         address: String,
-        /// The build of the scheduler.
+        /// The scheduler's build.
         scheduler: String,
-        /// The build of the executor.
+        /// The executor's build.
         executor: String,
     },
     /// The scheduler does not answer.
     #[error("the scheduler at {address} does not answer: {cause}")]
     Silent {
-        /// Of the scheduler.
+        /// The scheduler's address.
         address: String,
-        /// What the network says.
+        /// The network's error.
         cause: String,
     },
-    /// Ballista gave up.
+    /// Ballista failed.
     #[error("{0}")]
     Ballista(#[from] ballista_core::error::BallistaError),
 }

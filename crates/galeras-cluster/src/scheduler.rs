@@ -1,4 +1,4 @@
-//! The process that knows which executors there are, and gives them items.
+//! The process that hands out items to executors.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use super::build_check::own_build_only;
 use super::codec::WorkCodec;
 use super::{ClusterError, LOST_AFTER, MESSAGE};
 
-/// Runs a scheduler of this build until it is stopped; it refuses processes of others. `ready` is
-/// given the address at which it listens.
+/// Runs a scheduler of this build until it is stopped; it refuses processes of other builds. Calls
+/// `ready` with its address.
 ///
 /// # Errors
-/// If it cannot listen there, or Ballista gives up.
+/// If it cannot listen there, or if Ballista fails.
 pub async fn run_scheduler(
     bind: SocketAddr,
     build: &str,
@@ -40,10 +40,10 @@ pub async fn run_scheduler(
         scheduling_policy: TaskSchedulingPolicy::PullStaged,
         executor_timeout_seconds: LOST_AFTER,
         expire_dead_executor_interval_seconds: LOST_AFTER / 5,
-        // The coordinator knows when it has waited long enough.
+        // The coordinator decides how long to wait.
         no_executors_grace_period_seconds: 24 * 3600,
         override_physical_codec: Some(Arc::new(WorkCodec::new(None))),
-        // An item is tried again by the coordinator, which knows why it failed.
+        // The coordinator retries items, as it knows why they failed.
         task_max_failures: 8,
         stage_max_failures: 64,
         ..SchedulerConfig::default()
@@ -54,7 +54,7 @@ pub async fn run_scheduler(
     let calls = SchedulerGrpcServer::new(scheduler)
         .max_encoding_message_size(MESSAGE)
         .max_decoding_message_size(MESSAGE);
-    // What else Ballista would serve, tables of other executors for example, nobody here asks for.
+    // Ballista's other services, such as the tables of other executors, are not used.
     let routes = Router::new()
         .route_service(&format!("/{SERVICE_NAME}/{{*call}}"), calls)
         .layer(from_fn_with_state(Arc::<str>::from(build), own_build_only))

@@ -1,4 +1,4 @@
-//! A scheduler in this process, and those who call it: of its build, and of others.
+//! A scheduler in this process, with callers of the same build and of others.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -11,7 +11,7 @@ use galeras_engine::runner::{Engine, EngineError, Resources, Worker, build_stamp
 use galeras_operators::REGISTRY;
 use galeras_store::Store;
 
-/// The address of a scheduler of that build, which runs until its test ends.
+/// The address of a scheduler of that build, which runs until the test ends.
 async fn scheduler(build: &str) -> SocketAddr {
     let (told, address) = oneshot::channel();
     let build = build.to_string();
@@ -34,7 +34,7 @@ async fn executor(scheduler: SocketAddr, build: &str, folder: &Path) -> Result<(
     let ready = move || told.send(()).unwrap();
     tokio::select! {
         ended = run_executor(options, worker, ready) => ended,
-        known = known => known.map_err(|_| panic!("nobody said that it joined")),
+        known = known => known.map_err(|_| panic!("the executor did not join")),
     }
 }
 

@@ -1,8 +1,8 @@
-//! The plan that Ballista carries: the numbers of a job's items, each done where its partition is
+//! The plan that Ballista carries: the numbers of a job's items, computed where their partition is
 //! executed.
 //!
-//! A plan above a table in memory, of which Ballista cuts partitions out as it likes: what an item is
-//! follows from its number, and not from the partition in which it arrives.
+//! It reads a table in memory that Ballista may cut into any partitions: the number determines the
+//! item, not the partition.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use galeras_engine::runner::Worker;
 
-/// Who does items in this process, and the runtime on which: that of plans has no network.
+/// Computes items in this process. It has its own runtime, because that of plans has no network.
 #[derive(Clone, Debug)]
 pub(super) struct Workshop {
     pub(super) worker: Arc<Worker>,
     pub(super) runtime: Handle,
 }
 
-/// Does the items of a job whose numbers its input has, and gives their numbers.
+/// Computes the items whose numbers its input has, and returns their numbers.
 pub(super) struct WorkExec {
     pub(super) job: String,
     pub(super) numbers: Arc<dyn ExecutionPlan>,
@@ -47,7 +47,7 @@ impl WorkExec {
         Self { job, numbers, workshop, properties }
     }
 
-    /// The plan of these items of a job, each a partition of its own.
+    /// The plan of these items of a job, one partition each.
     pub(super) fn plan(job: &str, items: &[u32]) -> Result<Self> {
         let schema = schema();
         let partition = |item: &u32| {
@@ -109,14 +109,14 @@ impl ExecutionPlan for WorkExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let workshop = self.workshop.clone().ok_or_else(|| internal("nobody works here"))?;
+        let workshop = self.workshop.clone().ok_or_else(|| internal("this is not an executor"))?;
         let (job, numbers) = (self.job.clone(), self.numbers.execute(partition, context)?);
         let done = numbers.then(move |batch| done(workshop.clone(), job.clone(), batch));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.numbers.schema(), done)))
     }
 }
 
-/// Does the items of a batch, one after the other.
+/// Computes the items of a batch in turn.
 async fn done(workshop: Workshop, job: String, batch: Result<RecordBatch>) -> Result<RecordBatch> {
     let batch = batch?;
     for item in batch.column(0).as_primitive::<UInt32Type>().values().to_vec() {

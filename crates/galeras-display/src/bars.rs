@@ -1,5 +1,5 @@
-//! The bars of running steps on a terminal, and below them how far the run is. Every drawing asks
-//! how wide the terminal is, which may be resized at any time.
+//! The bars of running steps on a terminal, with the progress of the run below them. Every drawing
+//! measures the terminal, which may be resized at any time.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,38 +14,37 @@ use super::units::{count, counted, per_second, seconds};
 
 const TICK: Duration = Duration::from_millis(120);
 
-/// Columns below which an activity is not shown.
+/// Narrower activities are not shown.
 const LEAST_ACTIVITY: usize = 12;
 
-/// What stands before the name of a step: the spinner and a space.
+/// The spinner and a space before a step's name.
 const BEFORE: usize = 2;
 
-/// How many columns the terminal has now.
+/// The current columns of the terminal.
 pub(super) type TerminalWidth = dyn Fn() -> usize + Send + Sync;
 
-/// A text that is drawn anew again and again, and changes in between.
+/// A text that is redrawn often and changes in between.
 type SharedText = Arc<Mutex<String>>;
 
 /// One bar per running step, at the foot of stderr's terminal.
 pub(super) struct Bars {
     multi: MultiProgress,
     running: HashMap<String, Bar>,
-    /// How far the run is: the last line while steps are running.
+    /// The progress of the run: the last line while steps are running.
     run: Option<ProgressBar>,
     about: SharedText,
     width: Arc<TerminalWidth>,
-    /// The columns of the longest name of a step.
     longest: usize,
 }
 
 struct Bar {
     bar: ProgressBar,
-    /// What the step is busy with, shown where there is room.
+    /// The current activity of the step, shown where there is room.
     activity: SharedText,
 }
 
 impl Bars {
-    /// Bars on stderr, which is as wide as `width` says.
+    /// Bars on stderr, which has `width` columns.
     pub(super) fn new(width: Arc<TerminalWidth>) -> Self {
         Self::drawn_on(ProgressDrawTarget::stderr(), width)
     }
@@ -56,7 +55,6 @@ impl Bars {
         Self { multi, running, run: None, about, width, longest: 0 }
     }
 
-    /// Makes room for names of up to so many columns.
     pub(super) fn fit_names(&mut self, longest: usize) {
         self.longest = longest;
     }
@@ -105,7 +103,6 @@ impl Bars {
         }
     }
 
-    /// Says how far the run is.
     pub(super) fn run(&self, text: String) {
         *self.about.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
@@ -131,7 +128,7 @@ impl Bars {
         steps.iter().for_each(|step| self.end(step));
     }
 
-    /// Takes the bars off the screen while `write` writes above them.
+    /// Hides the bars while `write` writes above them.
     pub(super) fn above(&self, write: impl FnOnce()) {
         self.multi.suspend(write);
     }
@@ -147,7 +144,7 @@ fn style(
         .with_key("line", line)
 }
 
-/// The line of a running step, with a column of the terminal to spare.
+/// The line of a running step; one column of the terminal stays free.
 fn line(
     state: &ProgressState,
     name: &str,
@@ -193,7 +190,7 @@ fn drawn_bar(fraction: f32, columns: usize) -> String {
     format!("\x1b[36m{done}\x1b[0m\x1b[2m{left}\x1b[0m")
 }
 
-/// What is done of what, how much per second, and the time left, as far as there is room.
+/// The work done, the speed and the time left, if there is room.
 fn info(state: &ProgressState, unit: &str, room: usize) -> String {
     let (done, busy) = (state.pos(), state.elapsed().as_secs_f64());
     let rate = (done > 0).then(|| per_second(state.per_sec(), unit));
@@ -228,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that notes what is written to it, and how wide it was then.
+    /// A terminal that records what is written to it, and its width at that time.
     #[derive(Clone, Debug, Default)]
     struct Terminal {
         width: Arc<AtomicUsize>,
@@ -267,7 +264,7 @@ mod tests {
         }
     }
 
-    /// The columns of a text with codes for colours.
+    /// The columns of a text with colour codes.
     fn columns(text: &str) -> usize {
         let mut parts = text.split('\x1b');
         let plain = parts.next().map_or(0, text::width);
@@ -290,7 +287,7 @@ mod tests {
         for name in &names {
             bars.start(name, name.clone(), "repositories");
         }
-        // Or a drawing could begin at one width and end at another.
+        // Otherwise the width could change within a drawing.
         let drawn = bars.running.values().map(|bar| &bar.bar).chain(&bars.run);
         drawn.for_each(ProgressBar::disable_steady_tick);
         bars.total("short", 1_234_567);
@@ -303,7 +300,7 @@ mod tests {
                 bars.running.values().for_each(|bar| bar.bar.tick());
                 bars.run.iter().for_each(ProgressBar::tick);
             };
-            // Each drawing shows the other bars as they were drawn last, at the width before.
+            // Each drawing shows the other bars as last drawn, at the width of that time.
             draw();
             terminal.written.lock().unwrap().clear();
             draw();

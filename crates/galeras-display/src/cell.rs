@@ -11,7 +11,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_null("null");
 
-/// How the values of one array are written in a table for people.
+/// Writes the values of one array for a table for people.
 pub(super) enum CellFormatter<'a> {
     Float(&'a dyn Array),
     Nested(NullableEncoder<'a>),
@@ -34,12 +34,12 @@ impl<'a> CellFormatter<'a> {
         }
     }
 
-    /// The value of `row`; control characters are still in it.
+    /// The value of `row`, with control characters.
     pub(super) fn text(&mut self, row: usize) -> io::Result<String> {
         match self {
             Self::Float(array) if array.is_null(row) => Ok("null".into()),
             Self::Float(array) => Ok(match array.data_type() {
-                // By way of the decimal text, so that 0.1 is not 0.100000001490116.
+                // Converted through decimal text, so that 0.1 is not 0.100000001490116.
                 DataType::Float32 => {
                     let value = array.as_primitive::<Float32Type>().value(row);
                     float(value.to_string().parse().unwrap_or_else(|_| value.into()))
@@ -54,7 +54,7 @@ impl<'a> CellFormatter<'a> {
     }
 }
 
-/// An encoder of the values of a nested array as compact JSON, with its nulls spelled out.
+/// An encoder of nested values as compact JSON with explicit nulls.
 fn json_encoder<'a>(
     field: &'a FieldRef,
     array: &'a dyn Array,
@@ -63,7 +63,6 @@ fn json_encoder<'a>(
     make_encoder(field, array, options).map_err(|e| failed(&e))
 }
 
-/// How nested values are written as JSON.
 pub(super) fn json_options() -> EncoderOptions {
     EncoderOptions::default().with_explicit_nulls(true)
 }
@@ -77,7 +76,6 @@ fn nested_text(encoder: &mut NullableEncoder<'_>, row: usize) -> Option<String> 
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A nested column as a column of JSON texts.
 pub(super) fn as_json_text(field: &FieldRef, array: &dyn Array) -> io::Result<ArrayRef> {
     let options = json_options();
     let mut encoder = json_encoder(field, array, &options)?;
@@ -88,7 +86,7 @@ pub(super) fn as_json_text(field: &FieldRef, array: &dyn Array) -> io::Result<Ar
     Ok(Arc::new(out.finish()))
 }
 
-/// An Arrow error as the error of a writer; a failed write keeps its kind.
+/// An Arrow error as an I/O error; a failed write keeps its kind.
 pub(super) fn failed(error: &ArrowError) -> io::Error {
     let kind = match error {
         ArrowError::IoError(_, source) => source.kind(),
@@ -98,7 +96,7 @@ pub(super) fn failed(error: &ArrowError) -> io::Error {
 }
 
 /// A number with up to six significant digits and no trailing zeros; its whole part is never
-/// rounded away.
+/// rounded.
 pub fn float(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {

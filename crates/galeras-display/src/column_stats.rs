@@ -1,10 +1,10 @@
-//! What the columns of a table hold: nulls, distinct values, extremes, quartiles, mean. Batch by
-//! batch, in memory that does not grow with the table.
+//! Summaries of a table's columns: nulls, distinct values, extremes, quartiles, mean. Reads batch
+//! by batch, in memory that does not grow with the table.
 //!
-//! Up to `KEPT` values, numbers of distinct values and quartiles are exact. Beyond, they are
-//! estimates from the values with the smallest hashes: of all values for distinct ones (the KMV
-//! sketch, Bar-Yossef et al. 2002: relative error about 1/√KEPT, 0.4 %), of row numbers for
-//! quartiles (a simple random sample). Both are the same in every run.
+//! Up to `KEPT` values, the number of distinct values and the quartiles are exact. Beyond that they
+//! are estimates from the smallest hashes: of values for distinct ones (the KMV sketch, Bar-Yossef
+//! et al. 2002: relative error about 1/√KEPT, 0.4 %), of row numbers for quartiles (a simple random
+//! sample). Both are the same in every run.
 
 use std::collections::{BTreeSet, BinaryHeap};
 use std::hash::{DefaultHasher, Hasher};
@@ -18,10 +18,10 @@ use arrow::row::{OwnedRow, RowConverter, SortField};
 use galeras_operator::table_digest::type_name;
 use galeras_sql::functions::aggregate::ExactSum;
 
-/// Values up to which everything is exact.
+/// Everything is exact up to this number of values.
 const KEPT: usize = 1 << 16;
 
-/// What the numbers of a column's summary are about.
+/// The quantity that a column's summary describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// The values, which are numbers; `true` is 1.
@@ -30,7 +30,7 @@ pub enum Measured {
     Lengths,
     /// The extremes are points in time; there are no other numbers.
     Times,
-    /// Nothing: the values have no order that people care about.
+    /// Nothing: the values have no useful order.
     Nothing,
 }
 
@@ -51,7 +51,7 @@ impl Measured {
         }
     }
 
-    /// The word for it; nothing if nothing is measured.
+    /// The word for it; empty for `Nothing`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Values => "values",
@@ -62,7 +62,7 @@ impl Measured {
     }
 }
 
-/// A count, and whether it is one.
+/// An exact or estimated count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DistinctCount {
     /// The number of different values that are not null.
@@ -76,47 +76,47 @@ pub struct DistinctCount {
 pub struct Quartiles {
     /// The quartiles, the smallest first.
     pub values: [f64; 3],
-    /// False if they are those of a sample.
+    /// False if they are from a sample.
     pub exact: bool,
 }
 
-/// What a column holds.
+/// The summary of a column.
 #[derive(Clone, Debug)]
 pub struct ColumnSummary {
     /// The column's name.
     pub name: String,
     /// Its type, as contracts write it.
     pub data_type: String,
-    /// Rows, of which so many are null.
+    /// The number of rows.
     pub rows: u64,
-    /// Nulls.
+    /// The number of nulls.
     pub nulls: u64,
-    /// The different values; `None` for types that cannot be compared.
+    /// The different values; `None` for types without comparison.
     pub distinct: Option<DistinctCount>,
-    /// What the numbers are about.
+    /// The quantity that the numbers describe.
     pub measured: Measured,
-    /// The smallest and the largest of what is measured: arrays of one value each.
+    /// The extremes of the measured quantity: arrays of one value each.
     pub extremes: Option<(ArrayRef, ArrayRef)>,
-    /// The quartiles of what is measured.
+    /// The quartiles of the measured quantity.
     pub quartiles: Option<Quartiles>,
-    /// The mean of what is measured, exact up to its last digit.
+    /// The mean of the measured quantity, exact up to its last digit.
     pub mean: Option<f64>,
 }
 
-/// The columns of a table that is read once.
+/// Summarises the columns of a table in one pass.
 pub struct TableSummary {
     columns: Vec<ColumnCounts>,
 }
 
 impl TableSummary {
-    /// Of a table with these columns and no rows so far.
+    /// The summary of a table with these columns and no rows yet.
     pub fn new(schema: &SchemaRef) -> Self {
         let fields = schema.fields().iter();
         let columns = fields.map(|field| ColumnCounts::new(field.name(), field.data_type()));
         Self { columns: columns.collect() }
     }
 
-    /// Takes in more rows.
+    /// Adds rows.
     ///
     /// # Errors
     /// If the columns are not those of the schema.
@@ -128,7 +128,7 @@ impl TableSummary {
         self.columns.iter_mut().zip(batch.columns()).try_for_each(|(column, a)| column.add(a))
     }
 
-    /// What each column holds, in order.
+    /// The summary of each column, in order.
     pub fn finish(self) -> Vec<ColumnSummary> {
         self.columns.into_iter().map(ColumnCounts::finish).collect()
     }
@@ -140,11 +140,10 @@ struct ColumnCounts {
     measured: Measured,
     rows: u64,
     nulls: u64,
-    /// Makes values comparable; `None` for types that cannot be.
+    /// Makes values comparable; `None` for types without comparison.
     converter: Option<RowConverter>,
-    /// The smallest hashes of values.
     hashes: BTreeSet<u64>,
-    /// Whether a hash has been left out.
+    /// True if a hash was dropped.
     crowded: bool,
     least: Option<(OwnedRow, ArrayRef)>,
     most: Option<(OwnedRow, ArrayRef)>,
@@ -217,7 +216,7 @@ impl ColumnCounts {
         Ok(())
     }
 
-    /// Makes room for these values between the extremes.
+    /// Extends the extremes by these values.
     fn widen(&mut self, measures: &ArrayRef) -> Result<(), ArrowError> {
         let Some(converter) = converter(measures.data_type()) else { return Ok(()) };
         let rows = converter.convert_columns(std::slice::from_ref(measures))?;
@@ -288,7 +287,6 @@ fn lengths(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(std::sync::Arc::new(lengths.collect::<arrow::array::Int64Array>()))
 }
 
-/// The number of different values from the smallest hashes of them.
 fn distinct(hashes: &BTreeSet<u64>, crowded: bool, values: u64) -> DistinctCount {
     let kept = hashes.len() as u64;
     let Some(last) = hashes.last().filter(|_| crowded) else {
@@ -300,7 +298,7 @@ fn distinct(hashes: &BTreeSet<u64>, crowded: bool, values: u64) -> DistinctCount
     DistinctCount { values: estimate.clamp(kept + 1, values), exact: false }
 }
 
-/// The numbers of the rows whose numbers have the smallest hashes.
+/// The values of the rows whose numbers have the smallest hashes.
 #[derive(Default)]
 struct Sample {
     kept: BinaryHeap<(u64, u64)>,

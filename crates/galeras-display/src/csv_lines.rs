@@ -1,5 +1,5 @@
-//! Rows as comma-separated values, in which an empty text (`""`) is not a null (nothing): `read`
-//! gives both back as they were.
+//! Rows as CSV in which an empty text (`""`) differs from a null (nothing), so that `read` restores
+//! both.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,6 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::cell::failed;
 
-/// Writes the line of the header.
 pub(super) fn write_header(out: &mut impl Write, names: &[&str]) -> io::Result<()> {
     let mut line = Vec::new();
     for (at, name) in names.iter().enumerate() {

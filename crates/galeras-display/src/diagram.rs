@@ -1,5 +1,4 @@
-//! The graph of a workflow's steps as text: Mermaid, DOT and lines are written here, SVG is drawn
-//! by `svg`.
+//! The graph of a workflow's steps as text: Mermaid, DOT and lines. `svg` draws the SVG.
 
 use std::fmt::Write;
 
@@ -7,7 +6,7 @@ use super::graph::{GraphFormat, NodeState, StepGraph};
 use super::{svg, text};
 use galeras_base::visible::{escape_json, is_hidden};
 
-/// `g` as text of the format `f`. Names may hold anything.
+/// `g` as text of the format `f`. Names may have any characters.
 pub fn render_graph(g: &StepGraph, f: GraphFormat) -> String {
     match f {
         GraphFormat::Mermaid => mermaid(g),
@@ -28,7 +27,7 @@ fn colors(state: NodeState) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// A line for each step: its name, its operator, its state, what it reads.
+/// A line for each step: its name, operator, state and inputs.
 fn lines(g: &StepGraph) -> String {
     let mut reads: Vec<Vec<String>> = vec![Vec::new(); g.nodes.len()];
     for edge in g.valid_edges() {
@@ -57,7 +56,7 @@ fn lines(g: &StepGraph) -> String {
     out
 }
 
-/// A longer name pushes the rest of its own line to the right, and no other.
+/// A longer name shifts only its own line.
 const WIDEST: usize = 40;
 
 fn mermaid(g: &StepGraph) -> String {
@@ -103,7 +102,7 @@ fn mermaid_text(text: &str) -> String {
                 let _ = write!(out, "#{};", u32::from(c));
             }
             c if c.is_control() => out.push(' '),
-            // As `\u{202e}`, in letters.
+            // Such as `\u{202e}`, in letters.
             c if is_hidden(c) => {
                 let _ = write!(out, "#92;u#123;{:x}#125;", u32::from(c));
             }

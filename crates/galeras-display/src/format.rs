@@ -1,11 +1,11 @@
 //! The formats in which tables are written for programs.
 
-/// How a table is written.
+/// The format of a written table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
     /// One JSON object per line.
     Json,
-    /// An array of JSON objects, each on a line of its own.
+    /// An array of JSON objects, one per line.
     JsonArray,
     /// CSV with a header.
     Csv,

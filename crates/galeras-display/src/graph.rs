@@ -1,4 +1,4 @@
-//! The graph of a workflow's steps: what all formats are drawn from.
+//! The graph of a workflow's steps, from which every format is made.
 
 use super::units::count;
 
@@ -9,20 +9,20 @@ pub struct GraphNode {
     pub name: String,
     /// The operator.
     pub label: String,
-    /// The state of each cell, of which a step without a matrix has one.
+    /// The states of its cells; a step without a matrix has one.
     pub states: Vec<NodeState>,
 }
 
-/// What a run would do with a step as things stand.
+/// The state of a step if the workflow ran now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeState {
     /// Its result is stored.
     Hit,
     /// It was never computed.
     New,
-    /// Something that it depends on has changed, or its result is gone.
+    /// One of its dependencies has changed, or its result is gone.
     Changed,
-    /// A step that it reads is computed first; then it is seen whether it runs.
+    /// A step that it reads is computed first; the result decides if this one runs.
     Waiting,
     /// It cannot be computed.
     Broken,
@@ -46,13 +46,13 @@ impl NodeState {
 }
 
 impl GraphNode {
-    /// The state that all cells have.
+    /// The state that every cell has, if they agree.
     pub(super) fn state(&self) -> Option<NodeState> {
         let first = self.states.first()?;
         self.states.iter().all(|state| state == first).then_some(*first)
     }
 
-    /// What is written under the name: the operator and the states of its cells.
+    /// The text under the name: the operator and the states of its cells.
     pub(super) fn caption(&self) -> String {
         format!("{} · {}", self.label, self.states_text())
     }
@@ -72,7 +72,7 @@ impl GraphNode {
     }
 }
 
-/// A table that goes from one step to another.
+/// A table between two steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
     /// The position of the step that produces it.
@@ -90,25 +90,24 @@ pub struct StepGraph {
     pub title: String,
     /// The steps.
     pub nodes: Vec<GraphNode>,
-    /// The tables; one that names no step is left out.
+    /// The tables; those without a valid step are ignored.
     pub edges: Vec<GraphEdge>,
 }
 
-/// How a graph is written.
+/// The format of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphFormat {
     /// A Mermaid flow chart, as GitHub shows it.
     Mermaid,
     /// DOT, for Graphviz.
     Dot,
-    /// A picture that needs nothing else.
+    /// A self-contained picture.
     Svg,
     /// A line for each step, for a terminal.
     Text,
 }
 
 impl StepGraph {
-    /// The edges between steps that exist.
     pub(super) fn valid_edges(&self) -> impl Iterator<Item = &GraphEdge> {
         let count = self.nodes.len();
         self.edges.iter().filter(move |e| e.from < count && e.to < count)

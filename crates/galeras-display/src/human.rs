@@ -9,18 +9,17 @@ use super::bars::Bars;
 use super::lines::{ReportLines, RunPosition, StepProgress};
 use galeras_operator::event::{EventSink, RunEvent, StepStatus, StepSummary};
 
-/// How many columns the terminal has now; nothing where lines are as long as they are, as in a file
-/// or a pipe.
+/// The current columns of the terminal; `None` if lines have no limit, as in a file or a pipe.
 pub type LineWidth = dyn Fn() -> Option<u16> + Send + Sync;
 
-/// A log gets no more than one line per step and this time.
+/// The interval of lines in a log in which no step ends.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Shows a run to people: a line per finished step, warnings, outputs and a summary.
 ///
-/// On a terminal that can move its cursor, running steps have bars on stderr below the
-/// lines; elsewhere there are lines only, with a word on long steps every ten seconds. A
-/// failed write is ignored: the reader is gone, and the run goes on.
+/// On a terminal with a movable cursor, running steps have bars on stderr below the lines.
+/// Elsewhere there are only lines, with one about long steps every ten seconds. Failed writes are
+/// ignored: the reader is gone, and the run continues.
 pub struct HumanReporter {
     state: Mutex<RunDisplay>,
 }
@@ -31,11 +30,11 @@ struct RunDisplay {
     lines: ReportLines,
     bars: Option<Bars>,
     running: HashMap<String, Running>,
-    /// How far the run is, once it computes something.
+    /// The progress of the run, once it computes something.
     run: Option<RunPosition>,
     started: Instant,
     last_line: Instant,
-    /// Assertions that failed, as a failed step repeats them.
+    /// Failed assertions, which the failed step repeats.
     assertions: HashMap<String, Vec<String>>,
     quiet: Duration,
 }
@@ -44,14 +43,13 @@ struct Running {
     since: Instant,
     last_line: Instant,
     total: Option<u64>,
-    /// How many of these are done since when: how fast it is.
+    /// The start of the counting, to compute the speed.
     counted_since: Instant,
 }
 
 impl HumanReporter {
-    /// A reporter that writes lines of at most `width` columns to `err`, which is stderr
-    /// itself if `terminal` is true. Without `color` no escape code at all is written; as
-    /// bars cannot be without, there are none then.
+    /// A reporter that writes lines of at most `width` columns to `err`, which is stderr if
+    /// `terminal` is true. Without `color` it writes no escape codes, and therefore no bars.
     pub fn new(
         err: Box<dyn Write + Send>,
         terminal: bool,
@@ -196,7 +194,7 @@ impl RunDisplay {
         }
     }
 
-    /// In a log, only after a while without a line: of the step that has run for longest.
+    /// In a log, only after a time without a line: reports the step that has run longest.
     fn run_progress(&mut self, run: RunPosition) -> Vec<String> {
         self.run = Some(run);
         let now = Instant::now();
@@ -366,7 +364,7 @@ computed, 3,000 rows reused) in 0.93 s
         events.push(RunEvent::Warning { step: Some(long.clone()), message: "word ".repeat(80) });
         let text = shown(events, false, None);
         let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-        // The failed step says why in the lines that its message has.
+        // The failed step gives the reason in the lines of its message.
         assert_eq!((count("    "), text.lines().count()), (2, 15), "{text}");
         let total = "(718 files and 14,020 rows computed, 3,000 rows reused) in 0.93 s";
         assert!(text.contains(total), "{text}");
@@ -432,7 +430,7 @@ computed, 3,000 rows reused) in 0.93 s
         reporter.send(run(3, Some(130.0)));
         std::thread::sleep(Duration::from_millis(40));
         (100..200).for_each(|done| reporter.send(progress(done)));
-        // A step that says nothing for as long is spoken of, too, and once.
+        // A silent step is also reported, once.
         std::thread::sleep(Duration::from_millis(40));
         (0..9).for_each(|_| reporter.send(run(4, None)));
         let bytes = screen.0.lock().unwrap().clone();

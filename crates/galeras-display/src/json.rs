@@ -8,8 +8,8 @@ use galeras_operator::event::{EventSink, RunEvent};
 
 /// Writes each event as one JSON object on one line, and flushes it at once.
 ///
-/// A reader may go away (a closed pipe): the first failed write is remembered, what comes
-/// after it is dropped, and the run goes on.
+/// After a failed write (a closed pipe), the first error is kept, later events are dropped, and the
+/// run continues.
 pub struct JsonReporter<W: Write + Send> {
     state: Mutex<State<W>>,
 }
@@ -25,11 +25,11 @@ impl<W: Write + Send> JsonReporter<W> {
         Self { state: Mutex::new(State { out, failure: None }) }
     }
 
-    /// Takes the error of the first write that failed, if one did.
+    /// The error of the first failed write, if any.
     pub fn take_failure(&self) -> Option<io::Error> {
         let mut state = self.lock();
         let failure = state.failure.take()?;
-        // The place stays taken, so that nothing follows a line that broke off.
+        // The failure stays set, so that nothing follows a truncated line.
         state.failure = Some(failure.kind().into());
         Some(failure)
     }

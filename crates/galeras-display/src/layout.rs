@@ -1,10 +1,10 @@
-//! Where the boxes of a graph are: layers from top to bottom, few crossings, short edges.
+//! The layout of a graph: layers from top to bottom, few crossings, short edges.
 //!
-//! The method of Sugiyama, Tagawa and Toda (1981): layers by the longest path, an order
-//! within layers by barycentres, then positions. A position is the mean of its neighbours',
-//! as near as the boxes beside it allow, which is an isotonic regression. A long edge is a
-//! chain of invisible items, one per layer, unless these would be so many that nobody could read
-//! the picture: then long edges are straight.
+//! The method of Sugiyama, Tagawa and Toda (1981): layers by the longest path, an order within
+//! layers by barycentres, then positions. A position is the mean of its neighbours' positions, as
+//! close as the adjacent boxes allow, which is an isotonic regression. A long edge is a chain of
+//! invisible items, one per layer. If there would be too many to read the picture, long edges are
+//! straight.
 
 use std::collections::BTreeSet;
 
@@ -14,26 +14,24 @@ use galeras_figures::crossings;
 pub(super) const HEIGHT: f64 = 46.0;
 const LAYER: f64 = HEIGHT + 58.0;
 const GAP: f64 = 26.0;
-/// The room of an edge that passes a layer.
+/// The room for an edge that passes a layer.
 const LANE: f64 = 10.0;
 const SWEEPS: usize = 24;
 
-/// The most lanes. A graph of thousands of steps that all read one would have millions: their number
-/// grows with the square of the steps.
+/// The limit on lanes, whose number can grow with the square of the steps: if thousands of steps
+/// all read one, there would be millions.
 const MAX_LANES: usize = 20_000;
 
-/// The layout of a graph.
 pub(super) struct Layout {
     /// The middle of each box's upper side.
     pub(super) boxes: Vec<(f64, f64)>,
-    /// For each edge, the middles of the layers it passes, as points at the height of the
-    /// boxes' upper sides.
+    /// The points where each edge passes a layer, at the height of the boxes' upper sides.
     pub(super) lanes: Vec<Vec<(f64, f64)>>,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-/// Lays out boxes of the given widths. Any edges will do, cycles too.
+/// Lays out boxes of the given widths. Edges may form cycles.
 pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let layer = layers(widths.len(), edges);
     let mut items = Items { widths: widths.to_vec(), up: Vec::new(), down: Vec::new() };
@@ -79,8 +77,8 @@ pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     }
 }
 
-/// The layer of each node: below all it reads, unless the graph has a cycle, and not more
-/// than a screenful beside each other.
+/// The layer of each node: below everything it reads, unless the graph has a cycle, with at most a
+/// screenful of boxes per layer.
 fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut next = vec![Vec::new(); count];
     let mut waiting = vec![0_usize; count];
@@ -91,7 +89,7 @@ fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut depth = vec![0; count];
     let mut open: BTreeSet<usize> = (0..count).collect();
     let mut ready: BTreeSet<usize> = (0..count).filter(|i| waiting[*i] == 0).collect();
-    // Of nodes that all wait for each other, the first is taken as it is.
+    // In a cycle, the first node is taken.
     while let Some(i) = ready.pop_first().or(open.first().copied()) {
         open.remove(&i);
         for to in &next[i] {
@@ -120,16 +118,16 @@ fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     layer
 }
 
-/// How many boxes each layer has.
+/// The number of boxes in each layer.
 struct Room {
     sizes: Vec<usize>,
-    /// For a layer that is full, one behind it with all between them full, too.
+    /// For a full layer, a later layer; all layers between them are full.
     next: Vec<usize>,
     most: usize,
 }
 
 impl Room {
-    /// The first layer from this one on that has room for a box, which is then in it.
+    /// The first layer from this one on with room for a box, which it then contains.
     fn take(&mut self, from: usize) -> usize {
         let mut at = from;
         while self.sizes.get(at).is_some_and(|size| *size >= self.most) {
@@ -139,7 +137,7 @@ impl Room {
         self.sizes.resize(layers, 0);
         (self.next.len()..layers).for_each(|layer| self.next.push(layer + 1));
         self.sizes[at] += 1;
-        // Whoever comes the same way has it shorter.
+        // Shortens the path for later searches.
         let mut passed = from;
         while passed < at {
             passed = std::mem::replace(&mut self.next[passed], at);
@@ -165,8 +163,8 @@ impl Items {
         }
     }
 
-    /// Sorts each layer by the mean place of its neighbours, down and up in turn, and keeps
-    /// the order with the fewest crossings.
+    /// Sorts each layer by the mean place of its neighbours, down and up in turn, and keeps the
+    /// order with the fewest crossings.
     fn order(&self, order: &mut Vec<Vec<usize>>) {
         let mut best = (crossings(order, |i| &self.down[i]), order.clone());
         let mut place = vec![0.0; self.widths.len()];
@@ -204,7 +202,7 @@ impl Items {
                 let wanted = |i: &usize| {
                     let i = *i;
                     let wanted = if i >= boxes && sweep + 6 > SWEEPS {
-                        // At last, a lane follows its edge's other lanes rather than boxes.
+                        // In the end, a lane follows the other lanes of its edge rather than boxes.
                         let all = self.up[i].iter().chain(&self.down[i]).copied();
                         let (lanes, ends): (Vec<_>, Vec<_>) = all.partition(|n| *n >= boxes);
                         mean(&x, if lanes.is_empty() { &ends } else { &lanes })
@@ -216,7 +214,7 @@ impl Items {
                     } else {
                         mean(&x, &self.down[i])
                     };
-                    // Lanes hold their place, so that long edges are straight.
+                    // Lanes have more weight, so that long edges are straight.
                     let weight = if i < boxes { 1.0 } else { 4.0 };
                     (wanted.unwrap_or(x[i]), weight)
                 };
@@ -229,8 +227,8 @@ impl Items {
         x.iter().map(|x| x - left).collect()
     }
 
-    /// Moves the items of a layer as near as they can come to where they want to be, without
-    /// changing their order: weighted isotonic regression by pooling adjacent violators.
+    /// Moves the items of a layer as close as possible to their wishes without changing their
+    /// order: weighted isotonic regression by pooling adjacent violators.
     fn settle(&self, layer: &[usize], x: &mut [f64], wishes: &[(f64, f64)]) {
         let mut offsets = Vec::with_capacity(layer.len());
         let mut offset = 0.0;
@@ -242,7 +240,7 @@ impl Items {
             last = Some(self.widths[*i]);
             offsets.push(offset);
         }
-        // Pools of neighbours that touch: their common place, weight and number.
+        // Pools of touching neighbours: their common place, weight and number.
         let mut pools: Vec<(f64, f64, usize)> = Vec::new();
         for ((at, weight), offset) in wishes.iter().copied().zip(&offsets) {
             let mut pool = (at - offset, weight, 1);
@@ -260,7 +258,7 @@ impl Items {
     }
 }
 
-/// Notes where each item is in its layer, from 0 to 1.
+/// Records the place of each item in its layer, from 0 to 1.
 fn note_places(layer: &[usize], place: &mut [f64]) {
     for (at, i) in layer.iter().enumerate() {
         place[*i] = (at as f64 + 0.5) / layer.len() as f64;
@@ -321,7 +319,7 @@ mod tests {
         assert!(ends.is_sorted_by(|a, b| a.1 < b.1));
     }
 
-    /// What every step reads, and each the step before: an edge over each number of layers.
+    /// Every step reads the first and the one before it: an edge over each number of layers.
     fn all_read_the_first(steps: usize) -> Vec<(usize, usize)> {
         (1..steps).flat_map(|i| [(i - 1, i), (0, i)]).collect()
     }

@@ -1,10 +1,7 @@
-//! What people and programs see: events as progress lines or JSON, tables, pictures of graphs.
+//! Output for people and programs: events as progress lines or JSON, tables, pictures of graphs.
 //!
-//! Everything is written to a writer that the caller hands in; only the bars of
-//! [`HumanReporter`] go to stderr by themselves, because they redraw what is on the screen.
-//!
-//! Does not live here: when events are sent (`runner`), what is in a table (`operators`), which
-//! verb shows what (`cli`).
+//! Everything is written to the caller's writer. Only the bars of [`HumanReporter`] always go to
+//! stderr, because they redraw the screen.
 
 mod bars;
 mod cell;

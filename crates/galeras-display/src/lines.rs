@@ -1,4 +1,4 @@
-//! The lines that people read about a run: one event in, aligned and wrapped lines out.
+//! The lines about a run for people: one event in, aligned and wrapped lines out.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ const STATUS: usize = 7;
 const ROWS: usize = 16;
 const SECONDS: usize = 11;
 const INDENT: &str = "    ";
-/// Below this width the columns are given up.
+/// Narrower lines have no columns.
 const ALIGNED: usize = 64;
-/// The columns of lines that are not to be wrapped, as those of a log.
+/// The columns of lines that are not wrapped, as in a log.
 const UNWRAPPED: usize = 1 << 20;
 /// Longer names of steps are not aligned.
 const LONGEST_NAME: usize = 48;
-/// More lines of an error than this lose their middle.
+/// Longer errors lose their middle.
 const LONGEST: usize = 40;
 const MOST_CHARS: usize = 16 * 1024;
 
@@ -30,15 +30,15 @@ pub(super) enum Paint {
     Red,
 }
 
-/// How wide lines are and whether they are coloured.
+/// The width and colours of lines.
 pub(super) struct ReportLines {
     /// The columns of the terminal, or [`UNWRAPPED`].
     pub(super) width: usize,
-    /// Whether escape codes may be written.
+    /// Escape codes are allowed.
     color: bool,
-    /// The columns of the steps' names.
+    /// The columns for the steps' names.
     pub(super) name: usize,
-    /// Those of the longest one.
+    /// The columns of the longest name.
     pub(super) longest: usize,
 }
 
@@ -49,13 +49,12 @@ impl ReportLines {
         lines
     }
 
-    /// Makes lines of so many columns, or as long as they are.
+    /// Sets the width; `None` is unlimited.
     pub(super) fn fit(&mut self, width: Option<usize>) {
         self.width = width.unwrap_or(UNWRAPPED).max(20);
         self.name = name_columns(self.longest, self.width);
     }
 
-    /// Makes room for the names of these steps.
     pub(super) fn fit_names(&mut self, steps: &[String]) {
         self.longest = steps.iter().map(|s| text::width(&text::escape(s))).max().unwrap_or(0);
         self.name = name_columns(self.longest, self.width);
@@ -82,7 +81,6 @@ impl ReportLines {
         self.paint_all(Paint::Bold, text::wrap(&line, self.width))
     }
 
-    /// A step that is being computed now, and the how manieth it is.
     pub(super) fn step_started(
         &self,
         step: &str,
@@ -93,7 +91,7 @@ impl ReportLines {
         self.columns(step, "started", &place, "", reason.code(), None)
     }
 
-    /// The end of a step. `shown` says that its failure was already shown as an assertion.
+    /// The end of a step. `shown` is true if its failure was already shown as an assertion.
     pub(super) fn step_finished(&self, s: &StepSummary, shown: bool) -> Vec<String> {
         let ended = matches!(s.status, StepStatus::Hit | StepStatus::Ran);
         let rows = if ended { rows(s.rows) } else { String::new() };
@@ -137,14 +135,13 @@ impl ReportLines {
         lines
     }
 
-    /// What came from the remote.
     pub(super) fn fetched(&self, remote: &str, files: u64, bytes: u64) -> Vec<String> {
         let tables = if files == 1 { "1 table".into() } else { format!("{} tables", count(files)) };
         let (size, from) = (super::units::bytes(bytes), text::escape(&bounded(remote)));
         text::wrap(&format!("fetched {tables} ({size}) from {from}"), self.width)
     }
 
-    /// What is done of a step so far, for a log.
+    /// The progress of a step, for a log.
     pub(super) fn progress(
         &self,
         step: &str,
@@ -171,7 +168,7 @@ impl ReportLines {
         self.running(step, tail, run)
     }
 
-    /// What a long step is busy with, for a log.
+    /// The activity of a long step, for a log.
     pub(super) fn activity(
         &self,
         step: &str,
@@ -181,7 +178,7 @@ impl ReportLines {
         self.running(step, vec![text::escape(text)], run)
     }
 
-    /// A step that has been running for so many seconds without a word, for a log.
+    /// A line about a step without events, for a log.
     pub(super) fn still_running(&self, step: &str, s: f64, run: &RunPosition) -> Vec<String> {
         self.running(step, vec![format!("running for {}", whole_seconds(s))], Some(run))
     }
@@ -221,7 +218,6 @@ impl ReportLines {
         }
     }
 
-    /// The last lines of a run.
     pub(super) fn finished(&self, status: RunStatus, steps: &[StepSummary], s: f64) -> Vec<String> {
         let (word, paint) = match status {
             RunStatus::Ok => ("ok:", Paint::Green),
@@ -261,12 +257,11 @@ impl ReportLines {
         lines
     }
 
-    /// A step's name as a terminal may have it.
+    /// A step's name, escaped for the terminal.
     pub(super) fn escaped(&self, step: &str) -> String {
         text::escape(&bounded(step))
     }
 
-    /// A step's name cropped to its column.
     pub(super) fn short(&self, step: &str) -> String {
         text::crop_middle(&text::escape(&bounded(step)), self.name)
     }
@@ -309,7 +304,7 @@ impl ReportLines {
         lines
     }
 
-    /// What changed, with long values cropped, never more than a few lines.
+    /// The change, on a few lines with long values cropped.
     fn detail(&self, detail: &str) -> String {
         let room = self.width - INDENT.len();
         let cropped = text::crop_values(&text::escape(&bounded(detail)), (self.width / 2).min(60));
@@ -322,7 +317,7 @@ impl ReportLines {
         self.paint_all(Paint::Dim, parts)
     }
 
-    /// Why a step failed: its lines as they are, wrapped.
+    /// The reason why a step failed, wrapped.
     fn message(&self, message: &str) -> Vec<String> {
         let mut parts = text::wrap(&bounded(message), self.width - INDENT.len());
         shorten(&mut parts);
@@ -334,12 +329,12 @@ impl ReportLines {
     }
 }
 
-/// The columns for names of steps of which the longest takes `longest`, on a line of `width`.
+/// The columns for step names on a line of `width`, if the longest takes `longest`.
 pub(super) fn name_columns(longest: usize, width: usize) -> usize {
     longest.clamp(6, (width / 4 + 4).clamp(6, LONGEST_NAME))
 }
 
-/// What the steps that ran did in all, by unit: `718 files and 30,404 rows`.
+/// The work of the steps that ran, by unit: `718 files and 30,404 rows`.
 fn sums(steps: &[StepSummary], of: fn(&StepSummary) -> u64) -> Option<String> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for step in steps.iter().filter(|step| step.status == StepStatus::Ran && of(step) > 0) {
@@ -353,7 +348,6 @@ fn sums(steps: &[StepSummary], of: fn(&StepSummary) -> u64) -> Option<String> {
     Some(if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) })
 }
 
-/// Where a running step is, in its unit.
 pub(super) struct StepProgress {
     pub(super) unit: &'static str,
     pub(super) done: u64,
@@ -361,12 +355,10 @@ pub(super) struct StepProgress {
     pub(super) seconds: f64,
 }
 
-/// Where the run as a whole is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunPosition {
     /// Steps that ended or are being computed.
     pub(super) begun: usize,
-    /// All of them.
     pub(super) steps: usize,
     pub(super) seconds_left: Option<f64>,
 }
@@ -396,12 +388,12 @@ impl fmt::Display for RunPosition {
     }
 }
 
-/// `1 row `, `17,102 rows`: as wide for one as for many.
+/// `1 row `, `17,102 rows`: both as wide.
 pub(super) fn rows(n: u64) -> String {
     format!("{} {}", count(n), if n == 1 { "row " } else { "rows" })
 }
 
-/// A message may quote an answer of 100 MB, far too long to read on a terminal.
+/// A message may quote an answer of 100 MB.
 fn bounded(text: &str) -> String {
     match text::prefix(text, MOST_CHARS) {
         (text, true) => text.to_string(),

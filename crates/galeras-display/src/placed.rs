@@ -1,18 +1,18 @@
-//! Where the boxes and arrows of a graph are, for those who draw them elsewhere.
+//! The places of a graph's boxes and arrows, for drawing elsewhere.
 
 use super::graph::StepGraph;
 use super::layout::{HEIGHT, layout};
 use super::svg::box_width;
 
-/// The free room around the boxes.
+/// Around the boxes.
 const MARGIN: f64 = 12.0;
 
 /// A graph with places, in CSS pixels from the upper left.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlacedGraph {
-    /// The width of the whole.
+    /// The total width.
     pub width: f64,
-    /// The height of the whole.
+    /// The total height.
     pub height: f64,
     /// The boxes, in the order of the nodes.
     pub boxes: Vec<PlacedBox>,
@@ -42,7 +42,7 @@ pub struct PlacedArrow {
     pub to: usize,
     /// The ports, unless it is the main one.
     pub label: String,
-    /// Its corners from end to end.
+    /// Its corners.
     pub points: Vec<[f64; 2]>,
 }
 

@@ -1,4 +1,4 @@
-//! Money in words: what is going to be asked and may cost, and what was spent.
+//! Money in words: planned requests, their maximum cost, and spending.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::text;
 use super::units::count;
 use galeras_operator::event::{LimitState, StepRequests, StepSpending};
 
-/// More lines about steps than this are left out.
+/// The most lines about steps.
 const MOST_STEPS: usize = 20;
 
-/// What a step is going to ask, as a clause: `9,000 requests to m at https://…, at most $1.20`.
+/// The requests of a step, as a clause: `9,000 requests to m at https://…, at most $1.20`.
 pub fn requests_text(asked: &StepRequests) -> String {
     let mut parts = vec![addressed(asked.requests, &whom(asked))];
     if asked.answered > 0 {
@@ -30,7 +30,7 @@ pub fn requests_text(asked: &StepRequests) -> String {
     parts.join(", ")
 }
 
-/// A limit and what was spent of it, as a clause; `None` for a limit of nothing.
+/// A limit and its spent part, as a clause; `None` if nothing is limited.
 pub fn limit_text(limit: &LimitState) -> Option<String> {
     let spent = limit.spent_usd.unwrap_or(Usd::ZERO);
     let mut parts = Vec::new();
@@ -77,13 +77,13 @@ fn cost(usd: Option<Usd>) -> String {
     }
 }
 
-/// The sum, unless one is not known.
+/// The sum, if all parts are known.
 fn sum<T>(parts: impl Iterator<Item = Option<T>>, plus: fn(T, T) -> T) -> Option<T> {
     parts.reduce(|sum, part| sum.zip(part).map(|(sum, part)| plus(sum, part))).flatten()
 }
 
 impl ReportLines {
-    /// One paragraph: whom the run asks, how often, and what that may cost.
+    /// One paragraph: the models, the number of requests and their maximum cost.
     pub(super) fn requests(&self, steps: &[StepRequests], limits: &[LimitState]) -> Vec<String> {
         let mut models: BTreeMap<String, Vec<&StepRequests>> = BTreeMap::new();
         for asked in steps {
@@ -114,7 +114,7 @@ impl ReportLines {
         text::wrap(&line, self.width)
     }
 
-    /// What was spent, by step and in all.
+    /// The spending by step and in total.
     pub(super) fn spent(&self, steps: &[StepSpending]) -> Vec<String> {
         let all = StepSpending {
             step: String::new(),
@@ -154,7 +154,7 @@ fn spending_text(spent: &StepSpending) -> String {
             Some(_) => ", counted at the most that they may have cost",
             None => "",
         };
-        parts.push(format!("{} of them without an answer that says it{counted}", spent.unknown));
+        parts.push(format!("{} of them without reported usage{counted}", spent.unknown));
     }
     parts.join(", ")
 }
@@ -234,8 +234,8 @@ mod tests {
         let text = ReportLines::new(Some(200), false)
             .spent(&[spent("a", 0, Some("0.25")), spent("b", 2, Some("0.5"))])
             .join("\n");
-        let unknown = "2 of them without an answer that says it, counted at the most that they \
-                       may have cost";
+        let unknown = "2 of them without reported usage, counted at the most that they may have \
+                       cost";
         let expected = format!(
             "spent: 2,000 requests, 40,000 tokens read, 10,000 written, $0.75, {unknown}\n  \
              a           1,000 requests, 20,000 tokens read, 5,000 written, $0.25\n  \

@@ -15,10 +15,10 @@ use galeras_sql::session::check_times;
 
 /// Writes batches to a file or a pipe as they come.
 ///
-/// JSON: one object per line, alone or in an array, with every column and explicit nulls. CSV: a header even for
-/// no rows, nested columns as JSON text; an empty text is an empty field in quotes, a null one
-/// without. Numbers are written with all their digits; NaN and
-/// infinities are null in JSON, which cannot write them either.
+/// JSON: one object per line, alone or in an array, with every column and explicit nulls. NaN and
+/// infinities are null, as JSON has no numbers for them. CSV: always a header, nested columns as
+/// JSON text; an empty text is an empty field in quotes, a null one without. Numbers have all their
+/// digits.
 pub struct TableWriter<W: Write> {
     schema: SchemaRef,
     inner: FormatWriter<W>,
@@ -31,7 +31,7 @@ enum FormatWriter<W: Write> {
     Csv(W),
 }
 
-/// An array whose rows are on lines of their own, so that a change of a row is a change of a line.
+/// An array with one row per line, so that a changed row is a changed line.
 #[derive(Debug, Default)]
 struct RowPerLine;
 
@@ -88,8 +88,7 @@ impl<W: Write> TableWriter<W> {
         written.map_err(|e| failed(&e))
     }
 
-    /// Writes what is still buffered and gives the writer back; an error if an earlier write
-    /// failed.
+    /// Writes the rest and returns the writer.
     pub fn finish(self) -> io::Result<W> {
         if self.broken {
             return Err(io::Error::other("the table is incomplete: a write failed"));
@@ -110,8 +109,8 @@ impl<W: Write> TableWriter<W> {
     }
 }
 
-/// The names of the batch must be those of the schema: a swapped column is worse than none. Its
-/// times must be ones that can be written.
+/// Columns must have the names of the schema, as swapped columns would corrupt the file, and times
+/// must be valid.
 pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Result<()> {
     let columns = batch.schema_ref().fields();
     let same = columns.len() == schema.fields().len()
@@ -123,7 +122,7 @@ pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Resu
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// The schema with a text column in the place of each nested one.
+/// The schema with text columns instead of nested ones.
 fn flat_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {
         if field.data_type().is_nested() {

@@ -14,7 +14,7 @@ const ARROW: f64 = 7.0;
 const NAME: usize = 34;
 /// The width of a letter of a port's name.
 const LETTER: f64 = 6.2;
-/// The same as `NAME` for what is under the name.
+/// Like `NAME`, for the text under the name.
 const CAPTION: usize = 56;
 
 const STYLE: &str = "\
@@ -46,7 +46,6 @@ stroke:#ffffff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\
 .galeras-graph .broken .box{fill:#43201d;stroke:#f28b82}\
 }";
 
-/// The picture of `g`.
 pub(super) fn render(g: &StepGraph) -> String {
     // Two tables between the same steps are one line with both names.
     let mut edges: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
@@ -136,7 +135,6 @@ fn draw_box(out: &mut String, node: &GraphNode, (x, y): (f64, f64), width: f64) 
     );
 }
 
-/// The two lines in a box.
 fn captions(node: &GraphNode) -> (String, String) {
     let caption = printable(&node.caption());
     (text::crop_middle(&printable(&node.name), NAME), text::crop(&caption, CAPTION))
@@ -151,8 +149,8 @@ fn text_width(text: &str, column: f64) -> f64 {
     text::width(text) as f64 * column
 }
 
-/// Where on the sides of the boxes edges start and end, as distances from the middle: side
-/// by side, in the order of where they come from and go to.
+/// The ends of edges on the sides of boxes, as distances from the middle: side by side, in the
+/// order of the boxes at the other end.
 struct Ends {
     starts: Vec<f64>,
     stops: Vec<f64>,
@@ -185,21 +183,20 @@ impl Ends {
     }
 }
 
-/// Where the labels of edges are so far: their middles and widths, by the cell of a grid that the
-/// middle is in.
+/// The labels so far, by the grid cell of their middle.
 #[derive(Default)]
 struct Labels(HashMap<(i64, i64), Vec<Label>>);
 
 /// The middle of a label, and its width.
 type Label = (f64, f64, f64);
 
-/// The size of a cell of the grid: labels whose cells are no neighbours do not touch.
+/// The size of a grid cell: labels in cells that are not neighbours do not touch.
 const CELL: (f64, f64) = (NAME as f64 * 2.0 * LETTER + 3.0, 12.0);
-/// Labels in a cell from which on another is not looked for a free place.
+/// With this many labels in a cell, a new one is placed without a search.
 const CROWD: usize = 64;
 
 impl Labels {
-    /// A place on the edge's first part, from `a` to `b`: its middle, unless a label is there.
+    /// A place for a label on the edge from `a` to `b`: its middle, unless a label is there.
     fn place(&mut self, a: (f64, f64), b: (f64, f64), width: f64) -> (f64, f64) {
         let middle = on_curve(a, b, 0.5);
         let places = [0.5, 0.34, 0.66, 0.22, 0.78].map(|t| on_curve(a, b, t));
@@ -257,7 +254,7 @@ fn curve(start: (f64, f64), lanes: &[(f64, f64)], end: (f64, f64)) -> String {
     path
 }
 
-/// Text without what XML forbids.
+/// Text without the characters that XML forbids.
 fn printable(text: &str) -> String {
     text::escape(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

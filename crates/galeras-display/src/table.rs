@@ -9,28 +9,28 @@ use super::cell::{CellFormatter, json_options};
 use super::stream::check_columns;
 use super::text;
 
-/// Columns of text are not made narrower than this, unless their cells are.
+/// The least width of a column of text, unless its cells are narrower.
 const NARROWEST: usize = 12;
 
-/// More characters of a cell than any screen shows; the rest is not even looked at.
+/// More characters than any screen shows; the rest is ignored.
 const LONGEST_CELL: usize = 4096;
 
-/// How a table for people is laid out.
+/// The layout of a table for people.
 #[derive(Clone, Debug, Default)]
 pub struct TableStyle {
-    /// The columns of the terminal: longer cells are cropped, and the last columns of the table are
-    /// left out, with a note that names them, if not even a cropped part would fit. Without a width
-    /// nothing is cropped or left out, save the end of cells of many thousand characters.
+    /// The columns of the terminal: longer cells are cropped, and the last columns are left out,
+    /// with a note that names them, if not even a cropped part fits. Without a width only cells of
+    /// many thousand characters are cropped.
     pub width: Option<u16>,
-    /// Whether ids and digests are shortened to what tells those shown apart.
+    /// Shortens ids and digests to a prefix that distinguishes those shown.
     pub short_ids: bool,
-    /// What to do about columns that are left out: `use --columns`.
+    /// Advice about columns that are left out: `use --columns`.
     pub columns_hint: Option<&'static str>,
-    /// Columns of texts that are numbers, to be aligned right like them.
+    /// Columns of numbers as text, to be aligned right.
     pub numeric: &'static [&'static str],
 }
 
-/// Writes the rows of `batches`, whose columns are those of `schema`, as aligned columns.
+/// Writes the rows of `batches` as aligned columns.
 pub fn write_table(
     out: &mut dyn Write,
     batches: &[RecordBatch],
@@ -73,7 +73,7 @@ struct Column {
     cells: Vec<String>,
     /// The width of the widest cell or of the name.
     natural: usize,
-    /// The width it gets.
+    /// The assigned width.
     width: usize,
 }
 
@@ -136,14 +136,14 @@ fn columns(
     Ok(columns)
 }
 
-/// An id or a digest has at least so many hexadecimal digits.
+/// The least length of an id or a digest in hexadecimal digits.
 const ID_DIGITS: usize = 32;
 
-/// The digits that are left of one, unless more are needed.
+/// The digits of a shortened id, unless more are needed.
 const SHORT_ID: usize = 10;
 
-/// Shortens the cells of a column that holds nothing but ids, to as many digits for all as tell
-/// them apart. The beginning of an id is enough for `galeras trace`.
+/// Shortens the cells of a column of ids to the fewest common digits that distinguish them.
+/// `galeras trace` accepts such prefixes.
 fn shorten_ids(cells: &mut [String]) {
     let is_id = |cell: &&String| {
         cell.len() >= ID_DIGITS && cell.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -170,7 +170,7 @@ fn one_line(cell: &str) -> String {
     shown
 }
 
-/// Gives the columns their widths and removes those that do not fit; their names.
+/// Sets the widths of the columns, removes those that do not fit, and returns their names.
 fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<String> {
     let mut used = 0;
     let mut kept = 0;
@@ -187,7 +187,7 @@ fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<String> {
     if let Some(first) = columns.first_mut() {
         first.width = first.width.min(width.max(1));
     }
-    // The room that is left goes to the narrowest column that wants more, one by one.
+    // The rest goes to the narrowest column that needs more, one by one.
     let mut room = width.saturating_sub(used);
     while room > 0 {
         let wanting = columns.iter_mut().filter(|c| c.width < c.natural);

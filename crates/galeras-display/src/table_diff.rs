@@ -1,5 +1,5 @@
-//! Two versions of a table, row by row: which rows came, went and changed, and in which columns.
-//! Both are read once, in the order of their key, in memory for a batch of each.
+//! Compares two versions of a table row by row: added, removed and changed rows, and the changed
+//! columns. Reads both once in key order, a batch of each in memory.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
 use futures::{Stream, StreamExt};
 
-/// What differs between two versions of a table.
+/// The differences between two versions of a table.
 #[derive(Clone, Debug, Default)]
 pub struct TableDiff {
     /// Rows whose key only the second has.
@@ -21,7 +21,7 @@ pub struct TableDiff {
     pub changed: u64,
     /// Rows that both have, with the same values.
     pub same: u64,
-    /// In how many of the changed rows each compared column differs; without those that never do.
+    /// The number of changed rows in which each column differs; without columns that never do.
     pub columns: Vec<(String, u64)>,
     /// The first rows that changed.
     pub examples: Vec<ChangedRow>,
@@ -32,15 +32,15 @@ pub struct TableDiff {
 pub struct ChangedRow {
     /// Its key: one row of the key columns.
     pub key: RecordBatch,
-    /// What was there: one row of the columns that differ.
+    /// The old values: one row of the columns that differ.
     pub old: RecordBatch,
-    /// What is there now, of the same columns.
+    /// The new values of the same columns.
     pub new: RecordBatch,
 }
 
 /// Compares two tables that are sorted by `key`, in ascending order with nulls first, and have no
-/// key twice. All key columns are in both, with one type. Other columns are compared where both
-/// tables have them with one type. At most `examples` changed rows are kept.
+/// key twice. Both must have all key columns, with the same types. Other columns are compared if
+/// both tables have them with the same type. At most `examples` changed rows are kept.
 ///
 /// # Errors
 /// If a table cannot be read, or its columns cannot be compared.
@@ -92,11 +92,9 @@ pub async fn compare_tables<E: From<ArrowError>>(
     Ok(diff)
 }
 
-/// What makes rows comparable, the same for both tables.
 struct Converters {
     key_names: Vec<String>,
     key: RowConverter,
-    /// The columns that are compared.
     columns: Vec<(String, RowConverter)>,
 }
 
@@ -121,9 +119,8 @@ impl Converters {
 /// One of the tables, at a row.
 struct Side<S> {
     stream: S,
-    /// Where the key columns are.
     key_places: Vec<usize>,
-    /// Where the compared columns are.
+    /// The places of the compared columns.
     places: Vec<usize>,
     batch: Option<ComparableBatch>,
     row: usize,
@@ -149,7 +146,7 @@ where
         Ok(Self { stream, key_places, places, batch: None, row: 0 })
     }
 
-    /// Goes to the next row, if there is one.
+    /// Moves to the next row, if there is one.
     async fn advance(&mut self, converters: &Converters) -> Result<(), E> {
         if let Some(batch) = &self.batch {
             self.row += 1;
@@ -181,14 +178,12 @@ where
         self.batch.as_ref().map(|batch| batch.keys.row(self.row))
     }
 
-    /// The compared columns in which the two rows differ.
     fn differing<T>(&self, other: &Side<T>) -> Vec<usize> {
         let (Some(one), Some(two)) = (&self.batch, &other.batch) else { return Vec::new() };
         let pairs = one.columns.iter().zip(&two.columns).enumerate();
         pairs.filter(|(_, (a, b))| a.row(self.row) != b.row(other.row)).map(|(at, _)| at).collect()
     }
 
-    /// Some columns of the row.
     fn part(&self, places: &[usize]) -> Result<RecordBatch, ArrowError> {
         match &self.batch {
             Some(batch) => batch.rows.slice(self.row, 1).project(places),

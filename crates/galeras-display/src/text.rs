@@ -1,5 +1,4 @@
-//! Text on a terminal: how wide it is, where it breaks. What it may not do there is in
-//! `galeras_base::visible`.
+//! The width and the line breaks of text on a terminal. `galeras_base::visible` escapes it.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -14,7 +13,7 @@ fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// The first `chars` characters of `text`, and whether that is all of it.
+/// The first `chars` characters of `text`; true if that is the whole text.
 pub(super) fn prefix(text: &str, chars: usize) -> (&str, bool) {
     match text.char_indices().nth(chars) {
         Some((end, _)) => (&text[..end], false),
@@ -22,7 +21,7 @@ pub(super) fn prefix(text: &str, chars: usize) -> (&str, bool) {
     }
 }
 
-/// `text` cropped at its end to `columns`, the last of them an ellipsis.
+/// `text` cropped at its end to `columns`, including an ellipsis.
 pub(super) fn crop(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_string();
@@ -66,18 +65,16 @@ fn head(text: &str, columns: usize) -> &str {
     text
 }
 
-/// `text` followed by spaces up to `columns`.
 pub(super) fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// `text` preceded by spaces up to `columns`.
 pub(super) fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// The lines of `text`, none wider than `columns`: broken at spaces, inside a word only if
-/// it is too long for a line. The indentation of a line is kept for the lines it becomes.
+/// The lines of `text`, at most `columns` wide: broken at spaces, or inside a word that is too long
+/// for a line. Lines keep the indentation of the line that they come from.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     text.lines().flat_map(|line| wrap_line(line, columns.max(8))).collect()
 }
@@ -104,7 +101,7 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
             out.push(std::mem::replace(&mut current, indent.clone()));
         }
         while width(&current) + width(word) > columns {
-            // At least one character, or a wide one on a narrow line would never end.
+            // At least one character, as a wide one on a narrow line would never end.
             let one = word.chars().next().map_or(0, char::len_utf8);
             let part = head(word, columns - width(&current)).len().max(one);
             current.push_str(&word[..part]);
@@ -119,8 +116,8 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     out
 }
 
-/// `pieces` in lines of at most `columns`, two spaces between them; lines after the first
-/// start with `indent`.
+/// `pieces` in lines of at most `columns`, with two spaces between them; later lines start with
+/// `indent`.
 pub(super) fn flow(pieces: &[String], columns: usize, indent: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for piece in pieces.iter().filter(|p| !p.is_empty()) {

@@ -17,8 +17,8 @@ pub(super) fn counted(n: u64, unit: &str) -> String {
     format!("{} {noun}", count(n))
 }
 
-/// A speed, by the span of time in which there is something to count: `1,203 rows/s`,
-/// `2.5 repositories/min`.
+/// A speed, per second, minute or hour so that the number is not too small: `1,203 rows/s`, `2.5
+/// repositories/min`.
 pub(super) fn per_second(rate: f64, unit: &str) -> String {
     let (rate, time) = match rate {
         r if r >= 0.1 => (r, "s"),
@@ -67,7 +67,7 @@ pub fn seconds(s: f64) -> String {
     format!("{} h {} min", count(minutes / 60), minutes % 60)
 }
 
-/// A duration for a line that is written again and again: `41 s`, `3 min 12 s`, `2 h 5 min`.
+/// A duration for a line that is redrawn: `41 s`, `3 min 12 s`, `2 h 5 min`.
 pub(super) fn whole_seconds(s: f64) -> String {
     match s.max(0.0) {
         s if s < 60.0 => format!("{} s", s as u64),
@@ -75,7 +75,7 @@ pub(super) fn whole_seconds(s: f64) -> String {
     }
 }
 
-/// A time that is only estimated, as coarse as it is sure: `5 s`, `40 s`, `3 min`, `2 h 10 min`.
+/// An estimated duration, rounded: `5 s`, `40 s`, `3 min`, `2 h 10 min`.
 pub(super) fn roughly(s: f64) -> String {
     let nearest = |value: f64, step: u64| ((value / step as f64).round() as u64).max(1) * step;
     match s.max(0.0) {

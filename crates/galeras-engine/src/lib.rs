@@ -1,4 +1,4 @@
-//! From a specification to a plan, and from a plan to results.
+//! The engine: plans a workflow specification and runs the plan.
 
 pub mod plan;
 pub mod runner;

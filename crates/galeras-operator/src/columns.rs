@@ -10,7 +10,7 @@ pub fn text_field(name: &str, about: &str) -> FieldRef {
     describe(name, DataType::Utf8, false, about, None)
 }
 
-/// Checks that the input has `name`, with a type that `fits`; otherwise says so at `path`.
+/// Checks that the input has a column `name` of a type that `fits`; otherwise reports it at `path`.
 pub fn require_column(
     cx: &BindContext,
     path: &str,
@@ -34,12 +34,12 @@ pub fn require_column(
     }
 }
 
-/// Whether values of the type are numbers, or true and false.
+/// True for numbers and for true and false.
 pub fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric() || *data_type == DataType::Boolean
 }
 
-/// Whether the type is text.
+/// True for text types.
 pub fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

@@ -1,10 +1,10 @@
-//! Numbers for which doubles are too coarse as they stand: columns far from zero, which are measured
-//! from their least value, and columns that have lost what tells their rows apart, which are refused.
+//! Columns for which doubles are too coarse: those far from zero are shifted to their least value,
+//! and those whose values became equal are refused.
 //!
-//! The sums of a column far from zero round away what tells its rows apart: of doubles near 10^15
-//! that differ by 1, a mean keeps one digit. No difference and no slope depends on a constant that is
-//! subtracted from a column, so they are estimated from columns without it. Does not live here:
-//! what does depend on it, such as ratios of means.
+//! Sums of a column far from zero lose the differences between its rows: of doubles near 10^15 that
+//! differ by 1, a mean keeps one digit. A constant subtracted from a column changes no difference
+//! and no slope, so these are estimated without it. Other statistics, such as ratios of means, need
+//! the original values.
 
 use galeras_base::prose::{count, four_digits};
 
@@ -24,31 +24,31 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
 }
 
-/// Whether a column with these ends is far from zero.
+/// True if a column between these ends is far from zero.
 pub fn is_far(least: f64, greatest: f64) -> bool {
     least.abs().max(greatest.abs()) > FAR * (greatest - least)
 }
 
-/// The least of values that are far from zero; none of others.
+/// The least value if the values are far from zero.
 pub fn least_if_far(values: &[f64]) -> Option<f64> {
     let (least, greatest) = ends(values.iter().copied());
     (least < greatest && is_far(least, greatest)).then_some(least)
 }
 
-/// The values less the least of them, if they are far from zero; none else. The differences are
-/// exact, as each value is less than twice the least one (Sterbenz 1974), and do not depend on
+/// The values minus the least of them if they are far from zero, otherwise `None`. The differences
+/// are exact, as each value is less than twice the least one (Sterbenz 1974), and do not depend on
 /// the order of rows. A missing value stays missing.
 pub fn near_zero(values: &[f64]) -> Option<Vec<f64>> {
     least_if_far(values).map(|least| values.iter().map(|value| value - least).collect())
 }
 
-/// The column, near zero if it was far from it.
+/// The column, shifted if it is far from zero.
 pub fn moved(values: Vec<f64>) -> Vec<f64> {
     near_zero(&values).unwrap_or(values)
 }
 
-/// Why the values of a column are not what they are in the file, or tell no rows apart, as doubles.
-/// `whole` says whether they were integers of 64 bits.
+/// The reason why the values of a column, as doubles, are not those of the file or are all equal.
+/// `whole` is true if they were 64-bit integers.
 pub fn lost_digits(
     name: &str,
     whole: bool,

@@ -66,7 +66,7 @@ impl Pins {
         self.snapshots.get(&question(operator, of))
     }
 
-    /// The pinned version of what an operator uses.
+    /// The pinned version of the thing that `of` names.
     pub fn version(&self, operator: &str, of: &Value) -> Option<&str> {
         self.versions.get(&question(operator, of)).map(String::as_str)
     }

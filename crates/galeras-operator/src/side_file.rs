@@ -1,4 +1,4 @@
-//! A [`SideFile`]: a file that a step reads in addition to its inputs.
+//! Files that a step reads in addition to its inputs.
 
 use serde::{Deserialize, Serialize};
 

@@ -153,7 +153,7 @@ pub fn record_batch<Row: TableRow>(rows: &[Row]) -> Result<RecordBatch, StepErro
 }
 
 /// A number to twelve significant digits. The last digits of a decomposition depend on the
-/// processor; what a table holds, and its digest, should not.
+/// processor; a table and its digest should not.
 pub fn rounded(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return if number == 0.0 { 0.0 } else { number };

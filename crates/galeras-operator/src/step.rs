@@ -153,9 +153,9 @@ pub trait RowStep: Send + Sync {
 /// A step that turns each input row into a table, which takes minutes: for example, mining a
 /// repository.
 ///
-/// The table of a row is the union of those of its pieces. The engine stores the table of a piece
-/// as soon as it is complete, and reuses it for every row with the same digest. The tables of all
-/// rows together may be larger than memory.
+/// The table of a row is the union of the tables of its pieces. The engine stores each piece as
+/// soon as it is complete, and reuses it for every row with the same digest. All tables together
+/// may be larger than memory.
 pub trait FanOutStep: Send + Sync {
     /// The input columns that the result of a row depends on. Others may help to find it, such as
     /// the location of a repository whose content is identified by its commit.
@@ -178,7 +178,7 @@ pub trait FanOutStep: Send + Sync {
     }
     /// The table of a row whose work failed; everything sent before is dropped.
     fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError>;
-    /// The output ports, from the input and the tables of all its rows.
+    /// The output ports, from the input and the tables of its rows.
     fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError>;
 }
 

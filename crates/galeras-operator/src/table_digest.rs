@@ -53,10 +53,8 @@ impl TableHasher {
 #[error("columns of type {0} cannot be stored; cast the column to another type")]
 pub struct UnsupportedType(pub String);
 
-/// The canonical bytes of every row of `columns`, appended to one buffer per row by `emit`.
-///
-/// Used for digests of single rows: `emit` gets the row number and the encoding of all its
-/// columns, each length-prefixed and typed as in the table digest.
+/// The canonical bytes of each row of `columns`, for digests of rows: `emit` gets the row number
+/// and the encoding of its columns, each length-prefixed and typed as in the table digest.
 pub fn encode_rows(
     columns: &[arrow::array::ArrayRef],
     rows: usize,

@@ -1,4 +1,4 @@
-//! Long computations on threads of their own, and how they are stopped.
+//! Long computations on separate threads that can be stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 
 use crate::StepError;
 
-/// A flag that stops the threads which work for a future, set when that future is dropped: at
-/// its end, or when the run is cancelled.
+/// Sets a flag that stops worker threads when the future that owns it is dropped: at its end, or
+/// when the run is cancelled.
 #[derive(Default)]
 pub struct StopOnDrop(Arc<AtomicBool>);
 
@@ -29,8 +29,8 @@ impl Drop for StopOnDrop {
 pub async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StepError> + Send + 'static,
 ) -> Result<T, StepError> {
-    // A thread of its own: those of the runtime are limited in number, and reading files, which
-    // such work may wait for, needs them.
+    // Not on the runtime's blocking threads: those are limited, and reading files, which `work` may
+    // wait for, needs them.
     let (send, done) = oneshot::channel();
     let thread = std::thread::Builder::new().spawn(move || drop(send.send(work())))?;
     let result = done.await.map_err(|_| StepError::new("a defect: the thread panicked"));

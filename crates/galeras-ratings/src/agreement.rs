@@ -1,4 +1,4 @@
-//! How far raters agree on a question, and what is left to decide.
+//! The agreement of raters on a question.
 
 use galeras_metrics::agreement::{cohen_kappa, krippendorff_alpha, percent_agreement};
 
@@ -10,13 +10,13 @@ use super::rating::RatingAnswer;
 pub struct QuestionAgreement {
     /// The question's name.
     pub question: String,
-    /// The data points that it is asked of.
+    /// The data points to which it applies.
     pub points: usize,
-    /// The people with an answer.
+    /// The number of raters with an answer.
     pub raters: usize,
     /// The points with an answer.
     pub rated: usize,
-    /// The points with answers of as many people as are wanted.
+    /// The points with as many answers as the workflow wants.
     pub rated_by_all: usize,
     /// The answers: yes, no, unsure.
     pub answers: [usize; 3],
@@ -36,13 +36,12 @@ pub struct QuestionAgreement {
     pub alpha: Option<f64>,
     /// The points on which raters differ.
     pub disagreements: usize,
-    /// Those of them that nobody has decided.
+    /// Disagreements without a decision.
     pub undecided: usize,
 }
 
 impl QuestionAgreement {
-    /// The numbers of `question` over the data points that it is asked of. `unsure` is an answer of
-    /// its own.
+    /// The numbers of `question` over its data points. `unsure` is a separate answer.
     pub fn of<'a>(
         ratings: &Ratings,
         question: &str,
@@ -96,7 +95,7 @@ impl QuestionAgreement {
         found
     }
 
-    /// The number that a limit of agreement is about: kappa of two people, alpha of more.
+    /// The statistic that a limit of agreement applies to: kappa of two people, alpha of more.
     pub fn beyond_chance(&self) -> Option<(&'static str, f64)> {
         match self.raters {
             2 => self.kappa.map(|kappa| ("Cohen's kappa", kappa)),
@@ -105,7 +104,7 @@ impl QuestionAgreement {
     }
 }
 
-/// The share of yes among answers of each kind, of which there must be some.
+/// The share of yes among the answers, of which there must be some.
 fn share_of_yes([yes, no, unsure]: &[usize; 3]) -> Option<f64> {
     let all = yes + no + unsure;
     (all > 0).then(|| *yes as f64 / all as f64)

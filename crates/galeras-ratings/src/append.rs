@@ -1,4 +1,4 @@
-//! Adding a line to a rater's file: it is on disk before anybody is told so.
+//! Appends a line to a rater's file, durably.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -8,13 +8,13 @@ use super::folder::ADJUDICATED;
 use super::rating::RatingEvent;
 use galeras_base::scratch::make_folder;
 
-/// The most characters of a rater's name.
+/// In characters.
 const LONGEST_NAME: usize = 64;
 
-/// Where Git is told to keep the lines of both sides.
+/// Git then keeps the lines of both sides.
 const ATTRIBUTES: &str = "*.jsonl merge=union\n";
 
-/// Whether somebody may rate under this name: it becomes the name of a file.
+/// True if a rater may use this name, which becomes the name of a file.
 pub fn is_rater_name(name: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.chars().next().is_some_and(char::is_alphanumeric)
@@ -24,11 +24,11 @@ pub fn is_rater_name(name: &str) -> bool {
         && !name.to_lowercase().eq(ADJUDICATED)
 }
 
-/// Adds an event to the file of `rater` in `folder`, and makes it durable. A line that an earlier
-/// program was stopped in is cut off first: nobody was told that it is kept.
+/// Adds an event to the file of `rater` in `folder`, and makes it durable. Cuts off an unfinished
+/// line of a killed program first: its rating was never confirmed.
 ///
 /// # Errors
-/// If the file cannot be written or synchronised. Then it is as it was, as far as the disk lets it.
+/// If the file cannot be written or synchronised. It is then unchanged, if the disk allows that.
 pub fn append(folder: &Path, rater: &str, event: &RatingEvent) -> io::Result<()> {
     let fresh = !folder.exists();
     make_folder(folder)?;
@@ -40,7 +40,7 @@ pub fn append(folder: &Path, rater: &str, event: &RatingEvent) -> io::Result<()>
     let new = !path.exists();
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-    // Two programs may serve one folder. Not every disk has locks; then the last one to write wins.
+    // Two programs may serve one folder. Without locks on the disk, the last writer wins.
     match file.lock() {
         Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
         _ => {}
@@ -51,19 +51,19 @@ pub fn append(folder: &Path, rater: &str, event: &RatingEvent) -> io::Result<()>
     file.seek(SeekFrom::Start(end))?;
     let written = file.write_all(&line).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        // The rest of a line would be taken for one that was cut off; better without.
+        // A partial line would be cut off later; remove it now.
         let _ = file.set_len(end);
         return Err(error);
     }
     if new {
-        // The name of the file has to be durable too.
+        // The file's name must also be durable.
         File::open(folder)?.sync_all()?;
     }
     Ok(())
 }
 
-/// Where the next line begins. What stands behind the last end of a line stays if it is an event,
-/// and gets its end.
+/// The position for the next line. A last line without an end stays if it is an event, and gets its
+/// end.
 fn end_of_lines(file: &mut File) -> io::Result<u64> {
     const BACK: u64 = 1 << 16;
     let length = file.metadata()?.len();

@@ -1,5 +1,5 @@
-//! A file of ratings as CSV, filled in by hand: a line for each answer (`id, question, answer`), or
-//! the sheet with a line for each data point and a column for each question and rater.
+//! Ratings as CSV, filled in by hand: one answer per line (`id, question, answer`), or a sheet with
+//! a line per data point and a column per question and rater.
 
 use csv::{ReaderBuilder, StringRecord};
 
@@ -8,20 +8,18 @@ use super::json_lines::{check_question, parse_answer};
 use super::rating::{RaterAnswers, Rating};
 use galeras_workflow::quote;
 
-/// Errors that are told of one file.
+/// The most errors reported for one file.
 const TOLD: usize = 10;
 
-/// What a file says, by the number of the rater in it: 0 if there is but one.
+/// Answers by the rater's number in the file: 0 if there is only one.
 pub(super) type CsvAnswers = Vec<(usize, RaterAnswers)>;
 
-/// A column of the sheet with ratings.
 struct RatedColumn {
     place: usize,
     question: String,
     rater: usize,
 }
 
-/// Reads the lines of `file`.
 pub(super) fn parse_csv(
     file: &str,
     text: &str,
@@ -50,8 +48,8 @@ pub(super) fn parse_csv(
     }
 }
 
-/// A comma, unless the first line has none of them but semicolons or tabs, as spreadsheets write
-/// where the comma is for decimals.
+/// A comma, unless the first line has only semicolons or tabs: spreadsheets write those where the
+/// comma is the decimal sign.
 fn delimiter(text: &str) -> u8 {
     let first = text.lines().next().unwrap_or_default();
     match first {
@@ -81,7 +79,7 @@ struct LongColumns {
     time: Option<usize>,
 }
 
-/// The errors of a file, as far as they are told.
+/// The errors of a file, up to the limit.
 struct Problems(Vec<RatingsError>);
 
 impl Problems {
@@ -155,7 +153,7 @@ fn wide(
     let columns = rated_columns(header, questions);
     let raters = columns.iter().map(|column| column.rater).max().unwrap_or(0);
     let mut problems = Problems(Vec::new());
-    // What is asked has to be there for everybody: a name with a mistake in it would be skipped.
+    // A missing column may be a misspelled name, which must not be skipped.
     for question in questions {
         for rater in 1..=raters.max(1) {
             if !columns.iter().any(|c| c.question == *question && c.rater == rater) {
@@ -215,8 +213,8 @@ fn wide(
     problems.or(all)
 }
 
-/// The columns `QUESTION_1`, `QUESTION_2`, …. The bare name of a question is no column of answers:
-/// a table has columns called `code` and `docstring`.
+/// The columns `QUESTION_1`, `QUESTION_2`, …. A column with the bare name of a question has no
+/// answers: tables have columns called `code` and `docstring`.
 fn rated_columns(header: &StringRecord, questions: &[&str]) -> Vec<RatedColumn> {
     let rated = |(place, name): (usize, &str)| {
         let (question, number) = name.trim().rsplit_once('_')?;
@@ -227,7 +225,7 @@ fn rated_columns(header: &StringRecord, questions: &[&str]) -> Vec<RatedColumn> 
     header.iter().enumerate().filter_map(rated).collect()
 }
 
-/// Raters of one sheet.
+/// The most raters in one sheet.
 const MOST_RATERS: usize = 99;
 
 #[cfg(test)]

@@ -1,34 +1,31 @@
-//! What is wrong with a file of ratings, and where.
+//! Errors in files of ratings, with their places.
 
 use std::fmt;
 
 use galeras_base::visible::escape;
 
-/// One thing that is wrong with ratings.
+/// An error in ratings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RatingsError {
     /// The file's name; empty for the folder.
     pub file: String,
     /// The line, from 1, if it is about one.
     pub line: Option<usize>,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     pub help: Option<String>,
 }
 
 impl RatingsError {
-    /// Something wrong with the file as a whole.
     pub(super) fn of_file(file: &str, message: impl Into<String>) -> Self {
         Self { file: file.to_string(), line: None, message: message.into(), help: None }
     }
 
-    /// Something wrong with a line.
     pub(super) fn at(file: &str, line: usize, message: impl Into<String>) -> Self {
         Self { line: Some(line), ..Self::of_file(file, message) }
     }
 
-    /// The same with advice.
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

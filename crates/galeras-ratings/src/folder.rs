@@ -1,4 +1,4 @@
-//! A folder of ratings: a file for each rater, and the decisions about what they disagree on.
+//! A folder of ratings: a file for each rater, and the decisions on their disagreements.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,40 +12,40 @@ use super::rating::{RaterAnswers, Rating, RatingAnswer};
 use galeras_base::digest::Digest;
 use galeras_base::small_file;
 
-/// The name of the file with decisions, without its suffix: no rater has it.
+/// The name of the file with decisions, without its suffix. No rater can have this name.
 pub const ADJUDICATED: &str = "adjudicated";
 
-/// The most bytes of one file: some hundred thousand ratings.
+/// Some hundred thousand ratings.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// The most files of one folder.
 const MAX_FILES: usize = 1000;
 
-/// What all raters say, and the files that say it.
+/// The ratings of a folder and their files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ratings {
-    /// The files in the order of their names, with the digests of what was read.
+    /// The files in the order of their names, with the digests of their content.
     pub files: Vec<(String, Digest)>,
     /// The answers of every rater by name.
     pub raters: BTreeMap<String, RaterAnswers>,
     /// The decisions.
     pub adjudicated: RaterAnswers,
-    /// What is worth knowing and stops nothing.
+    /// Warnings, which stop nothing.
     pub warnings: Vec<String>,
 }
 
 impl Ratings {
-    /// Reads a folder of files, or one file: `NAME.jsonl` is what NAME says, `NAME.csv` is what NAME
-    /// says, or NAME-1, NAME-2, … if it is a sheet with columns for several; `adjudicated.jsonl`
-    /// decides. Hidden files and `.md` are no ratings; anything else is an error.
+    /// Reads a folder of files, or one file. `NAME.jsonl` has the ratings of NAME. `NAME.csv` has
+    /// those of NAME, or of NAME-1, NAME-2, … if it is a sheet with columns for several raters.
+    /// `adjudicated.jsonl` has the decisions. Hidden files and `.md` files are skipped; any other
+    /// file is an error.
     ///
     /// # Errors
-    /// Everything that is wrong with the files.
+    /// All errors in the files.
     pub fn read(path: &Path, questions: &[&str]) -> Result<Self, Vec<RatingsError>> {
         let mut ratings = Self::default();
         let mut errors = Vec::new();
         let files = files(path).map_err(|error| vec![error])?;
-        // Which file a name is from, by the name in small letters.
+        // The file that each name comes from, by the name in lower case.
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         for file in files {
             match ratings.read_file(&file, questions) {
@@ -109,7 +109,7 @@ impl Ratings {
         self.raters.get(rater)?.get(id)?.get(question)
     }
 
-    /// What every rater answers about a data point, by name.
+    /// The answers of the raters about a data point, by name.
     pub fn answers(&self, id: &str, question: &str) -> Vec<(&str, RatingAnswer)> {
         let mut found = Vec::new();
         for (rater, answers) in &self.raters {
@@ -126,7 +126,7 @@ impl Ratings {
         self.adjudicated.get(id)?.get(question)?.answer
     }
 
-    /// Every data point that somebody said something of.
+    /// The data points with a rating or a decision.
     pub fn points(&self) -> std::collections::BTreeSet<&str> {
         let all = self.raters.values().chain([&self.adjudicated]);
         all.flat_map(|answers| answers.keys().map(String::as_str)).collect()
@@ -141,7 +141,6 @@ fn suffix(path: &Path) -> Option<&str> {
     path.extension().and_then(|suffix| suffix.to_str())
 }
 
-/// The files with ratings, in the order of their names.
 fn files(path: &Path) -> Result<Vec<PathBuf>, RatingsError> {
     let of_folder = |message: String| RatingsError::of_file("", message);
     if !path.is_dir() {
@@ -162,7 +161,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, RatingsError> {
     Ok(files)
 }
 
-/// Whether the file has ratings; an error if it looks as if it should.
+/// True if the file has ratings; an error if it looks like ratings but is not.
 fn check(file: &Path) -> Result<bool, RatingsError> {
     let name = file_name(file);
     let Some(text) = file.file_name().and_then(|name| name.to_str()) else {

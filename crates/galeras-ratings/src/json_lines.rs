@@ -1,27 +1,27 @@
-//! A file of ratings as JSON Lines: one event a line, the last one about a data point and a question
-//! counts. Files that two people changed are put together by Git line by line (`merge=union`).
+//! Ratings as JSON Lines, one event a line. The last event about a data point and a question
+//! counts. Git merges files that two people changed line by line (`merge=union`).
 
 use super::error::RatingsError;
 use super::rating::{RaterAnswers, Rating, RatingAnswer, RatingEvent};
 use galeras_base::visible::escape;
 use galeras_workflow::{did_you_mean, quote};
 
-/// Errors that are told of one file.
+/// The most errors reported for one file.
 const TOLD: usize = 10;
 
-/// A line that is quoted in a message is cut here.
+/// Quoted lines are cut to this length.
 const QUOTED: usize = 60;
 
-/// What a file says.
+/// The ratings of a file.
 #[derive(Debug, Default)]
 pub(super) struct ParsedFile {
     pub(super) answers: RaterAnswers,
-    /// Worth knowing, and nothing is lost.
+    /// Warnings, without lost ratings.
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the lines of `file`. A last line without its end that is no event was being written when
-/// the program was killed: nobody was told that it is kept.
+/// Reads the lines of `file`. An unfinished last line that is not an event is skipped: the program
+/// was killed while writing it, and its rating was never confirmed.
 pub(super) fn parse_json_lines(
     file: &str,
     text: &str,
@@ -66,7 +66,6 @@ pub(super) fn parse_json_lines(
     Err(errors)
 }
 
-/// The event of a line.
 fn event(line: &str) -> Result<RatingEvent, RatingsError> {
     let problem = |message: String| RatingsError::of_file("", message);
     if ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|mark| line.starts_with(mark)) {
@@ -84,7 +83,6 @@ fn event(line: &str) -> Result<RatingEvent, RatingsError> {
     })
 }
 
-/// An event whose words are known.
 fn checked(
     file: &str,
     line: usize,
@@ -120,7 +118,6 @@ pub(super) fn check_question(
     }))
 }
 
-/// The answer of a word.
 pub(super) fn parse_answer(
     file: &str,
     line: usize,

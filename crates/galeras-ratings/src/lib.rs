@@ -1,8 +1,5 @@
-//! Ratings: what people answer to questions about data points, in files that they keep in Git.
-//!
-//! Lives here: what a line says, reading a folder with a file for each rater, adding a line so that
-//! it is on disk, how far raters agree. Does not live here: which rows of a table leave because of
-//! it (`operators`), the page on which people rate (`view`).
+//! Ratings: people's answers to questions about data points, in files that are kept in Git. Parses
+//! lines, reads folders, appends durably, measures agreement.
 
 mod agreement;
 mod append;

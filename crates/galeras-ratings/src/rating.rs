@@ -1,4 +1,4 @@
-//! A rating: what one rater says of one data point to one question.
+//! A rating: one rater's answer to one question about one data point.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RatingAnswer {
-    /// It is so.
+    /// Yes.
     Yes,
-    /// It is not so.
+    /// No.
     No,
-    /// The rater cannot tell.
+    /// The rater cannot decide.
     Unsure,
 }
 
 impl RatingAnswer {
-    /// Every answer, in the order of the columns that count them.
+    /// All answers, in the order of the columns that count them.
     pub const ALL: [Self; 3] = [Self::Yes, Self::No, Self::Unsure];
 
-    /// The word that files hold.
+    /// The word in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Yes => "yes",
@@ -29,11 +29,11 @@ impl RatingAnswer {
         }
     }
 
-    /// The answer that a word stands for, as people and spreadsheets write it: `y`, `Yes`, `TRUE`,
-    /// `1`; `None` for a blank.
+    /// The answer that people and spreadsheets write as `y`, `Yes`, `TRUE` or `1`; `None` for a
+    /// blank.
     ///
     /// # Errors
-    /// If the word stands for no answer.
+    /// If the text is not an answer.
     pub fn parse(text: &str) -> Result<Option<Self>, NoAnswer> {
         match text.trim().to_lowercase().as_str() {
             "" => Ok(None),
@@ -44,29 +44,29 @@ impl RatingAnswer {
         }
     }
 
-    /// Its number as a label of agreement.
+    /// Its label for measures of agreement.
     pub(super) fn label(self) -> usize {
         self as usize
     }
 }
 
-/// A word that stands for no answer.
+/// A text that is not an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoAnswer;
 
-/// What counts of a data point and a question: the last line about them.
+/// The current rating of a data point and a question, from the last line about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rating {
-    /// The answer; none if it was taken back, or if there is a note only.
+    /// The answer; none if it was withdrawn, or if there is only a note.
     pub answer: Option<RatingAnswer>,
     /// A note; empty if there is none.
     pub note: String,
-    /// When it was given, as the file has it (RFC 3339 in UTC); empty if the file does not say.
+    /// The time, as in the file (RFC 3339 in UTC); empty if the file has none.
     pub time: String,
 }
 
 impl Rating {
-    /// Whether nothing is left of it: it was taken back.
+    /// True if nothing is left because it was withdrawn.
     pub fn is_empty(&self) -> bool {
         self.answer.is_none() && self.note.is_empty()
     }
@@ -83,13 +83,13 @@ pub struct RatingEvent {
     pub id: String,
     /// The name of the question.
     pub question: String,
-    /// The answer; null takes back what was answered before.
+    /// The answer; null withdraws the previous one.
     #[serde(default)]
     pub answer: Option<String>,
     /// A note.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// When, RFC 3339 in UTC.
+    /// The time, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub time: String,
 }

@@ -49,7 +49,7 @@ mod tests {
         let mode = || fs::metadata(&folder).unwrap().permissions().mode() & 0o7777;
         create_private(&folder).unwrap();
         assert_eq!(mode() & 0o007, 0);
-        assert_ne!(mode() & 0o070, 0o050, "whoever may not write may not read");
+        assert_ne!(mode() & 0o070, 0o050, "no right to read without the right to write");
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         create_private(&folder).unwrap();
         assert_eq!(mode(), 0o755);

@@ -1,7 +1,7 @@
 //! Checks arguments against the operator's JSON Schema and places every mistake.
 //!
-//! Supports what `schemars` writes for spec structs: types, properties, required, enums and
-//! constants, items, bounds, `anyOf` / `oneOf`. Other schemas allow everything.
+//! Supports the schemas that `schemars` writes for spec structs: types, properties, required, enums
+//! and constants, items, bounds, `anyOf` / `oneOf`. Other schemas allow everything.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use galeras_workflow::{
     Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, did_you_mean, quote,
 };
 
-/// Reports everything in `node` that the schema does not allow, and returns whether it fits.
-/// `owner` names the operator; a missing argument is reported at `place`.
+/// Reports each violation of the schema in `node`, and returns true if it fits. `owner` names the
+/// operator; a missing argument is reported at `place`.
 pub(super) fn check(
     node: Option<&Node>,
     schema: &Value,
@@ -29,7 +29,7 @@ pub(super) fn check(
     let problems = checker.check(node.unwrap_or(&empty), schema, "", place);
     let fits = problems.is_empty();
     for problem in problems {
-        // Mistakes that the reader of the file found in a value are not repeated.
+        // Mistakes already found while reading the file are not repeated.
         if problem.code == Code::MissingArgument
             || !already_reported(
                 diagnostics,
@@ -118,8 +118,8 @@ impl Checker<'_> {
         problems
     }
 
-    /// One of the alternatives must fit. Otherwise the nearest one explains why: the one whose
-    /// outer type fits, without null.
+    /// One alternative must fit. Otherwise the nearest one gives the mistakes: the one whose outer
+    /// type fits, without null.
     fn check_choices(
         &self,
         node: &Node,

@@ -25,7 +25,7 @@ use galeras_workflow::{
 };
 
 impl Expander {
-    /// Plans one cell of a step; reports every mistake, and also panics of libraries.
+    /// Plans one cell of a step; reports every mistake, and panics of libraries.
     pub(super) async fn step(
         &mut self,
         site: &Site<'_>,
@@ -173,7 +173,6 @@ impl Expander {
         StepTarget::Step(self.steps.len() - 1)
     }
 
-    /// Binds an operator to arguments that fit its schema, and to known tables.
     async fn bind(
         &mut self,
         operator: &dyn Operator,
@@ -219,7 +218,7 @@ impl Expander {
         diagnostic_of(error, &site.workflow.source, arguments, place)
     }
 
-    /// A step that could not be bound, with its tables as far as they are known.
+    /// A step that could not be bound, with the known part of its tables.
     fn outlined_step(
         &mut self,
         site: &Site<'_>,

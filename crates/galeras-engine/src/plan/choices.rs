@@ -16,8 +16,7 @@ use galeras_workflow::{Cells, Diagnostic, Diagnostics, Node, StepRef, collect_re
 const MAX_COMBINATIONS: usize = 1_000;
 
 impl Expander {
-    /// Reports references of a planned file that lead nowhere, or in a circle, under another
-    /// choice.
+    /// Reports references that are missing or circular under another choice.
     pub(super) fn check_choices(&mut self, site: &Site<'_>, targets: &StepTargets) {
         let open: Vec<&Node> = open_references(site.written).collect();
         let mut params = BTreeSet::new();
@@ -40,7 +39,7 @@ impl Expander {
         }
     }
 
-    /// The reports of `check`, which are not kept.
+    /// Collects the diagnostics of `check` without keeping them.
     fn found(&mut self, check: impl FnOnce(&mut Self)) -> Vec<Diagnostic> {
         let before = std::mem::take(&mut self.diagnostics);
         check(self);
@@ -103,7 +102,7 @@ fn choosing<'a>(site: &Site<'a>, node: &Node) -> Vec<&'a str> {
     names
 }
 
-/// The values of all params under each combination of choices except the present one.
+/// The values of the params under each combination of choices except the present one.
 fn combinations(site: &Site<'_>, names: &[&str]) -> Vec<Map<String, Value>> {
     let mut all = vec![site.params.clone()];
     for param in names.iter().filter_map(|name| site.written.param(name)) {

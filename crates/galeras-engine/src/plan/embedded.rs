@@ -1,4 +1,4 @@
-//! Removes embedded steps that lead to nothing which the top file reads.
+//! Removes embedded steps that the top file does not need.
 //!
 //! An embedded workflow is planned completely, so that all its mistakes are found; then unneeded
 //! steps are dropped. A step with `uses` that nothing reads runs completely, like any other step.
@@ -21,7 +21,7 @@ impl EmbeddedSteps {
         self.ranges.entry(step.to_string()).or_default().push(range);
     }
 
-    /// Removes the embedded steps that lead to nothing which the top file reads.
+    /// Removes the embedded steps that the top file does not need.
     pub(super) fn keep_needed(self, plan: &mut ExpandedPlan) {
         let ExpandedPlan { steps, outputs, report, limits, scopes, .. } = plan;
         if self.ranges.is_empty() {

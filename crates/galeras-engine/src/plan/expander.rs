@@ -24,8 +24,8 @@ use galeras_workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, colle
 
 pub(super) type StepTargets = HashMap<String, StepCells>;
 
-/// The cells of one step in order, with an index by their values: each cell of a matrix looks for
-/// its own among those of every step that it reads.
+/// The cells of one step in order, indexed by their values: each cell of a matrix looks for
+/// matching cells in every step that it reads.
 #[derive(Default)]
 pub(super) struct StepCells {
     cells: Vec<(Cell, StepTarget)>,
@@ -58,8 +58,8 @@ impl StepCells {
         self.cells
     }
 
-    /// The cells that may have these values, in order; `value` returns the value of a key as
-    /// written. If it returns none, no such cell has the key.
+    /// The cells that may have these values, in order; `value` returns the value of a key as text.
+    /// If it returns `None`, no such cell has the key.
     pub(super) fn candidates(
         &self,
         value: impl Fn(&str) -> Option<String>,
@@ -103,7 +103,7 @@ pub(super) struct Expander {
     pub(super) outlined: usize,
 }
 
-/// Everything that a bound step depends on and that differs between the steps of a plan.
+/// The parts of a bound step's inputs that differ between the steps of a plan.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct BindKey {
     operator: &'static str,

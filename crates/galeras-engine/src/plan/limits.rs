@@ -1,7 +1,7 @@
 //! Spending limits: `max_usd` of steps and `budget` of workflows.
 //!
-//! A limit is for all cells together, of the step and of the steps that embed its workflow. A step
-//! is limited by its own limit, by the budget of its file, and by those of the files that embed it.
+//! A limit applies to all cells together, of the step and of the steps that embed its workflow. A
+//! step has its own limit, the budget of its file, and the budgets of the files that embed it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -76,7 +76,7 @@ impl Expander {
         value
     }
 
-    /// The limits of all planned steps. Reports limits that contradict each other or cannot be
+    /// The limits of the planned steps. Reports limits that contradict each other or cannot be
     /// kept.
     pub(super) fn limits(&mut self) -> Vec<PlannedLimit> {
         let paid: Vec<(usize, PaymentTerms)> = self

@@ -12,7 +12,7 @@ use galeras_workflow::Text;
 /// Upper bound of named changed steps; more would hide the message.
 const NAMED: usize = 3;
 
-/// A registered analysis, and everything that decides its rows.
+/// A registered analysis, with everything that determines its rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedAnalysis {

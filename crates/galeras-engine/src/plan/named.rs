@@ -80,8 +80,8 @@ impl Plan {
         })
     }
 
-    /// The names of all steps without their cells, and of the outputs of embedded workflows, in the
-    /// order of the plan.
+    /// The names of the steps without cells, and of the outputs of embedded workflows, in plan
+    /// order.
     pub fn table_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for step in &self.steps {
@@ -163,7 +163,7 @@ fn chosen<'a>(reference: &StepRef, cells: &'a [(Cell, StepTarget)]) -> Chosen<'a
         Cells::Select(keys) => keys.as_slice(),
         Cells::Plain | Cells::All => &[],
     };
-    // A key that no cell has leaves none.
+    // If no cell has the key, none is left.
     let fits = |(cell, _): &&(Cell, StepTarget)| {
         fixed.iter().all(|(key, value)| lookup(cell, key).is_some_and(|v| plain(v) == *value))
     };

@@ -1,5 +1,5 @@
-//! Checks a step despite a mistake in it or in its inputs, so that one mistake does not hide the
-//! others and no false ones are reported.
+//! Checks a step despite a mistake in it or in its inputs, so that one mistake hides no others and
+//! no false ones are reported.
 //!
 //! The step is bound under several hypotheses. In each, columns of unknown type have one type, and
 //! unknown arguments have other values. If one column prevents binding under some of them, further
@@ -48,7 +48,6 @@ pub(super) struct Outline {
 /// A mistake, and the changes to the argument's text that its word refers to.
 pub(super) struct OutlineError {
     pub(super) error: ArgError,
-    /// The changes to the argument as given.
     edits: Vec<Edit>,
 }
 
@@ -290,7 +289,7 @@ struct World<'a> {
     operator: &'a dyn Operator,
     arguments: &'a Node,
     base: &'a Path,
-    /// The type of all columns of unknown type.
+    /// The type of the columns whose type is unknown.
     data_type: &'a DataType,
     /// The exceptions: columns of this name.
     odd: Option<(&'a str, &'a DataType)>,
@@ -306,7 +305,6 @@ impl World<'_> {
     }
 }
 
-/// A step that can be bound.
 struct Bound {
     ports: Vec<Port>,
     /// The columns of its inputs whose types are guessed.
@@ -317,8 +315,9 @@ fn supposed(name: &str, data_type: &DataType) -> FieldRef {
     Arc::new(Field::new(name, data_type.clone(), true))
 }
 
-/// The tables on which all hypotheses agree. Columns that differ in type have none. A table is open
-/// if a column is missing under one hypothesis, or if unknown columns of the input appear in it.
+/// The tables that all hypotheses have in common. Columns that differ in type have none. A table is
+/// open if a column is missing under one hypothesis, or if unknown columns of the input appear in
+/// it.
 fn agreed(worlds: &[Vec<Port>], vague: bool, probed: Option<&[Port]>) -> Vec<Port> {
     let Some((first, others)) = worlds.split_first() else { return Vec::new() };
     let find = |ports: &[Port], name: &str| ports.iter().find(|p| p.name == name).cloned();
@@ -367,7 +366,8 @@ impl Supposed {
         !self.told.is_empty() && (path.is_empty() || self.told.iter().any(near))
     }
 
-    /// Repairs one of these mistakes, so that the next one can be found; returns whether it could.
+    /// Repairs one of these mistakes, so that the next one can be found; false if none can be
+    /// repaired.
     fn mend(&mut self, errors: &[ArgError]) -> bool {
         // Words at the end of a text first, so that the earlier ones keep their places.
         let mut order: Vec<&ArgError> = errors.iter().collect();
@@ -406,7 +406,6 @@ impl Supposed {
         true
     }
 
-    /// Adds the missing column to the input.
     fn suppose(&mut self, error: &ArgError) -> bool {
         let Some(column) = &error.column else { return false };
         let lacking = self.inputs.values_mut().find(|table| table.field(column).is_none());

@@ -1,8 +1,8 @@
 //! Checks the paths of outputs and of the report. None may replace a file that the workflow reads,
 //! another output, a folder, or a part of the store; links are followed.
 //!
-//! An output is written next to its path and renamed, so a link there is replaced and its target
-//! stays as it is; still, both count as the same file here.
+//! A link at an output's path is replaced, and its target stays as it is. Still, both count as the
+//! same file here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -53,7 +53,7 @@ pub enum PlannedPart {
     Table(String, Input),
     /// Single rows.
     Rows(String, Input),
-    /// Information that the program has without a table.
+    /// Information of the program that is not a table.
     Known(KnownPart),
 }
 

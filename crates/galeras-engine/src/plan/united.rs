@@ -57,7 +57,6 @@ pub(super) fn united_schema(input: &Input) -> Result<TableSchema, String> {
     Ok(schema)
 }
 
-/// The type of the values of a matrix key.
 fn data_type(values: &[&Value]) -> DataType {
     let all = |is: fn(&Value) -> bool| {
         let mut known = values.iter().filter(|value| !value.is_null()).peekable();
@@ -74,7 +73,7 @@ fn data_type(values: &[&Value]) -> DataType {
     }
 }
 
-/// Whether a column can say the same as values of a type.
+/// True if values of the column's type can equal those of the other type.
 fn comparable(column: &DataType, values: &DataType) -> bool {
     let text =
         |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);

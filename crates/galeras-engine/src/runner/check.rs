@@ -1,4 +1,4 @@
-//! Data tests of stored results. Outcomes are remembered by test and table digest.
+//! Data tests of stored results. Outcomes are stored by test and table digest.
 
 use std::sync::LazyLock;
 
@@ -18,12 +18,12 @@ use galeras_sql::session::{column, session};
 use galeras_store::{Manifest, PortArtifact, Store};
 use galeras_workflow::AssertSeverity;
 
-/// The version of the tests themselves. Increase it whenever a test may find something else in
-/// the same table, or say it in other words.
+/// The version of the tests. Increase it when a test may give another result or message for the
+/// same table.
 const CHECK_FORMAT: u32 = 2;
 
-/// What the outcome of a test depends on besides the test and the table: an outcome that another
-/// DataFusion or another version of a function gave is not found again.
+/// The versions that an outcome depends on in addition to the test and the table: those of
+/// DataFusion and of its functions.
 static VERSIONS: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "format": CHECK_FORMAT,
@@ -32,8 +32,8 @@ static VERSIONS: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
-/// Runs the data tests of a step's result, tells which do not hold, and notes in the summary if one
-/// of severity error is among them.
+/// Runs the data tests of a step's result, reports failures, and marks the summary if one has
+/// severity error.
 pub(super) async fn check_all(
     plan: &Plan,
     at: usize,
@@ -69,7 +69,7 @@ pub(super) async fn check_all(
     failure
 }
 
-/// What is wrong, or nothing if the test holds.
+/// The problem, or `None` if the test holds.
 ///
 /// # Errors
 /// If the step has no result, or the table cannot be read.
@@ -104,17 +104,16 @@ async fn check(
     Ok(problem)
 }
 
-/// Whether a look at the table is needed to know the outcome of a test.
+/// True if the outcome of the test depends on the rows.
 fn reads_table(test: &Check, table: &PortArtifact) -> bool {
     match &test.kind {
         CheckKind::Rows { .. } => false,
-        // A table cannot be stored with two rows of one key.
+        // A stored table never has two rows with one key.
         CheckKind::Unique(columns) => !table.key.iter().all(|key| columns.contains(key)),
         _ => true,
     }
 }
 
-/// The key of a test's outcome.
 fn outcome_key(plan: &Plan, at: usize, test: &Check, table: &PortArtifact) -> Digest {
     Digest::of_json(&json!({
         "versions": *VERSIONS,
@@ -124,20 +123,20 @@ fn outcome_key(plan: &Plan, at: usize, test: &Check, table: &PortArtifact) -> Di
     }))
 }
 
-/// What is known of a data test of a stored result.
+/// The stored outcome of a data test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestOutcome {
-    /// The test, as it is written.
+    /// The test as written.
     pub test: String,
-    /// Whether a failure is only a warning.
+    /// A failure is only a warning.
     pub warns: bool,
-    /// Whether it held; `None` if it was not run on this table.
+    /// `None` if it was not run on this table.
     pub held: Option<bool>,
-    /// What is wrong, if it did not hold.
+    /// The problem, if it did not hold.
     pub problem: String,
 }
 
-/// The outcomes of a step's data tests, as far as they are known or need no look at a table.
+/// The outcomes of a step's data tests that are stored or need no rows.
 pub async fn test_outcomes(
     plan: &Plan,
     at: usize,
@@ -167,8 +166,8 @@ pub async fn test_outcomes(
     outcomes
 }
 
-/// The data tests of a result whose outcome can only be had by reading a table, and is not known:
-/// the port, and the key of the outcome.
+/// The data tests of a result that must read a table and have no stored outcome: the port, and the
+/// key of the outcome.
 pub(super) async fn open_checks<'a>(
     plan: &'a Plan,
     at: usize,
@@ -196,7 +195,7 @@ pub(super) fn outcome_keys<'a>(
     reading.map(|(test, table)| (test, outcome_key(plan, at, test, table))).collect()
 }
 
-/// What is said of a test that does not hold: the test, what is wrong, and its place in the file.
+/// The message for a failed test: the test, the problem, and its place in the file.
 fn violation(test: &Check, problem: &str) -> String {
     let at = test.place.source.position(test.place.start);
     let port = match test.port {
@@ -262,7 +261,7 @@ async fn count_violations(
     Ok(Some(format!("{number} rows do not, first {}", first_row(&first))))
 }
 
-/// Whether one of the conditions holds, as a tree that is as flat as can be: plans are walked
+/// True if one of the conditions holds. The tree is as flat as possible, because plans are walked
 /// recursively.
 fn any_of(mut conditions: Vec<Expr>) -> Expr {
     while conditions.len() > 1 {

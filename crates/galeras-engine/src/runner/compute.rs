@@ -1,4 +1,4 @@
-//! Computes one step: asks who does the work, and stores the manifest of its tables last.
+//! Computes one step, here or on the engine.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -19,8 +19,8 @@ use galeras_sql::session::guarded;
 use galeras_store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
 use galeras_workflow::quote;
 
-/// Computes a step and stores its result; the manifest comes last. A panic on the
-/// way is an error of this step: mostly a library that reads a damaged file.
+/// Computes a step and stores its result, the manifest last. A panic is an error of this step:
+/// usually a library that reads a damaged file.
 pub(super) async fn compute(
     plan: &Plan,
     at: usize,
@@ -41,8 +41,8 @@ pub(super) async fn compute(
     Err(error.help(format!("{} may be damaged", files.join(", "))).into())
 }
 
-/// A library that reads a file knows the line at best: of a step that reads one file and no table,
-/// the error names it.
+/// Adds the name of the file to an error if the step reads one file and no table: a library that
+/// reads it knows at most the line.
 fn with_file(error: RunError, step: &PlannedStep, key: &StepKey) -> RunError {
     match (error, key.files.as_slice()) {
         (RunError::Step(error), [file])
@@ -73,7 +73,7 @@ async fn computed(
         None => work.perform(cx, turn).await?,
     };
     let StepResult { artifacts, counts } = result;
-    // A file that changed while it was read may have given a mixture of both.
+    // A file that changed while it was read may have given a mixture of both versions.
     let key_now = step_key(plan, step, done)?;
     if key_now.preimage.files != key.preimage.files {
         return Err(StepError::new("a file changed while it was being read")
@@ -110,7 +110,7 @@ async fn computed(
     Ok(manifest)
 }
 
-/// Computes just these rows of a row step and stores their tables, of which no manifest tells.
+/// Computes these rows of a row step and stores their tables without a manifest.
 pub(super) async fn compute_rows(
     step: &PlannedStep,
     recipe: Digest,

@@ -23,13 +23,13 @@ use galeras_store::{MemoPart, RecipeParts, Store};
 /// A share of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
-    /// Threads.
+    /// The number of threads.
     pub jobs: usize,
     /// Bytes of memory for work that can continue in files: those of a run, or of a step.
     pub memory: usize,
 }
 
-/// A step as it is computed, without the plan that it comes from.
+/// A step without its plan.
 #[derive(Clone, Copy)]
 pub(super) struct StepTask<'a> {
     pub(super) name: &'a str,
@@ -58,8 +58,8 @@ pub(super) struct Surroundings<'a> {
 
 /// The sorts of a step get one of this many parts of the memory: its threads need the rest.
 const SORTS: usize = 4;
-/// Steps whose inputs have no more bytes, as they are stored, sort in memory: a session that can do
-/// otherwise takes milliseconds to make, and a workflow may have thousands of small steps.
+/// Steps whose stored inputs are not larger sort in memory: creating a session that can use files
+/// takes milliseconds, and a workflow may have thousands of small steps.
 const SMALL_BYTES: u64 = 4 << 20;
 
 /// The context of a running step.
@@ -72,7 +72,7 @@ pub(super) struct StepContext {
     /// The inputs are small.
     small: bool,
     pub(super) events: Arc<dyn EventSink>,
-    /// Earlier results may not be used, not even of single rows.
+    /// Earlier results are not used, not even of single rows.
     pub(super) forced: bool,
     /// The stored files that the result is computed from.
     reads: Mutex<BTreeSet<Digest>>,
@@ -130,8 +130,8 @@ impl StepContext {
         })
     }
 
-    /// A session that keeps the order of rows and computes on one thread, whose sorts keep to the
-    /// memory of the step.
+    /// A session that keeps the order of rows, computes on one thread, and sorts within the memory
+    /// of the step.
     pub(super) fn one_thread(&self) -> Result<SessionContext, RunError> {
         if self.small {
             return Ok(session(1));
@@ -139,12 +139,12 @@ impl StepContext {
         Ok(bounded_session(1, self.lower.memory / SORTS, self.lower.scratch.path()?)?)
     }
 
-    /// Notes that the result is computed from these stored files, among others.
+    /// Records that the result is computed from these stored files, among others.
     pub(super) fn reads(&self, blobs: impl IntoIterator<Item = Digest>) {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner).extend(blobs);
     }
 
-    /// The stored files that the result was computed from, sorted.
+    /// All recorded files, sorted.
     pub(super) fn all_reads(&self) -> Vec<Digest> {
         let reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
         reads.iter().copied().collect()
@@ -185,7 +185,7 @@ impl StepContext {
     }
 }
 
-/// A step's activities are sent no more often than this.
+/// The interval between activities of a step.
 const ACTIVITY: Duration = Duration::from_millis(100);
 
 /// Sends the messages of a step as events.
@@ -196,7 +196,7 @@ fn event_sender(
 ) -> Arc<dyn Fn(Tell) + Send + Sync> {
     let (events, step) = (Arc::clone(events), step.to_string());
     let last_sent: Mutex<Option<Instant>> = Mutex::new(None);
-    // Operators speak from threads of their own, where the span of the step is not entered.
+    // Operators may call this from their own threads, outside the span of the step.
     let span = tracing::Span::current();
     Arc::new(move |tell| {
         let _entered = span.enter();

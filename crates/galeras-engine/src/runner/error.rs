@@ -1,10 +1,10 @@
-//! Why a step, or the run as a whole, stopped.
+//! The reason why a step, or the whole run, stopped.
 
 use galeras_operator::{StepError, StepErrorKind};
 use galeras_sql::session::{ShapeError, StoreTableError};
 use galeras_store::StoreError;
 
-/// What to do about a file in the place of an output.
+/// Advice about a file at the path of an output.
 pub(super) const OVERWRITE_HELP: &str = "move the file away, choose another path or another folder \
     with --out, or replace it with --overwrite";
 
@@ -20,7 +20,7 @@ pub enum RunError {
     /// A table does not have the rows that an output needs.
     #[error("{0}")]
     Rows(String),
-    /// An output would replace a file that is somebody else's: the file, and whose it is.
+    /// An output would replace a file from elsewhere: the file and its owner.
     #[error("it would replace {0}")]
     Occupied(String),
     /// The run was interrupted.
@@ -29,7 +29,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the store or a disk, and not the data, is to blame.
+    /// True if the store or a disk failed, and not the data.
     pub fn blames_disk(&self) -> bool {
         match self {
             Self::Store(_) => true,
@@ -41,7 +41,7 @@ impl RunError {
         }
     }
 
-    /// Whether the run was interrupted, and nothing went wrong.
+    /// True if the run was interrupted without a failure.
     pub fn is_interruption(&self) -> bool {
         match self {
             Self::Interrupted => true,
@@ -50,7 +50,7 @@ impl RunError {
         }
     }
 
-    /// The error with what can be done about it.
+    /// The error with advice.
     pub fn explained(&self) -> String {
         let help = match self {
             Self::Step(error) => error.advice(),

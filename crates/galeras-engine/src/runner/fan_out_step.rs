@@ -1,8 +1,7 @@
-//! Fan-out: every input row becomes a table of its own, which takes minutes. The table of a row
-//! is computed in pieces, each of which is stored when it is complete, and taken from the store
-//! ever after.
+//! Fan-out: every input row becomes a table, which takes minutes. The table of a row is computed in
+//! pieces; each is stored when it is complete, and reused by later runs.
 //!
-//! A table streams from the operator into a part of its own, so it may be larger than memory.
+//! Tables are streamed from the operator into parts, so they may be larger than memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -25,22 +24,21 @@ use galeras_operator::{FanOutError, FanOutStep, FanOutWork, Ports, StepError};
 use galeras_sql::functions::{RowDigest, call};
 use galeras_sql::session::{BlobEncoding, column, scan_files};
 
-/// Rows that are worked on side by side; most of that time they wait for a network.
+/// The number of rows opened at once; they mostly wait for a network.
 const AT_ONCE: usize = 4;
 /// Batches between the operator and the encoder.
 const QUEUE: usize = 4;
 
-/// The result of a step.
 pub(super) struct FanOutResult {
     /// The output ports, over stored tables.
     pub(super) ports: Ports,
-    /// Input rows that were worked on now.
+    /// Input rows computed now.
     pub(super) computed: u64,
-    /// Input rows that had been worked on before.
+    /// Input rows computed before.
     pub(super) reused: u64,
 }
 
-/// A share of the pieces of a row: those whose number leaves `share` when divided by `of`.
+/// A share of the pieces of a row: those with `number % of == share`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) share: u32,
@@ -55,7 +53,7 @@ impl Share {
     }
 }
 
-/// Rows that are opened, for all shares of them that are computed here.
+/// Opened rows, kept for their other shares.
 #[derive(Default)]
 pub(super) struct OpenedRows(std::sync::Mutex<HashMap<String, OpenedRow>>);
 
@@ -67,36 +65,33 @@ impl OpenedRows {
         Arc::clone(rows.entry(digest.to_string()).or_default())
     }
 
-    /// Closes a row of which nothing is left to do.
     fn close_row(&self, digest: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
     }
 
-    /// Closes all that nobody works on.
+    /// Closes the rows that are not in use.
     pub(super) fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// What the rows of a step share.
+/// The state that the rows of a step share.
 struct FanOut<'a> {
     cx: &'a StepContext,
     step: &'a dyn FanOutStep,
     recipe: Digest,
     stored: StoredRows,
-    /// Held by the row whose pieces are begun: rows are opened side by side, and computed one
-    /// after the other, so that the memory of few is taken at a time.
+    /// Rows are opened concurrently but computed in turn, so that only few use memory.
     turn: Mutex<()>,
-    /// A permit for each piece under way.
+    /// A permit for each piece in progress.
     threads: Semaphore,
     opened: &'a OpenedRows,
 }
 
-/// Why a row has no table.
+/// The reason why a row has no table.
 enum Failure {
-    /// The work failed.
     Work(FanOutError),
-    /// The run cannot go on.
+    /// The run must stop.
     Run(RunError),
 }
 
@@ -106,14 +101,13 @@ impl<E: Into<RunError>> From<E> for Failure {
     }
 }
 
-/// A row to work on.
 struct InputRow {
     digest: String,
     label: String,
     batch: RecordBatch,
 }
 
-/// Works on the rows that no earlier result is known of, and opens the tables of all.
+/// Computes the rows without an earlier result, and opens every table.
 pub(super) async fn run(
     cx: &StepContext,
     step: &dyn FanOutStep,
@@ -149,7 +143,7 @@ pub(super) async fn run(
         cx.progress(done);
     }
     drop(work);
-    // Equal tables, of repositories without a change for example, are one blob.
+    // Equal tables, such as those of repositories without changes, are one blob.
     blobs.sort_unstable();
     blobs.dedup();
     let expanded = if blobs.is_empty() {
@@ -162,7 +156,7 @@ pub(super) async fn run(
     Ok(FanOutResult { ports: step.ports(input, expanded)?, computed, reused })
 }
 
-/// A row that is not whole in the store.
+/// A row without a complete table in the store.
 pub(super) struct MissingRow {
     /// Its digest in hexadecimal digits.
     pub(super) digest: String,
@@ -170,18 +164,18 @@ pub(super) struct MissingRow {
     pub(super) label: String,
 }
 
-/// What is to be done of the rows of a step.
+/// The remaining rows of a step.
 pub(super) struct MissingRows {
-    /// The rows of which no whole table is stored, without those that are refused.
+    /// The rows without a complete table, except refused ones.
     pub(super) rows: Vec<MissingRow>,
-    /// How many have one.
+    /// The number of complete rows.
     pub(super) reused: u64,
-    /// Whether there is a row to whose work the user has not agreed: whoever opens all rows must be
-    /// one who asks.
+    /// True if the user has not consented to the work on some row. Then only a process with the
+    /// user's consent may open all rows.
     pub(super) refused: bool,
 }
 
-/// Looks for rows that are not whole in the store.
+/// Finds the rows without a complete table in the store.
 ///
 /// # Errors
 /// If the input or the store cannot be read.
@@ -205,8 +199,9 @@ pub(super) async fn missing_rows(
     Ok(missing)
 }
 
-/// Computes a share of the pieces of one row and stores them; the number of its pieces, or why the
-/// row cannot be worked on here, which is no result of it: nothing is stored that says so.
+/// Computes a share of the pieces of one row and stores them. Returns the number of pieces, or the
+/// reason why the row cannot be computed here. That reason is not a result of the row and is not
+/// stored.
 ///
 /// # Errors
 /// If the store fails.
@@ -257,7 +252,7 @@ async fn load(step: &dyn FanOutStep, input: DataFrame) -> Result<Vec<InputRow>, 
 }
 
 impl FanOut<'_> {
-    /// Expands a row and stores its table, or the one that says that it failed.
+    /// Expands a row and stores its table, or the one that reports its failure.
     async fn expand(&self, row: InputRow) -> Result<Vec<Digest>, RunError> {
         let ended = self.pieces(&row, Share::ALL).await;
         self.opened.close_row(&row.digest);
@@ -273,7 +268,7 @@ impl FanOut<'_> {
         cx.warn(format!("{}: {}{}", row.label, error.reason, again(&error)));
         let (out, batches) = mpsc::channel(1);
         let encoding = encode_received(cx, step.output_schema(), batches)?;
-        // If the encoder is gone, `store` says why.
+        // If the encoder has stopped, `store` returns its error.
         let _ = out.send(step.failed(&row.batch, &error)?).await;
         drop(out);
         if error.retry {
@@ -282,8 +277,8 @@ impl FanOut<'_> {
         Ok(vec![self.store(encoding, (!error.retry).then_some(row.digest)).await?])
     }
 
-    /// Expands the pieces of a row that are not stored, on all threads. The next row has its turn
-    /// as soon as they are all under way.
+    /// Expands the missing pieces of a row on all threads. The next row gets its turn as soon as
+    /// all pieces have started.
     async fn pieces(&self, row: &InputRow, share: Share) -> Result<Vec<Digest>, Failure> {
         let opened = self.opened.row(&row.digest);
         let open = async || Ok(Arc::from(self.step.open(&self.cx.lower, row.batch.clone()).await?));
@@ -309,7 +304,7 @@ impl FanOut<'_> {
             let turn = if Some(piece) == last { turn.take() } else { None };
             self.piece(work.as_ref(), &cut, piece, turn)
         });
-        // One more than there are threads: it is stored while they go on.
+        // One more than the threads: it is stored while they compute.
         let computed = under_way.buffer_unordered(self.cx.jobs.saturating_add(1));
         tables.extend(computed.try_collect::<Vec<_>>().await?);
         Ok(tables)
@@ -337,7 +332,7 @@ impl FanOut<'_> {
         }
     }
 
-    /// Commits a table; as a part of the recipe, if it is the result of a row or a piece of one.
+    /// Commits a table, as a part of the recipe if it is the result of a row or of a piece.
     async fn store(
         &self,
         encoding: BlobEncoding,
@@ -357,7 +352,7 @@ fn again(error: &FanOutError) -> &'static str {
     if error.retry { " (the next run tries again)" } else { "" }
 }
 
-/// Encodes what the operator sends, on a thread of its own.
+/// Encodes the operator's batches on a separate thread.
 fn encode_received(
     cx: &StepContext,
     schema: SchemaRef,

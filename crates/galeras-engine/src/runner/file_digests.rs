@@ -1,5 +1,5 @@
-//! The digests of files outside of the store, each read once: before a run, and again only if it
-//! was touched since.
+//! The digests of files outside of the store. Each file is read once before a run, and again only
+//! if it has changed since.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use galeras_base::digest::Digest;
 
-/// What changes with every change of a file.
+/// The metadata that changes with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileState {
     device: u64,
@@ -32,7 +32,7 @@ impl FileState {
     }
 }
 
-/// Digests of files, with the state in which each was read.
+/// Digests of files, with the state at that time.
 #[derive(Debug, Default)]
 pub struct FileDigests(Mutex<HashMap<PathBuf, (FileState, Digest)>>);
 
@@ -71,7 +71,7 @@ mod tests {
         let digests = FileDigests::default();
         assert_eq!(digests.of(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
         for text in ["one", "two", "one"] {
-            // Another inode, whatever the clock of the disk says.
+            // A different inode, even if the clock of the disk is coarse.
             fs::write(&other, text).unwrap();
             fs::rename(&other, &path).unwrap();
             assert_eq!(digests.of(&path).unwrap(), Digest::of(text.as_bytes()));

@@ -1,4 +1,4 @@
-//! The earlier runs of a workflow, as their records tell: what each step left, and what it took.
+//! The earlier runs of a workflow, from their records: the results and the time of each step.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,16 @@ use crate::plan::Plan;
 use galeras_operator::event::{StepStatus, StepSummary};
 use galeras_store::{Manifest, RunRecord, Store};
 
-/// Runs that are looked at for the last result of a step.
+/// The number of runs that are searched for the last result of a step.
 const RECENT_RUNS: usize = 30;
 
-/// The earlier runs of a workflow, read from the store when they are first needed.
+/// The earlier runs of a workflow, read when they are first needed.
 pub(super) struct RunHistory {
     store: Store,
     workflow: String,
     runs: OnceCell<Vec<PastRun>>,
 }
 
-/// An earlier run, whose steps are found by name.
 struct PastRun {
     killed: bool,
     steps: HashMap<String, StepSummary>,
@@ -33,7 +32,7 @@ impl PastRun {
         Self { killed: run.status.is_none(), steps }
     }
 
-    /// The rows that the step at this position would have read, if it read what it does now.
+    /// The rows that the step at this position would have read with its present inputs.
     fn input_rows(&self, plan: &Plan, at: usize) -> Option<u64> {
         let tables = plan.steps[at].inputs.iter().flat_map(|input| &input.tables);
         let rows = tables.map(|table| {
@@ -44,28 +43,27 @@ impl PastRun {
     }
 }
 
-/// What a step took in an earlier run.
+/// The work of a step in an earlier run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PastWork {
     /// Wall time in seconds.
     pub(super) seconds: f64,
-    /// What was computed, in the step's unit.
+    /// The work computed, in the step's unit.
     pub(super) computed: u64,
-    /// What was taken from runs before it.
+    /// The work reused from runs before it.
     pub(super) reused: u64,
-    /// Rows of all its inputs then, if they are known.
+    /// Rows of its inputs, if known.
     pub(super) input_rows: Option<u64>,
 }
 
-/// What a step's last run left.
+/// The result of a step's last run.
 pub(super) enum LastRun {
-    /// It left this result.
     Result(Box<Manifest>),
-    /// It left a result that is no longer in the store.
+    /// A result that is no longer in the store.
     Gone,
-    /// It failed, or was never reached because the run was interrupted.
+    /// It failed, or did not start because the run was interrupted.
     Failed(&'static str),
-    /// There was none.
+    /// It never ran.
     None,
 }
 
@@ -111,15 +109,15 @@ impl RunHistory {
         interrupted.map_or(LastRun::None, LastRun::Failed)
     }
 
-    /// What the step at this position took in the run that computed most of it; for lack of one,
-    /// what its stored result says.
+    /// The work of the step at this position in the run that computed most of it; otherwise, the
+    /// work recorded in its stored result.
     pub(super) async fn work(&self, plan: &Plan, at: usize) -> Option<PastWork> {
         let name = plan.steps[at].name.as_str();
         let runs = self.runs().await.iter();
         let found: Vec<(&PastRun, &StepSummary)> =
             runs.filter_map(|run| Some((run, run.steps.get(name)?))).collect();
         let ran = found.iter().filter(|(_, step)| step.status == StepStatus::Ran);
-        // Of several that computed as much, the newest.
+        // Among equal ones, the newest.
         if let Some((run, step)) = ran.rev().max_by_key(|(_, step)| step.computed_rows) {
             return Some(PastWork {
                 seconds: step.seconds,

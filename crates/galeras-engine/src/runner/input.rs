@@ -22,13 +22,12 @@ use galeras_sql::session::{column, scan, scan_range};
 use galeras_store::{PortArtifact, Store};
 use galeras_workflow::quote;
 
-/// The stored files of an input.
 pub(super) fn blobs(input: &Input, done: &StepManifests) -> Vec<Digest> {
     let tables = input.tables.iter().filter_map(|table| artifact(done, table.step, table.port));
     tables.map(|stored| stored.blob).collect()
 }
 
-/// The rows and the bytes of the stored tables of all inputs; `None` for a step without any.
+/// The rows and the bytes of the inputs' stored tables; `None` for a step without inputs.
 pub(super) fn input_size(step: &PlannedStep, done: &StepManifests) -> Option<(u64, u64)> {
     let tables = step.inputs.iter().flat_map(|input| &input.tables);
     let stored = tables.filter_map(|table| artifact(done, table.step, table.port));
@@ -36,8 +35,8 @@ pub(super) fn input_size(step: &PlannedStep, done: &StepManifests) -> Option<(u6
     sizes.reduce(|(rows, bytes), more| (rows + more.0, bytes + more.1))
 }
 
-/// The columns by which the rows of the only input of a step are sorted; none for united cells,
-/// which come one after the other.
+/// The columns by which the rows of the only input are sorted; none for united cells, which are
+/// concatenated.
 pub(super) fn input_order(step: &PlannedStep, done: &StepManifests) -> Vec<String> {
     let [input] = step.inputs.as_slice() else { return Vec::new() };
     match input.tables.as_slice() {
@@ -60,29 +59,24 @@ pub fn open(
     StoredInput::of(plan, input, done)?.open(session, store)
 }
 
-/// An input whose tables are stored: all that it takes to read them, without the plan.
+/// An input whose tables are stored: everything needed to read them without the plan.
 #[derive(Clone, Debug)]
 pub(super) struct StoredInput {
-    /// The input port.
     pub(super) port: String,
-    /// Whether the tables are the cells of a matrix step, with their keys as columns.
+    /// The tables are the cells of a matrix step, with their keys as columns.
     pub(super) united: bool,
-    /// The columns of the input.
     pub(super) schema: TableSchema,
-    /// Its tables; more than one only if they are united.
+    /// Its tables; several only if they are united.
     pub(super) tables: Vec<StoredTable>,
 }
 
-/// A stored table of an input.
 #[derive(Clone, Debug)]
 pub(super) struct StoredTable {
-    /// The step that it is of.
     pub(super) step: String,
     /// Its cell, for united cells.
     pub(super) cell: Cell,
-    /// Its columns, as they were planned.
+    /// Its planned columns.
     pub(super) table: TableSchema,
-    /// What is stored of it.
     pub(super) stored: PortArtifact,
 }
 
@@ -109,10 +103,10 @@ impl StoredInput {
         Ok(Self { port, united: input.united, schema, tables })
     }
 
-    /// All its tables as one, with united cells and virtual columns.
+    /// Its tables as one, with united cells and virtual columns.
     ///
     /// # Errors
-    /// If a table cannot be read, or says something else than its cell.
+    /// If a table cannot be read, or disagrees with its cell.
     pub(super) fn open(
         &self,
         session: &SessionContext,
@@ -127,16 +121,16 @@ impl StoredInput {
             let missing = || StepError::new("a matrix without cells has no rows to read");
             return tables.pop().ok_or_else(missing);
         }
-        // One union of all: one of two at a time is as deep as there are cells.
+        // One flat union: nested ones would be as deep as there are cells.
         let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
         let union = Union::try_new_with_loose_types(plans.collect())?;
         Ok(DataFrame::new(session.state(), LogicalPlan::Union(union)))
     }
 
-    /// Rows of one of the tables, `len` from position `start` on, with the columns of its cell.
+    /// Rows of one of the tables, `len` from position `start`, with the columns of its cell.
     ///
     /// # Errors
-    /// If they cannot be read, or say something else than the cell.
+    /// If they cannot be read, or disagree with the cell.
     pub(super) async fn open_rows(
         &self,
         session: &SessionContext,
@@ -155,8 +149,7 @@ impl StoredInput {
         if self.united { with_cell(df, self, table) } else { Ok(df) }
     }
 
-    /// The columns by which its rows are sorted; none for united cells, which come one after the
-    /// other.
+    /// The columns by which its rows are sorted; none for united cells, which are concatenated.
     pub(super) fn order(&self) -> Vec<String> {
         match self.tables.as_slice() {
             [table] if !self.united => table.stored.key.clone(),
@@ -164,14 +157,13 @@ impl StoredInput {
         }
     }
 
-    /// The stored files.
     pub(super) fn blobs(&self) -> impl Iterator<Item = Digest> {
         self.tables.iter().map(|table| table.stored.blob)
     }
 }
 
-/// A table of united cells with the columns of its cell. Where it has such a column already, its
-/// rows must say what the cell says.
+/// A table of united cells with the columns of its cell. An existing column of that name must have
+/// the cell's value in every row.
 fn with_cell(
     df: DataFrame,
     input: &StoredInput,
@@ -190,7 +182,7 @@ fn with_cell(
             Some(value) if !own.contains(field.name()) => {
                 cast(literal(value), field.data_type().clone()).alias(field.name())
             }
-            // What only other cells of embedded workflows have.
+            // A column that only other cells of embedded workflows have.
             None if !own.contains(field.name()) => {
                 cast(lit(ScalarValue::Null), field.data_type().clone()).alias(field.name())
             }
@@ -200,7 +192,7 @@ fn with_cell(
     Ok(df.select(columns.collect::<Vec<_>>())?)
 }
 
-/// True for rows whose column has the value of the cell; the plan fails at one that has another.
+/// True for rows whose column has the cell's value; the plan fails at other rows.
 fn says(step: &str, name: &str, value: &Value, df: &DataFrame) -> Result<Expr, StepError> {
     let data_type = df.schema().field_with_unqualified_name(name)?.data_type().clone();
     let expected = cast(literal(value), data_type);
@@ -214,16 +206,16 @@ fn says(step: &str, name: &str, value: &Value, df: &DataFrame) -> Result<Expr, S
         lit(format!("a row of {step} has `")),
         shown,
         lit(format!(
-            "` in the column {}, where its cell says {wanted}; give the matrix key another name",
+            "` in the column {}, but its cell has {wanted}; give the matrix key another name",
             quote(name)
         )),
     ]);
-    // Row by row, and only where they differ: a message for each row would take time.
+    // Only for rows that differ: a message for each row would take time.
     let fails = call::<RaiseIf>(vec![differs.clone(), message]).is_not_null();
     Ok(when(not(differs), lit(true)).otherwise(fails)?)
 }
 
-/// The stored table of one port of a step.
+/// The stored table of a port.
 pub fn open_port(
     session: &SessionContext,
     store: &Store,

@@ -1,4 +1,4 @@
-//! Action keys: what can change a step's result, and nothing else.
+//! Action keys: they contain everything that can change a step's result, and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use galeras_base::digest::Digest;
 use galeras_operator::{Reads, SideFile, StepError, is_virtual};
 use galeras_store::{FORMAT_VERSION, Manifest, PortArtifact, Preimage};
 
-/// The manifests of the steps that are done, by position in the plan.
+/// The manifests of finished steps, by position in the plan.
 pub type StepManifests = [Option<Arc<Manifest>>];
 
 /// A key's pre-image with the names of its files.
@@ -19,7 +19,7 @@ pub struct StepKey {
     pub files: Vec<SideFile>,
 }
 
-/// The key of a step whose inputs are all done. Reads and hashes its side files.
+/// The key of a step whose inputs are done. Reads and hashes its side files.
 ///
 /// # Errors
 /// If an input has no result, or a side file cannot be read.
@@ -47,7 +47,7 @@ pub fn step_key(
     Ok(StepKey { preimage, files })
 }
 
-/// The recipe of a step, which its inputs are no part of.
+/// The recipe of a step, which does not depend on its inputs.
 pub(super) fn step_recipe(step: &PlannedStep) -> Digest {
     let about = step.operator.descriptor();
     let preimage = Preimage {
@@ -62,7 +62,7 @@ pub(super) fn step_recipe(step: &PlannedStep) -> Digest {
     preimage.recipe()
 }
 
-/// The logical digest of an input, or of the columns of it that are read.
+/// The logical digest of an input, or of the columns that are read.
 pub fn input_digest(
     plan: &Plan,
     input: &Input,
@@ -78,7 +78,7 @@ pub fn input_digest(
     for table in &input.tables {
         let artifact = artifact(done, table.step, table.port)?;
         let digest = artifact.digest_of(columns);
-        // A column that is filled in on reading is content like any other, if it is read.
+        // A column that is filled in on reading counts as content if it is read.
         let filled = plan.steps[table.step]
             .port(table.port)?
             .table

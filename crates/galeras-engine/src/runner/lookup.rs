@@ -8,11 +8,10 @@ use galeras_base::digest::Digest;
 use crate::plan::PlannedStep;
 use galeras_store::{BlobState, Manifest, Store, TableShape, VerifyLevel};
 
-/// What the store has under a key.
 pub(super) enum Lookup {
     /// A result with all its files.
     Hit(Box<Manifest>),
-    /// A result of which files are missing or damaged.
+    /// A result with missing or damaged files.
     Incomplete(UnsoundFiles),
     /// A result whose tables are not those of the step, for this reason.
     Unfit(String),
@@ -20,7 +19,7 @@ pub(super) enum Lookup {
     Miss,
 }
 
-/// The stored files of a result that may not be used.
+/// The missing or damaged files of a result.
 #[derive(Debug)]
 pub(super) struct UnsoundFiles {
     pub(super) missing: Vec<Digest>,
@@ -90,7 +89,7 @@ pub(super) fn unfit(cause: &str) -> String {
     format!("its stored result is not what the workflow says: {cause}")
 }
 
-/// Why a result with rows that failed for reasons outside of them is computed again.
+/// The reason to recompute a result with rows that failed for external reasons.
 pub(super) fn retry_reason(manifest: &Manifest) -> String {
     match manifest.retry_rows {
         1 => "one row failed and is tried again".to_string(),

@@ -1,4 +1,4 @@
-//! Tables without rows that somebody counts on, and the step where the last row went.
+//! Unexpectedly empty tables, and the step that lost the last row.
 
 use super::key::{StepManifests, artifact};
 use super::silent_rows::silent_rows;
@@ -9,14 +9,14 @@ use galeras_operator::{MAIN, REJECTS};
 use galeras_store::Store;
 use galeras_workflow::quote;
 
-/// A step that had rows to read, or was to make some, and gave none.
+/// A step with input rows, or a source, that returned no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EmptyPort {
     step: usize,
     port: &'static str,
 }
 
-/// Tells of tables without rows, and of rows of which nothing came, at the end of a run.
+/// Reports empty tables and rows without results at the end of a run.
 pub(super) async fn tell_lost_rows(
     plan: &Plan,
     store: &Store,
@@ -25,7 +25,7 @@ pub(super) async fn tell_lost_rows(
 ) {
     lost_rows(plan, done).into_iter().for_each(|event| events.send(event));
     for (at, step) in plan.steps.iter().enumerate() {
-        // What cannot be read has been told by those who read it.
+        // Read errors were already reported.
         if let Ok(Some(message)) = silent_rows(plan, store, done, at).await {
             tracing::warn!("{message}");
             events.send(RunEvent::Warning { step: Some(step.name.clone()), message });
@@ -33,11 +33,10 @@ pub(super) async fn tell_lost_rows(
     }
 }
 
-/// What is told of outputs without rows, and of steps that say themselves that rows were to be
-/// expected: one event for each step where the last row went.
+/// The events about outputs without rows, and about steps that expected rows: one for each step
+/// that lost the last row.
 ///
-/// That nothing was rejected is no loss: an empty port `rejects`, and what was made of it, is not
-/// told.
+/// An empty port `rejects`, and everything computed from it, is not reported.
 fn lost_rows(plan: &Plan, done: &StepManifests) -> Vec<RunEvent> {
     let mut empty: Vec<(EmptyPort, Vec<&PlannedOutput>)> = Vec::new();
     for output in &plan.outputs {
@@ -68,7 +67,8 @@ fn lost_rows(plan: &Plan, done: &StepManifests) -> Vec<RunEvent> {
     empty.into_iter().map(|(lost, outputs)| event(plan, done, lost, &outputs)).collect()
 }
 
-/// Where the last row on the way to an empty table went; `None` if it was not to have any.
+/// The step that lost the last row on the way to an empty table; `None` if it was expected to be
+/// empty.
 fn lost_at(plan: &Plan, done: &StepManifests, table: &TableRef) -> Option<EmptyPort> {
     let (mut step, mut port) = (table.step, table.port);
     loop {
@@ -83,7 +83,7 @@ fn lost_at(plan: &Plan, done: &StepManifests, table: &TableRef) -> Option<EmptyP
     }
 }
 
-/// The rows of an input, if all of it is there.
+/// The rows of an input, if all its tables exist.
 fn rows(done: &StepManifests, input: &Input) -> Option<u64> {
     let rows = |table: &TableRef| artifact(done, table.step, table.port).map(|a| a.rows);
     input.tables.iter().map(rows).sum()

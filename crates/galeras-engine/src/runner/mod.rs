@@ -1,8 +1,5 @@
-//! Runs plans: key, hit or not, compute, store, next.
-//!
-//! Lives here: the scheduling of steps, their action keys, row-precise reuse, the reasons for
-//! running, data tests and output files. Does not live here: operators (it gets bound steps),
-//! files and names of the store (`store`), how events are shown (`report`).
+//! Runs plans: schedules steps, finds or computes their results, tests them, and writes output
+//! files.
 
 mod check;
 mod compute;

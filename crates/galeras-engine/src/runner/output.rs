@@ -1,5 +1,5 @@
-//! Output files: written when their content is another, left alone when it is right, and never in
-//! the place of what somebody else wrote, unless the user says so.
+//! Output files: written only if their content has changed, and never over a file from elsewhere
+//! unless the user agrees.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Seek as _};
@@ -24,52 +24,47 @@ use galeras_operator::{Reads, StepError};
 use galeras_store::{OutputOrigin, OutputRecord, Store, timestamp};
 use galeras_workflow::quote;
 
-/// The version of how tables become files. Increase it whenever the same table gives other bytes.
+/// The version of the file formats. Increase it when the same table gives other bytes.
 const OUTPUT_FORMAT: u32 = 2;
 
-/// How output files are written.
+/// The options for output files.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
-    /// The folder that their paths start from.
+    /// The folder in which their paths start.
     pub folder: PathBuf,
-    /// Whether they replace files that the workflow did not write.
+    /// Replace files that the workflow did not write.
     pub overwrite: bool,
     /// The digests of files that were read before the run.
     pub digests: Arc<FileDigests>,
 }
 
-/// An output file that has the content it should have.
+/// An output file with the right content.
 struct WrittenOutput {
     path: PathBuf,
     rows: u64,
     /// False if the file was already right.
     written: bool,
-    /// Why nobody will know where the file comes from.
+    /// The reason why its origin could not be recorded.
     unrecorded: Option<String>,
 }
 
-/// A file that was written before.
 struct RememberedFile {
-    /// The digest of its bytes.
     file: Digest,
-    /// The digest of its table.
     table: Digest,
-    /// How many rows it has, if that is not what the table has.
+    /// Its number of rows, if it differs from the table's.
     rows: Option<u64>,
 }
 
-/// What outputs are written from.
 pub(super) struct OutputWriter<'a> {
     pub(super) plan: &'a Plan,
     pub(super) store: &'a Store,
     pub(super) options: &'a OutputOptions,
-    /// The run's identity.
     pub(super) run: &'a str,
     pub(super) done: &'a StepManifests,
 }
 
 impl OutputWriter<'_> {
-    /// Writes every output whose tables are there, and tells where rows were lost.
+    /// Writes every output whose tables exist, and reports lost rows.
     pub(super) async fn write_all(&self, events: &dyn EventSink) -> RunStatus {
         let mut status = RunStatus::Ok;
         let warn = |message: String| {
@@ -103,11 +98,11 @@ impl OutputWriter<'_> {
         status
     }
 
-    /// Makes sure that the file of `output` has the content it should have.
+    /// Ensures that the file of `output` has the right content.
     ///
     /// # Errors
-    /// If the table cannot be read or is not what the format needs, a disk fails, or the file is
-    /// somebody else's.
+    /// If the table cannot be read or does not fit the format, a disk fails, or the file is from
+    /// elsewhere.
     async fn write(&self, output: &PlannedOutput) -> Result<WrittenOutput, RunError> {
         let path = self.options.folder.join(&output.path);
         let tables = output.input.tables.iter();
@@ -146,19 +141,18 @@ impl OutputWriter<'_> {
             }
             return Err(RunError::Occupied(format!("{}, {objection}", shown(&path))));
         }
-        // A file that replaces another has its rights. A link is replaced, never followed.
+        // The new file keeps the permissions of the old one. A link is replaced, never followed.
         if let Ok(replaced) = fs::symlink_metadata(&path)
             && replaced.is_file()
         {
             let rights = Permissions::from_mode(replaced.permissions().mode() & 0o777);
             whole.file().set_permissions(rights).map_err(failed)?;
         }
-        // Recorded before the file has its name: a run that is killed in between leaves no file of
-        // which nobody knows where it comes from.
+        // Recorded before the rename: a killed run must not leave a file of unknown origin.
         let unrecorded = self.record(output, &path, content, origin.clone()).await;
         if matches!(occupant, Occupant::Nothing) && !self.options.overwrite {
             match whole.finish_new(&path) {
-                // Another run has written it meanwhile; whose file it is has to be seen.
+                // Another run has just written it, so check again who owns it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     return Box::pin(self.write(output)).await;
                 }
@@ -171,7 +165,7 @@ impl OutputWriter<'_> {
         done(rows, true, unrecorded)
     }
 
-    /// Whether the file would get the content that it has, as far as results are stored.
+    /// True if the file already has its content, according to the stored results.
     ///
     /// # Errors
     /// If a table cannot be read.
@@ -184,7 +178,7 @@ impl OutputWriter<'_> {
         if self.remembered(&self.key(output)?).await.is_some_and(|known| known.file == content) {
             return Ok(true);
         }
-        // Without a name, so that nothing of it is left if the process is killed.
+        // Unnamed, so that a killed process leaves nothing.
         let mut file = tempfile::tempfile()?;
         let ExportedTable { origin, .. } =
             export_table(self.plan, output, self.store, self.done, &file).await?;
@@ -194,7 +188,7 @@ impl OutputWriter<'_> {
             || output.format == OutputFormat::Parquet && same_table())
     }
 
-    /// What the bytes of the file depend on.
+    /// The digest of everything that determines the file's bytes.
     fn key(&self, output: &PlannedOutput) -> Result<Digest, StepError> {
         let missing = || StepError::new(format!("output {} has no table", output.name));
         let table = input_digest(self.plan, &output.input, &Reads::All, self.done);
@@ -208,7 +202,7 @@ impl OutputWriter<'_> {
             OutputFormat::Text { column } | OutputFormat::Picture { column, .. } => {
                 key["column"] = json!(column);
             }
-            // The origin is in the file. Which version wrote it is no reason to write it again.
+            // The origin is in the file. Another version alone is no reason to write it again.
             OutputFormat::Parquet => {
                 let OutputOrigin { workflow, file, step, port, .. } =
                     origin(self.plan, output, table);
@@ -219,7 +213,6 @@ impl OutputWriter<'_> {
         Ok(Digest::of_json(&key))
     }
 
-    /// The file under a key, if it was written before.
     async fn remembered(&self, key: &Digest) -> Option<RememberedFile> {
         let known = self.store.check_result(key).await?;
         let digest = |name: &str| known.get(name).and_then(Value::as_str)?.parse().ok();
@@ -232,12 +225,12 @@ impl OutputWriter<'_> {
         if let Some(rows) = file.rows {
             known["rows"] = json!(rows);
         }
-        // It can be found out again at any time.
+        // It can be recomputed at any time.
         let reads = blobs(&output.input, self.done);
         let _ = self.store.put_check_result(key, &known, reads).await;
     }
 
-    /// Records where a file that is right comes from, unless that is known.
+    /// Records the origin of a correct file, if it is unknown.
     async fn claim(
         &self,
         output: &PlannedOutput,
@@ -251,7 +244,7 @@ impl OutputWriter<'_> {
         }
     }
 
-    /// Records where a file comes from; says why that failed.
+    /// Records the origin of a file; returns the reason if that fails.
     async fn record(
         &self,
         output: &PlannedOutput,
@@ -275,7 +268,6 @@ fn hash(path: &Path) -> io::Result<Digest> {
     Digest::of_reader(File::open(path)?)
 }
 
-/// A path in a message.
 pub(super) fn shown(path: &Path) -> String {
     quote(&path.strip_prefix(".").unwrap_or(path).display().to_string())
 }

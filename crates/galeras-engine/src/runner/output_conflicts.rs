@@ -1,4 +1,4 @@
-//! Which outputs would replace what somebody else wrote: asked before anything runs.
+//! Finds outputs that would replace files from elsewhere, before anything runs.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use galeras_store::{Manifest, Store};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, Span, quote};
 
-/// The outputs of these steps of the plan that may not be written, each at its place in the
-/// workflow. A file that would stay as it is is no conflict, where the results that tell are stored.
+/// The outputs of these steps that may not be written, each at its place in the workflow. A file
+/// that would not change is not a conflict, if the stored results show that.
 ///
 /// # Errors
 /// If the store, or a stored table, cannot be read.
@@ -37,7 +37,7 @@ pub async fn output_conflicts(
         }
         let path = options.folder.join(&output.path);
         let occupant = Occupant::of(&path, store, &options.digests).await?;
-        // Whatever the table is, the workflow is the same.
+        // The workflow is the same for any table.
         let own = origin(plan, output, Digest::of(b""));
         if let Some(objection) = occupant.objection(&own) {
             conflicts.push((output, occupant, format!("{}, {objection}", shown(&path))));
@@ -51,7 +51,7 @@ pub async fn output_conflicts(
     let writer = OutputWriter { plan, store, options, run: "", done: &done };
     for (output, occupant, what) in conflicts {
         let known = output.input.tables.iter().all(|table| done[table.step].is_some());
-        // A table that cannot be written as this format is found out by the run.
+        // If a table does not fit the format, the run reports it.
         if known && writer.is_right(output, &occupant).await.unwrap_or(false) {
             continue;
         }

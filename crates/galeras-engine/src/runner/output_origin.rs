@@ -1,4 +1,4 @@
-//! Where a file comes from, for whoever asks.
+//! Finds the origin of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use super::output_place::{Occupant, place};
 use galeras_base::digest::Digest;
 use galeras_store::{OutputOrigin, OutputRecord, Store};
 
-/// Where a file comes from.
+/// The origin of a file.
 #[derive(Debug)]
 pub enum FileOrigin {
-    /// Workflows wrote it just so.
+    /// Workflows wrote exactly this file.
     Written {
         /// The digest of its bytes.
         content: Digest,
-        /// Who wrote it, the latest last.
+        /// The workflows that wrote it, the latest last.
         origins: Vec<OutputOrigin>,
-        /// What the store knows of each; nothing if only the file says it.
+        /// The store's record of each; empty if only the file has its origin.
         records: Vec<OutputRecord>,
     },
-    /// A workflow wrote it, and it was changed since.
+    /// A workflow wrote it, and it has changed since.
     Changed {
         /// The digest of its bytes.
         content: Digest,
-        /// Who wrote what was there before.
+        /// The workflow that wrote the previous content.
         origin: OutputOrigin,
     },
-    /// Nobody knows.
+    /// Unknown.
     Unknown {
         /// The digest of its bytes.
         content: Digest,
     },
-    /// It is not there.
+    /// The file is missing.
     Missing,
-    /// It is not a file that can be read: what it is, in words that follow its name.
+    /// Not a readable file: a description that follows its name.
     Other(String),
 }
 
-/// Where the file at `path` comes from, as the store knows or the file itself says.
+/// The origin of the file at `path`, from the store or the file itself.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -51,7 +51,7 @@ pub async fn file_origin(path: &Path, store: &Store) -> Result<FileOrigin, RunEr
         Occupant::Changed { content, by } => FileOrigin::Changed { content, origin: by },
         Occupant::Written { content, origins } => {
             let mut records = store.outputs_of(&content).await?;
-            // Of a file that was copied, the records of this place tell more than the others.
+            // For a copied file, prefer the records of this path.
             let here = place(path);
             if records.iter().any(|record| record.place == here) {
                 records.retain(|record| record.place == here);

@@ -1,5 +1,5 @@
-//! What is in the place of an output: nothing, a file that a workflow wrote, one that was changed
-//! since, one that is of unknown origin. A workflow replaces its own files without being asked.
+//! The file at the path of an output: none, one that a workflow wrote, one that was changed since,
+//! or one of unknown origin. A workflow replaces its own files without asking.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,36 +13,31 @@ use galeras_sql::session::{read_metadata, read_table_digest};
 use galeras_store::{OutputOrigin, Store};
 use galeras_workflow::quote;
 
-/// What is in the place of an output.
+/// The file at the path of an output.
 #[derive(Debug)]
 pub(super) enum Occupant {
-    /// Nothing: the place is free.
+    /// No file.
     Nothing,
-    /// A file that workflows wrote just so; more than one if they wrote the same.
+    /// A file that workflows wrote exactly so; several if they wrote the same.
     Written {
-        /// The digest of its bytes.
         content: Digest,
-        /// Who wrote it.
+        /// The workflows that wrote it.
         origins: Vec<OutputOrigin>,
     },
-    /// A file that a workflow wrote, and that was changed since.
+    /// A file that a workflow wrote and that has changed since.
     Changed {
-        /// The digest of its bytes.
         content: Digest,
-        /// Who wrote what was there before.
+        /// The workflow that wrote the previous content.
         by: OutputOrigin,
     },
     /// A file of unknown origin.
-    Unknown {
-        /// The digest of its bytes.
-        content: Digest,
-    },
+    Unknown { content: Digest },
     /// Something else, in words that follow "which".
     Other(String),
 }
 
 impl Occupant {
-    /// What is at `path`. A Parquet file of which the store knows nothing may say it itself.
+    /// Inspects `path`. A Parquet file unknown to the store may contain its origin.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -57,7 +52,7 @@ impl Occupant {
             Err(why) => return Ok(Self::Other(why)),
         };
         let mut records = store.outputs_of(&content).await?;
-        // That another workflow wrote the same elsewhere does not make this file its own.
+        // The same content elsewhere does not make this file the workflow's own.
         let here = place(path);
         if records.iter().any(|record| record.place == here) {
             records.retain(|record| record.place == here);
@@ -79,7 +74,6 @@ impl Occupant {
         })
     }
 
-    /// The digest of the file, if it is one.
     pub(super) fn content(&self) -> Option<Digest> {
         match self {
             Self::Written { content, .. }
@@ -89,7 +83,7 @@ impl Occupant {
         }
     }
 
-    /// Whether somebody wrote this table there, and nobody changed it.
+    /// True if a workflow wrote this table there and the file is unchanged.
     pub(super) fn has_table(&self, table: &Digest) -> bool {
         match self {
             Self::Written { origins, .. } => origins.iter().any(|origin| origin.table == *table),
@@ -97,8 +91,8 @@ impl Occupant {
         }
     }
 
-    /// Why the workflow of `own` may not replace it, in words that follow the file's name; `None`
-    /// if it may.
+    /// The reason why the workflow of `own` may not replace it, in words that follow the file's
+    /// name; `None` if it may.
     pub(super) fn objection(&self, own: &OutputOrigin) -> Option<String> {
         let workflow = |by: &OutputOrigin| {
             format!("the workflow {} ({})", quote(&by.workflow), quote(&by.file))
@@ -122,7 +116,7 @@ impl Occupant {
     }
 }
 
-/// The digest of what is at `path`; `None` if there is nothing.
+/// The digest of the file at `path`, if there is one.
 async fn content_of(path: &Path, digests: &Arc<FileDigests>) -> Result<Option<Digest>, String> {
     match fs::symlink_metadata(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -143,12 +137,12 @@ async fn content_of(path: &Path, digests: &Arc<FileDigests>) -> Result<Option<Di
     hashed.map_err(|e| unread(e.to_string()))?.map(Some).map_err(|e| unread(e.to_string()))
 }
 
-/// What a Parquet file says of its origin, and whether it still has that table.
+/// The origin in a Parquet file; true if the file still has that table.
 async fn told_by_itself(path: PathBuf) -> Option<(OutputOrigin, bool)> {
     if path.extension()? != "parquet" {
         return None;
     }
-    // A file that brings down the reader says nothing.
+    // A file that makes the reader panic has no origin.
     let told = tokio::task::spawn_blocking(move || {
         let origin = OutputOrigin::from_pairs(&read_metadata(&path).ok()?)?;
         let as_written = read_table_digest(&path).is_ok_and(|table| table == origin.table);
@@ -157,7 +151,7 @@ async fn told_by_itself(path: PathBuf) -> Option<(OutputOrigin, bool)> {
     told.await.ok()?
 }
 
-/// The digest of the place of a file: of its path, without links among its folders.
+/// The digest of a file's path, with the links among its folders resolved.
 pub(super) fn place(path: &Path) -> Digest {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());

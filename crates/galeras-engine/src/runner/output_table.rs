@@ -1,4 +1,4 @@
-//! The table of an output as a file of its format, and where that comes from.
+//! Writes the table of an output in its file format, with its origin.
 
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
@@ -22,7 +22,6 @@ use galeras_operator::{StepError, is_virtual};
 use galeras_sql::session::{copy_with_metadata, key_values, session, sorted_by_key};
 use galeras_store::{OutputOrigin, PortArtifact, Store};
 
-/// Where an output with this table comes from.
 pub(super) fn origin(plan: &Plan, output: &PlannedOutput, table: Digest) -> OutputOrigin {
     let tables = &output.input.tables;
     let name = |table: &TableRef| {
@@ -45,8 +44,8 @@ pub(super) fn origin(plan: &Plan, output: &PlannedOutput, table: Digest) -> Outp
     }
 }
 
-/// The stored table that an output is, if nothing is added to it: no other cells, no columns that
-/// are filled in on reading.
+/// The stored table of an output, if it needs no more columns: no united cells, no columns that are
+/// filled in on reading.
 fn stored_as_it_is<'a>(
     plan: &Plan,
     output: &PlannedOutput,
@@ -64,13 +63,13 @@ fn stored_as_it_is<'a>(
 
 /// What an output file holds.
 pub struct ExportedTable {
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OutputOrigin,
-    /// How many rows it has, if that is not what the table has.
+    /// Its number of rows, if it differs from the table's.
     pub rows: Option<u64>,
 }
 
-/// Writes the rows of the output in the order of its key, and says where they come from.
+/// Writes the rows of the output in key order, and returns their origin.
 ///
 /// # Errors
 /// If the table cannot be read, does not have the rows that the format needs, or the file fails.
@@ -166,18 +165,18 @@ pub async fn export_table(
     Ok(exported)
 }
 
-/// The rows of an output, hashed on their way unless the digest is known.
+/// The rows of an output, hashed while they pass unless the digest is known.
 struct OutputRows {
     stream: SendableRecordBatchStream,
     hasher: Option<TableHasher>,
     count: u64,
 }
 
-/// The resolution of figures of pixels: what journals ask for.
+/// The resolution of pixel figures that journals ask for.
 const DOTS_PER_INCH: f64 = 300.0;
 
 impl OutputRows {
-    /// The text in this column of a table that has just one.
+    /// The text in this column of a table with one row.
     async fn only_text(&mut self, at: usize) -> Result<String, RunError> {
         let (mut texts, mut only) = (0, String::new());
         while let Some(batch) = self.next().await? {

@@ -1,9 +1,8 @@
-//! Paid answers: no question that was once answered is asked again.
+//! Paid answers: an answered question is never asked again.
 //!
-//! While the step runs, every answer goes to a journal and is on disk before it counts. At
-//! the end the journal becomes a part of the recipe, like the finished rows of other steps,
-//! whether the step succeeds or not; a killed run leaves the journal, which the next one takes
-//! up.
+//! While the step runs, every answer is written durably to a journal before it counts. At the end
+//! the journal becomes a part of the recipe, like the finished rows of other steps, even if the
+//! step fails. A killed run leaves the journal for the next one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -23,7 +22,7 @@ use galeras_operator::{Answers, KnownAnswers, PaidResult, PaidStep, StepError};
 use galeras_sql::session::{BlobEncoding, scan_files};
 use galeras_store::{AnswerJournal, JournalEntry, MemoPart, Store};
 
-/// The folder of the journals, beside what is downloaded.
+/// The folder of the journals, next to the downloads.
 const FOLDER: &str = "answers";
 
 /// Rows of a batch of answers in a part.
@@ -33,19 +32,17 @@ const BATCH: usize = 1024;
 pub(super) struct EarlierAnswers {
     /// Batches of questions and answers, as parts hold them.
     batches: Vec<RecordBatch>,
-    /// Where the answers to a question are: batch and row, the oldest first.
+    /// The places of the answers to a question: batch and row, the oldest first.
     places: HashMap<Digest, Vec<(u32, u32)>>,
 }
 
-/// The answers of a recipe.
 struct KeptAnswers {
     earlier: EarlierAnswers,
     journal: AnswerJournal,
-    /// What the journal holds.
     fresh: Mutex<Vec<JournalEntry>>,
 }
 
-/// Asks what no earlier run has asked.
+/// Asks the questions without an earlier answer.
 pub(super) async fn run(
     cx: &StepContext,
     step: &dyn PaidStep,
@@ -65,7 +62,7 @@ pub(super) async fn run(
     let kept = KeptAnswers { earlier, journal, fresh: Mutex::new(unfinished) };
     let result = step.lower(&cx.lower, &kept, inputs).await;
     let stored = kept.store(cx, &recipe).await;
-    // Why the step failed says more than what became of its answers, which are in the journal.
+    // The step's error comes first; its answers are safe in the journal.
     let result = result?;
     stored?;
     Ok(result)
@@ -77,7 +74,7 @@ impl EarlierAnswers {
         Self { batches: Vec::new(), places: HashMap::new() }
     }
 
-    /// Those of the recipe in the store and in its journal, as they are now.
+    /// The present answers of the recipe in the store and in its journal.
     pub(super) async fn now(
         session: &SessionContext,
         store: &Store,
@@ -131,7 +128,6 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![text("question"), text("answer")]))
 }
 
-/// Entries in the form of a part.
 fn table(entries: &[JournalEntry]) -> Result<Vec<RecordBatch>, RunError> {
     let batch = |entries: &[JournalEntry]| {
         let questions = StringArray::from_iter_values(entries.iter().map(|e| e.0.to_string()));
@@ -146,7 +142,7 @@ fn places(batches: &[RecordBatch]) -> HashMap<Digest, Vec<(u32, u32)>> {
     for (at, batch) in batches.iter().enumerate() {
         let questions = batch.column(0).as_string::<i32>();
         for row in 0..questions.len() {
-            // A question that is not a digest cannot be asked again.
+            // A question that is not a digest is never asked again.
             if let Ok(question) = questions.value(row).parse() {
                 places.entry(question).or_default().push((at as u32, row as u32));
             }
@@ -156,7 +152,7 @@ fn places(batches: &[RecordBatch]) -> HashMap<Digest, Vec<(u32, u32)>> {
 }
 
 impl KeptAnswers {
-    /// Makes a part of the journal, and removes it.
+    /// Turns the journal into a part, and removes it.
     async fn store(self, cx: &StepContext, recipe: &Digest) -> Result<(), RunError> {
         let fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !fresh.is_empty() {

@@ -5,8 +5,8 @@ use galeras_base::digest::Digest;
 use galeras_sql::session::StoredBlob;
 use galeras_store::{MemoPart, Store, timestamp};
 
-/// Makes a stored blob a part of the recipe. `row` is the digest of the only input row that the
-/// part is the result of, if there is only one, or names a piece of that result.
+/// Makes a stored blob a part of the recipe. `row` is the digest of the input row, if the part is
+/// the result of only one, or names a piece of that result.
 ///
 /// # Errors
 /// If the store cannot be written.

@@ -1,4 +1,4 @@
-//! What steps took in earlier runs, and what they would take now.
+//! The time of steps in earlier runs, and their expected time now.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,21 +10,20 @@ use crate::plan::{Plan, PlannedStep};
 use galeras_operator::Lowering;
 use galeras_store::Store;
 
-/// Tables as a whole need not take time in proportion to their rows: beyond this change of size
-/// nothing is said.
+/// The time of whole tables may not be proportional to their rows: beyond this change of size there
+/// is no estimate.
 const MOST_GROWTH: f64 = 3.0;
 
-/// What is known beforehand of a step's work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Expectation {
     pub(super) past: PastWork,
-    /// What of its work is stored already, in its unit; `None` for a step that is computed as a
-    /// whole.
+    /// The part of its work that is already stored, in its unit; `None` for a step that is computed
+    /// as a whole.
     pub(super) stored: Option<u64>,
 }
 
 impl Expectation {
-    /// The seconds that it takes to compute so much.
+    /// The seconds to compute this much work.
     pub(super) fn of_work(&self, total: u64) -> Option<f64> {
         match total {
             0 => Some(0.0),
@@ -33,7 +32,7 @@ impl Expectation {
         }
     }
 
-    /// The seconds that the step takes, given the rows of its inputs if they are known.
+    /// The seconds of the step, given the rows of its inputs if they are known.
     pub(super) fn seconds(&self, input_rows: Option<u64>) -> Option<f64> {
         let growth = match (input_rows, self.past.input_rows) {
             (Some(now), Some(then)) if then > 0 => now as f64 / then as f64,
@@ -52,8 +51,8 @@ impl Expectation {
     }
 }
 
-/// What is known of the steps of a plan, by position: nothing of one that no earlier run has
-/// computed. A cell of a matrix that is new is taken for one of its siblings.
+/// The expectations for the steps of a plan, by position; `None` for steps that no earlier run has
+/// computed. A new cell of a matrix is estimated from its siblings.
 pub(super) async fn expectations(
     plan: &Plan,
     history: &RunHistory,
@@ -92,7 +91,7 @@ pub(super) async fn expectations(
     known
 }
 
-/// How many rows of a step are stored, whatever input they were computed for.
+/// The number of stored rows of a step, for any input.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -101,7 +100,7 @@ pub async fn stored_rows_of(step: &PlannedStep, store: &Store) -> Result<u64, Ru
     Ok(parts.iter().map(|part| part.rows).sum())
 }
 
-/// The name of the step of which this may be a cell.
+/// The name of the step without its cell.
 pub(super) fn base(name: &str) -> &str {
     name.split('[').next().unwrap_or(name)
 }
@@ -119,7 +118,7 @@ mod tests {
     fn rows_take_what_a_row_took() {
         assert_eq!(row_work(0).of_work(50), Some(5.0));
         assert_eq!(row_work(0).seconds(None), Some(100.0));
-        // Twice the input gives twice the work; what is stored is not computed again.
+        // Twice the input is twice the work; stored work is not computed again.
         assert_eq!(row_work(0).seconds(Some(1000)), Some(200.0));
         assert_eq!(row_work(1990).seconds(Some(1000)), Some(1.0));
         assert_eq!(row_work(5000).seconds(Some(1000)), Some(0.0));

@@ -1,5 +1,5 @@
-//! How far a run is: its events are watched on their way to whoever shows them, and what is left is
-//! estimated from what the steps took before, and from how fast they are now.
+//! The progress of a run: watches its events, and estimates the remaining time from earlier runs
+//! and the present speed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,28 +14,27 @@ use crate::plan::Plan;
 use galeras_operator::event::{EventSink, RunEvent, StepStatus, StepSummary};
 use galeras_store::Store;
 
-/// While a step is computed, the run tells how far it is this often.
+/// The interval of progress events while a step is computed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// One part in so many of the time goes to estimates of what is left, unless they get too old.
+/// Estimates may use one of this many parts of the time, unless the last one gets too old.
 const ESTIMATE_SHARE: u32 = 100;
 const OLDEST_ESTIMATE: Duration = Duration::from_millis(500);
 
-/// Before a step has computed for so long, and so much, its speed says little.
+/// Before a step has computed for this time and this share of its work, its speed is not reliable.
 const LEAST_TIME: Duration = Duration::from_secs(3);
 const LEAST_SHARE: u64 = 50;
 
-/// A step that takes this much longer than expected, and some seconds, is one of which nothing is
-/// known.
+/// If a step takes this much longer than expected, plus the grace, its expected time is ignored.
 const OVERDUE: f64 = 1.25;
 const GRACE: f64 = 2.0;
 
-/// The machine, or what runs beside, may be faster or slower than it was, within reason. So many
-/// seconds must have been compared before that counts.
+/// The machine may be faster or slower than before, up to this factor. It counts after this many
+/// compared seconds.
 const MOST_DRIFT: f64 = 4.0;
 const LEAST_COMPARED: f64 = 1.0;
 
-/// The events of a run on their way, and how far they say it is.
+/// Forwards the events of a run and tracks its progress.
 pub(super) struct RunProgress {
     events: Arc<dyn EventSink>,
     state: Mutex<RunState>,
@@ -47,43 +46,39 @@ struct RunState {
     upstream: Vec<Vec<usize>>,
     places: HashMap<String, usize>,
     steps: Vec<Phase>,
-    /// The steps that are wanted, and those of them that ended or are being computed.
+    /// The number of wanted steps, and of those that have ended or are being computed.
     wanted: usize,
     begun: usize,
-    /// Steps that are computed side by side.
     slots: usize,
-    /// What earlier runs say of each step, when they have been read.
+    /// The expectations from earlier runs, once they are read.
     expected: Option<Vec<Option<Expectation>>>,
-    /// Seconds that steps of this run took, and that they were expected to take.
+    /// The actual and the expected seconds of this run's steps.
     took: f64,
     foreseen: f64,
-    /// What was last told of the time that is left.
     estimate: Option<Estimate>,
 }
 
-/// An estimate of the time that is left.
 struct Estimate {
     made: Instant,
     good_until: Instant,
     seconds: Option<f64>,
 }
 
-/// Where a step is.
 #[derive(Clone, Debug)]
 enum Phase {
-    /// Nobody wants it.
+    /// Not part of the run.
     Unwanted,
-    /// It was not looked at yet.
+    /// Not looked at yet.
     Ahead,
     /// It has no stored result, and waits for its turn.
     Queued,
     /// It is being computed.
     Running { since: Instant, work: Option<Work> },
-    /// It ended: how, and with how many rows on which port.
+    /// Its outcome, and the rows of its ports.
     Ended { status: StepStatus, ports: Vec<(String, u64)> },
 }
 
-/// How far a running step is, in its unit.
+/// The progress of a running step, in its unit.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     since: Instant,
@@ -92,8 +87,7 @@ struct Work {
 }
 
 impl RunProgress {
-    /// The progress of a run of the `wanted` steps of the plan, `slots` of which are computed at a
-    /// time.
+    /// The progress of a run of the `wanted` steps, of which `slots` are computed at once.
     pub(super) fn new(
         events: Arc<dyn EventSink>,
         plan: Arc<Plan>,
@@ -127,8 +121,8 @@ impl RunProgress {
         self.state().steps[at] = Phase::Queued;
     }
 
-    /// Reads what earlier runs took, and tells every second how far this one is. Called when the
-    /// first step is computed: a run that computes nothing has nothing to tell.
+    /// Reads the history and sends the progress every second. Called when the first step is
+    /// computed: a run that computes nothing has no progress.
     pub(super) fn begin(
         self: &Arc<Self>,
         history: &Arc<RunHistory>,
@@ -157,14 +151,13 @@ impl RunProgress {
         }
     }
 
-    /// The run is over: nothing more is told of its progress.
+    /// Ends the progress events.
     pub(super) fn end(&self) {
         if let Some(ticks) = self.ticks.get() {
             ticks.abort();
         }
     }
 
-    /// Tells how far the run is, while a step is computed.
     fn tell(&self) {
         let told = {
             let mut state = self.state();
@@ -190,10 +183,10 @@ impl Drop for RunProgress {
 impl EventSink for RunProgress {
     fn send(&self, event: RunEvent) {
         let starts = matches!(event, RunEvent::StepStarted { .. });
-        // The state is free again before anything is sent.
+        // Releases the state before anything is sent.
         let change = self.state().note(&event, Instant::now());
         match change {
-            // Before the step is shown, so that it can be with its number.
+            // Sent before the step's event, so that its line can have a number.
             Change::Computing if starts => {
                 self.tell();
                 self.events.send(event);
@@ -208,14 +201,13 @@ impl EventSink for RunProgress {
     }
 }
 
-/// What an event says of the run's progress.
+/// The effect of an event on the run's progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// A step has begun to compute, or has been computed.
+    /// A step has started or finished computing.
     Computing,
-    /// Something else.
     Other,
-    /// It is behind what was told already: a step that counts its own work also stores rows.
+    /// Less than an earlier event: a step that counts its own work also stores rows.
     Backwards,
 }
 
@@ -224,7 +216,7 @@ impl RunState {
         match event {
             RunEvent::StepStarted { step, .. } => {
                 match self.phase(step) {
-                    // An input that is computed again because its file is damaged.
+                    // An input that is recomputed because its file is damaged.
                     None | Some(Phase::Ended { .. } | Phase::Running { .. }) => Change::Other,
                     Some(phase) => {
                         *phase = Phase::Running { since: now, work: None };
@@ -279,7 +271,7 @@ impl RunState {
         self.steps[at] = Phase::Ended { status: summary.status, ports: ports.collect() };
     }
 
-    /// How long the step takes as a whole, by earlier runs.
+    /// The total time of the step, from earlier runs.
     fn foreseen(&self, at: usize, total: Option<u64>) -> Option<f64> {
         let expected = self.expected.as_ref()?[at].as_ref()?;
         match total {
@@ -288,7 +280,7 @@ impl RunState {
         }
     }
 
-    /// The rows of all inputs of a step, once they are computed.
+    /// The rows of a step's inputs, once they are computed.
     fn input_rows(&self, at: usize) -> Option<u64> {
         let tables = self.plan.steps[at].inputs.iter().flat_map(|input| &input.tables);
         let rows = tables.map(|table| match &self.steps[table.step] {
@@ -300,7 +292,7 @@ impl RunState {
         rows.sum()
     }
 
-    /// How much slower this run is than earlier ones, as far as they were compared.
+    /// The slowdown of this run compared with earlier ones.
     fn drift(&self) -> f64 {
         match self.foreseen >= LEAST_COMPARED {
             true => (self.took / self.foreseen).clamp(1.0 / MOST_DRIFT, MOST_DRIFT),
@@ -308,8 +300,8 @@ impl RunState {
         }
     }
 
-    /// The seconds that the rest of the run takes, by an estimate that may be some time old: each
-    /// looks at all steps, and with thousands of them it would take longer than many a step.
+    /// The remaining seconds, from an estimate that may be old: with thousands of steps, a new one
+    /// takes longer than many a step.
     fn estimated(&mut self, now: Instant) -> Option<f64> {
         if let Some(last) = &self.estimate
             && now < last.good_until
@@ -323,10 +315,10 @@ impl RunState {
         seconds
     }
 
-    /// The seconds that the rest of the run takes; nothing if that of one step is not known.
+    /// The remaining seconds; `None` if the time of one step is unknown.
     fn seconds_left(&self, now: Instant) -> Option<f64> {
         let drift = self.drift();
-        // What is computed now, or will be as far as anybody can tell.
+        // Steps that are computed now or, as far as known, later.
         let computing = |phase: &Phase| match phase {
             Phase::Queued | Phase::Running { .. } => true,
             Phase::Ended { status, .. } => *status == StepStatus::Ran,
@@ -353,7 +345,7 @@ impl RunState {
                         && !upstream.iter().any(|u| computing(&self.steps[*u]))
                         && !cells.contains(base(&self.plan.steps[at].name)) =>
                 {
-                    // All that it reads was stored, and so is most probably its result.
+                    // Everything it reads was stored, so its result probably is.
                     Rest::Nothing
                 }
                 Phase::Ahead | Phase::Queued => Rest::Waiting(self.foreseen(at, None)? * drift),
@@ -363,7 +355,7 @@ impl RunState {
         Some(time_left(&rest, &self.upstream, self.slots))
     }
 
-    /// The seconds that a running step still takes: by its speed, if that can be told yet.
+    /// The remaining seconds of a running step: from its speed, if that is known.
     fn running(
         &self,
         at: usize,

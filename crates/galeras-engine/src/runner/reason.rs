@@ -1,4 +1,4 @@
-//! Why a step runs: its key's pre-image against the one of its last result.
+//! Finds the reason why a step runs, by comparing its key's pre-image with that of its last result.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::plan::PlannedStep;
 use galeras_operator::event::Reason;
 use galeras_store::Manifest;
 
-/// Why `step` has no result under its present key, and the details in words.
+/// The reason why `step` has no result under its present key, with details.
 pub(super) async fn reason_to_run(
     history: &RunHistory,
     step: &PlannedStep,
@@ -93,7 +93,7 @@ fn differences(path: &str, old: &Value, new: &Value, out: &mut Vec<(String, Valu
     }
 }
 
-/// A value short enough for a line.
+/// A value shortened for a line.
 fn shown(value: &Value) -> String {
     const WIDTH: usize = 60;
     let text = value.to_string();

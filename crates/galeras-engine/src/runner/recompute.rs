@@ -1,5 +1,4 @@
-//! Computes steps again beside the store, for whoever does not want to believe it: from the stored
-//! tables that they read, into a store of its own that is empty before.
+//! Recomputes steps to verify the store: from their stored inputs, into a separate empty store.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use galeras_operator::event::EventSink;
 use galeras_operator::{Access, Consent, Lowering};
 use galeras_store::{CopyError, Manifest, Store};
 
-/// What steps are computed again with.
+/// The inputs of a recomputation.
 pub struct Recomputation<'a> {
     /// The plan.
     pub plan: &'a Plan,
@@ -29,16 +28,16 @@ pub struct Recomputation<'a> {
     pub done: &'a StepManifests,
     /// Threads and memory.
     pub resources: Resources,
-    /// What the user agreed to.
+    /// The user's consent.
     pub consent: Arc<dyn Consent>,
     /// Cancelled to stop.
     pub cancel: CancellationToken,
-    /// Where what the steps say goes.
+    /// The receiver of the steps' messages.
     pub events: Arc<dyn EventSink>,
 }
 
 impl Recomputation<'_> {
-    /// Why a step is not computed again, in words that follow its name; `None` if it can be.
+    /// The reason why a step is not recomputed, in words that follow its name; `None` if it can be.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -76,8 +75,8 @@ impl Recomputation<'_> {
         Ok(None)
     }
 
-    /// Computes a step from its stored inputs into `scratch`, reusing nothing. What comes out has
-    /// the key of the stored result, and should have its digests.
+    /// Computes a step from its stored inputs into `scratch`, without reuse. The result has the key
+    /// of the stored one, and should have its digests.
     ///
     /// # Errors
     /// If the step fails, an input is damaged, or a disk fails.
@@ -93,7 +92,7 @@ impl Recomputation<'_> {
         compute(self.plan, at, &key, self.done, (&cx, &Embedded), self.turn().await?).await
     }
 
-    /// What a step is computed with, into `scratch`.
+    /// The context of a step that is computed into `scratch`.
     pub(super) fn context(&self, at: usize, scratch: &Store) -> Result<StepContext, RunError> {
         let step = &self.plan.steps[at];
         let spending = RunSpending::new(self.plan);
@@ -108,15 +107,15 @@ impl Recomputation<'_> {
         StepContext::new(&StepTask::of(self.plan, step), scratch, surroundings, bytes, true)
     }
 
-    /// Nothing else is computed meanwhile.
+    /// Nothing else is computed at the same time.
     pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, RunError> {
         let turn = Arc::new(Semaphore::new(1)).acquire_owned().await;
         turn.map_err(|_| RunError::Interrupted)
     }
 }
 
-/// The steps in the order in which a seed draws them: each by its key, so that it does not matter
-/// where they stand in the file.
+/// The steps in random order by a seed. The order depends on their keys, so that their places in
+/// the file do not matter.
 pub fn drawn(steps: &[usize], done: &StepManifests, seed: i64) -> Vec<usize> {
     let mut steps = steps.to_vec();
     steps.sort_by_cached_key(|at| {

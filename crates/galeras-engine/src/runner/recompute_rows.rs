@@ -1,5 +1,5 @@
-//! Computes single rows of a row step again: of a large table some rows are enough to see whether it
-//! is what its step gives, and each of them must come out whatever other rows there are.
+//! Recomputes single rows of a row step. A few rows are enough to check a large table, as the
+//! result of each is independent of the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,42 +28,42 @@ use galeras_operator::{Lowering, Port, StepError, TableSchema};
 use galeras_sql::session::{column, open_table, ordered_session, scan_stored};
 use galeras_store::{PortArtifact, Store};
 
-/// Prefix of the key columns of what came out now, beside those of the stored table.
+/// The prefix of the recomputed key columns in a join with the stored table.
 const DRAWN: &str = "__drawn_";
 
-/// What some rows of the input give at one port.
+/// The results of some input rows at one port.
 pub struct RowsAgain {
-    /// What is stored of them, as a table of its own.
+    /// Their stored rows, as a table.
     pub stored: PortArtifact,
-    /// What came out now.
+    /// Their recomputed rows.
     pub computed: PortArtifact,
 }
 
-/// Rows of the input of a step, in its order.
+/// Rows of a step's input, in its order.
 pub struct DrawnRows(RecordBatch);
 
 impl DrawnRows {
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> usize {
         self.0.num_rows()
     }
 
-    /// Whether there are none.
+    /// True without rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Recomputation<'_> {
-    /// How many rows a step reads of which each can be computed again on its own; zero if that is
-    /// not how it computes. Which rows are stored of it is known by the keys of those that come out.
+    /// The number of input rows of a step that can each be recomputed; zero if that is not how it
+    /// computes. Their keys identify the stored rows.
     pub fn rows(&self, at: usize) -> u64 {
         let step = &self.plan.steps[at];
         let rows = input_size(step, self.done).map_or(0, |(rows, _)| rows);
         if own_ports(step).next().is_none() { 0 } else { rows }
     }
 
-    /// So many rows of the input of a step, as a seed draws them.
+    /// This many rows of a step's input, drawn by a seed.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -95,8 +95,8 @@ impl Recomputation<'_> {
         Ok(DrawnRows(concat_batches(&schema, &found)?))
     }
 
-    /// Computes the step for just these rows into `scratch`, reusing nothing, and says what is stored
-    /// of them, table by table.
+    /// Computes the step for these rows into `scratch`, without reuse, and returns the stored and
+    /// the new tables.
     ///
     /// # Errors
     /// If the step fails, an input is damaged, or a disk fails.
@@ -127,7 +127,7 @@ impl Recomputation<'_> {
         Ok(again)
     }
 
-    /// Of how many of these rows of the input something else came out than is stored.
+    /// The number of these input rows whose recomputed results differ from the stored ones.
     ///
     /// # Errors
     /// If `scratch`, which has the tables, cannot be read.
@@ -148,11 +148,11 @@ impl Recomputation<'_> {
             let other = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
             differing.extend(other.cloned());
         }
-        // One of the input may have given several.
+        // One input row may have given several.
         Ok((differing.len() as u64).min(rows.len() as u64))
     }
 
-    /// The stored rows of a port that have the keys of those that came out now.
+    /// The stored rows of a port with the keys of the recomputed ones.
     async fn stored_of(
         &self,
         at: usize,
@@ -174,10 +174,9 @@ impl Recomputation<'_> {
     }
 }
 
-/// The key of a row, as bytes -> the digests of the rows that have it, sorted.
+/// From the key of a row, as bytes, to the digests of its rows, sorted.
 type RowsByKey = HashMap<Vec<u8>, Vec<Digest>>;
 
-/// The rows of a stored table by their keys.
 async fn rows_by_key(store: &Store, table: &PortArtifact) -> Result<RowsByKey, RunError> {
     let key = &table.key;
     let rows = scan_stored(&ordered_session(1), store, table).await?;
@@ -217,8 +216,8 @@ fn only_input(step: &PlannedStep) -> Option<&Input> {
     }
 }
 
-/// The ports whose rows each belong to one row of the input: its key is in theirs. A summary of all
-/// rows has another key.
+/// The ports whose rows each belong to one input row, as they contain its key. A summary has
+/// another key.
 fn own_ports(step: &PlannedStep) -> impl Iterator<Item = &Port> {
     let input = only_input(step);
     let kind = |table: &TableSchema, name: &str| {

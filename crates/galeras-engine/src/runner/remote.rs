@@ -1,9 +1,9 @@
-//! Results from a store elsewhere: a manifest is enough for a hit, and a table is fetched when
-//! somebody needs it: an output, a data test without a known outcome, or a step that is computed.
+//! Results from another store. A manifest is enough for a hit; a table is fetched when it is
+//! needed: by an output, a data test without a stored outcome, or a step that is computed.
 //!
-//! A remote is a convenience. If it is down, lies, or lacks a file, there is a warning, and the run
-//! computes what it would have computed without it. Where signatures are demanded, a result without
-//! a good one by an allowed signer is as if it were not there.
+//! A remote is optional. If it is down, wrong, or lacks a file, there is a warning, and the run
+//! computes as if there were no remote. If signatures are required, results without a valid one by
+//! an allowed signer are ignored.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,63 +24,61 @@ use galeras_store::{
     TableShape,
 };
 
-/// Whose results are taken from a remote.
+/// Requires signed results from a remote.
 #[derive(Clone, Debug)]
 pub struct SignatureDemand {
-    /// Whose signatures are accepted.
+    /// The accepted signers.
     pub signers: AllowedSigners,
-    /// The file that says so, for messages.
+    /// The file of the signers, for messages.
     pub file: String,
 }
 
-/// A store elsewhere, and what a run has had from it.
+/// A remote store, and its use by a run.
 pub struct Remote {
     store: Store,
     demand: Option<SignatureDemand>,
-    /// What it has under a key, for keys that were asked for.
+    /// Its results by key, for keys that were requested.
     offers: Mutex<HashMap<Digest, Option<Offered>>>,
-    /// Warnings that nobody could be told yet: the step, and what is wrong.
+    /// Warnings to be sent later: the step and the problem.
     untold: Mutex<Vec<(Option<String>, String)>>,
-    /// Keys whose results turned out to be unusable.
+    /// Keys with unusable results.
     denied: Mutex<HashSet<Digest>>,
-    /// Whose turn it is to copy a file.
+    /// Locks for files that are being copied.
     copying: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
-    /// Files and the tables that they were found to be.
+    /// Files with the tables that they were found to be.
     judged: Mutex<HashSet<(Digest, Digest)>>,
-    /// Nothing more is asked: it could not be reached.
+    /// The reason why it cannot be reached; it is not asked again.
     trouble: Mutex<Option<String>>,
-    /// It does not tell sizes.
+    /// It does not report sizes.
     sizeless: AtomicBool,
-    /// Results that it has and that cannot be used.
     refused: AtomicU64,
     files: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// A result of the remote that may be used.
 #[derive(Clone)]
 struct Offered {
     manifest: Arc<Manifest>,
     stored: Arc<StoredManifest>,
-    /// What is known of its signatures: nothing if none are demanded.
+    /// Its signatures; empty if none are required.
     signatures: SignatureFile,
 }
 
-/// What was fetched.
+/// The fetched tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// Tables.
+    /// Their number.
     pub files: u64,
     /// Their size.
     pub bytes: u64,
 }
 
 impl Remote {
-    /// The store at `location`, as [`Store::open_remote`] takes it. Nothing is asked yet. With a
-    /// demand only signed results are taken from it.
+    /// The store at `location`, as for [`Store::open_remote`]. Does not connect yet. With a demand,
+    /// only signed results are accepted.
     ///
     /// # Errors
-    /// If there cannot be such a store.
+    /// If the location is invalid.
     pub async fn open(location: &str, demand: Option<SignatureDemand>) -> Result<Self, RunError> {
         Ok(Self {
             store: Store::open_remote(location).await?,
@@ -98,7 +96,7 @@ impl Remote {
         })
     }
 
-    /// Where it is.
+    /// Its location.
     pub fn location(&self) -> &str {
         self.store.location()
     }
@@ -108,22 +106,22 @@ impl Remote {
         &self.store
     }
 
-    /// Why nothing comes from it any more, if it could not be reached.
+    /// The reason why it is no longer used, if it could not be reached.
     pub fn trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
     }
 
-    /// How many results it has that cannot be used, of those that were asked for.
+    /// The number of its results that were requested and cannot be used.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// What signatures are demanded of it.
+    /// The required signatures.
     pub fn demand(&self) -> Option<&SignatureDemand> {
         self.demand.as_ref()
     }
 
-    /// The warnings that nobody was told yet, in words; they count as told then.
+    /// Takes the warnings that have not been sent.
     pub fn untold(&self) -> Vec<String> {
         let untold = std::mem::take(&mut *locked(&self.untold));
         let words = |(step, message): (Option<String>, String)| match step {
@@ -133,14 +131,13 @@ impl Remote {
         untold.into_iter().map(words).collect()
     }
 
-    /// What was fetched so far.
+    /// The tables fetched so far.
     pub fn fetched(&self) -> Fetched {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Fetched { files: of(&self.files), bytes: of(&self.bytes) }
     }
 
-    /// The result that the remote has under a key, whose ports are those of the step. Its tables are
-    /// where they are.
+    /// The remote's result for a key, with the ports of the step. Fetches no tables.
     pub async fn manifest(
         &self,
         plan: &Plan,
@@ -209,14 +206,14 @@ impl Remote {
         manifest
     }
 
-    /// What the remote has in another size than a manifest says, in words, where it tells sizes.
+    /// A description of files whose size differs from the manifest, if the remote reports sizes.
     async fn other_size(&self, manifest: &Manifest) -> Option<String> {
         if self.sizeless.load(Ordering::Relaxed) {
             return None;
         }
         match self.store.other_size(manifest).await {
             Ok(cause) => cause,
-            // Whether it is there at all is seen when something is fetched.
+            // Fetching shows if it exists at all.
             Err(error) => {
                 debug!("no more sizes are asked for: {error}");
                 self.sizeless.store(true, Ordering::Relaxed);
@@ -225,10 +222,10 @@ impl Remote {
         }
     }
 
-    /// The signatures of a result, if there is one by an allowed signer, or none is demanded.
+    /// The signatures of a result, if one is by an allowed signer or none is required.
     ///
     /// # Errors
-    /// In words that follow “the result”, why it is not taken.
+    /// The reason why it is not accepted, in words that follow “the result”.
     async fn signatures(&self, stored: &StoredManifest) -> Result<SignatureFile, String> {
         let Some(SignatureDemand { signers, file }) = &self.demand else {
             return Ok(SignatureFile::default());
@@ -254,8 +251,8 @@ impl Remote {
         }
     }
 
-    /// Fetches what is needed of a result at once: these ports, and what open data tests read. The
-    /// result is stored if all of its tables are here. False if it cannot be had.
+    /// Fetches the tables of a result that are needed at once: these ports, and those of open data
+    /// tests. Stores the result if all of its tables are local. False if it is not available.
     pub(super) async fn take(
         &self,
         plan: &Plan,
@@ -267,7 +264,7 @@ impl Remote {
     ) -> Result<bool, RunError> {
         let mut needed = ports.clone();
         for (port, check) in open_checks(plan, step, to, manifest).await {
-            // Nobody signs outcomes: where signatures are demanded, the tables are tested here.
+            // Outcomes are not signed: if signatures are required, the tables are tested here.
             let known = self.demand.is_none()
                 && matches!(self.store.copy_check(to, &check).await, Ok(true));
             if !known {
@@ -285,8 +282,8 @@ impl Remote {
         Ok(true)
     }
 
-    /// Fetches the tables that a step reads, where they are not here. False if one cannot be had:
-    /// then the step that made it has to be computed.
+    /// Fetches the missing tables that a step reads. False if one is not available: then the step
+    /// that produces it must run.
     pub(super) async fn fetch_inputs(
         &self,
         plan: &Plan,
@@ -349,19 +346,19 @@ impl Remote {
                     format!("what {} has of this step: {cause}", self.store.location())
                 }))
             }
-            // A full disk is no fault of the remote.
+            // A full disk is not an error of the remote.
             Err(CopyError::To(error)) => Err(error.into()),
             Err(CopyError::From(error)) => Ok(Some(error.to_string())),
         }
     }
 
-    /// Says that a result cannot be had, and does not ask for it again.
+    /// Reports that a result is not available, and stops asking for it.
     fn deny(&self, key: Digest, step: &str, cause: &str, events: &dyn EventSink) {
         self.warn(Some(events), Some(step.to_string()), format!("{cause}; computing"));
         locked(&self.denied).insert(key);
     }
 
-    /// Stores a result of which all tables are here.
+    /// Stores a result whose tables are all local.
     async fn keep(&self, manifest: &Manifest, to: &Store) -> Result<(), RunError> {
         for port in &manifest.ports {
             if !to.has_blob(&port.blob, port.bytes).await? {
@@ -377,7 +374,7 @@ impl Remote {
         }
     }
 
-    /// Says it now, or keeps it for whoever can say it.
+    /// Sends the warning, or keeps it for later.
     fn warn(&self, events: Option<&dyn EventSink>, step: Option<String>, message: String) {
         tracing::warn!("{message}");
         match events {

@@ -1,5 +1,4 @@
-//! What becomes of results of which stored files are damaged: they are computed again, with
-//! everything that was computed from the damage.
+//! Recomputes results with damaged files, and everything computed from them.
 
 use std::sync::Arc;
 
@@ -11,14 +10,14 @@ use galeras_operator::event::StepStatus;
 use galeras_store::{Manifest, VerifyLevel};
 
 impl Runner {
-    /// The manifests of the inputs of a step, after those with damaged files were computed
-    /// again; `None` if no file is damaged.
+    /// The manifests of a step's inputs, after those with damaged files were recomputed; `None` if
+    /// no file is damaged.
     pub(super) async fn repaired_inputs(
         &self,
         i: usize,
         done: &[Option<Arc<Manifest>>],
     ) -> Result<Option<Vec<Option<Arc<Manifest>>>>, RunError> {
-        // What the inputs themselves were computed from is needed as well.
+        // The inputs' own inputs are also needed.
         let mut done = self.results.beside(done);
         let mut repaired = false;
         for upstream in self.plan.steps[i].upstream() {
@@ -40,8 +39,7 @@ impl Runner {
         Ok(repaired.then_some(done))
     }
 
-    /// What was computed from damaged files of this step is computed anew, whenever it was: the
-    /// damage may be older.
+    /// Removes everything ever computed from these damaged files, as the damage may be old.
     pub(super) async fn forget_descendants(
         &self,
         step: &str,

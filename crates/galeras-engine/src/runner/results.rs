@@ -1,7 +1,7 @@
-//! The results of a run so far, which the tasks of its steps share.
+//! The results of a run so far, shared by the tasks of its steps.
 //!
-//! A step gets those that it reads: a copy of the whole list for every step would take time and
-//! memory in the square of their number.
+//! A step gets only those that it reads: copying the whole list for every step would take quadratic
+//! time and memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use galeras_store::Manifest;
 pub(super) struct RunResults(Mutex<Vec<Option<Arc<Manifest>>>>);
 
 impl RunResults {
-    /// No results yet of so many steps.
+    /// No results yet, for this number of steps.
     pub(super) fn new(steps: usize) -> Self {
         Self(Mutex::new(vec![None; steps]))
     }
@@ -25,7 +25,7 @@ impl RunResults {
         self.list()[step] = result;
     }
 
-    /// The results of these steps, by position in the plan; of the others there is nothing.
+    /// The results of these steps, by position in the plan, and `None` elsewhere.
     pub(super) fn of(&self, steps: impl Iterator<Item = usize>) -> Vec<Option<Arc<Manifest>>> {
         let list = self.list();
         let mut found = vec![None; list.len()];
@@ -33,7 +33,7 @@ impl RunResults {
         found
     }
 
-    /// `known`, and for steps of which it has nothing, what there is.
+    /// `known`, completed with these results.
     pub(super) fn beside(&self, known: &StepManifests) -> Vec<Option<Arc<Manifest>>> {
         let list = self.list();
         known
@@ -43,7 +43,6 @@ impl RunResults {
             .collect()
     }
 
-    /// All of them, at the end of the run.
     pub(super) fn take(&self) -> Vec<Option<Arc<Manifest>>> {
         std::mem::take(&mut *self.list())
     }

@@ -1,4 +1,4 @@
-//! The scheduler: independent steps side by side, failures kept to what depends on them.
+//! The scheduler: runs independent steps concurrently; a failure stops only its dependents.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,56 +35,54 @@ use galeras_operator::event::{
 use galeras_operator::{Consent, StepError};
 use galeras_store::{Manifest, RunRecord, RunSettings, Store};
 
-/// How to run a plan.
+/// The options of a run.
 pub struct RunOptions {
-    /// Threads, which are also the steps that are computed side by side, and the memory that these
-    /// share.
+    /// Threads, which are also the number of steps computed at once, and their shared memory.
     pub resources: Resources,
-    /// The positions of the steps that are wanted, with all they need; `None` for all.
+    /// The positions of the wanted steps, to which their ancestors are added; `None` for all.
     pub select: Option<Vec<usize>>,
     /// The positions of steps that are computed even if their result is stored.
     pub force: HashSet<usize>,
-    /// How output files are written; `None` if they are not.
+    /// Options for output files; `None` to write none.
     pub outputs: Option<OutputOptions>,
-    /// What later commands go by, if it is this run that they go by.
+    /// The settings for later commands, if they refer to this run.
     pub remembered: Option<RunSettings>,
-    /// After a failure go on with the steps that do not depend on it.
+    /// Continue after a failure with the steps that do not depend on it.
     pub keep_going: bool,
     /// Cancelled to stop the run.
     pub cancel: CancellationToken,
-    /// Who does the work of the steps.
+    /// Computes the steps.
     pub engine: Arc<dyn Engine>,
-    /// Where results may come from as well.
+    /// Another source of results.
     pub remote: Option<Arc<Remote>>,
-    /// What the user agreed to: a step that may do anything else to the machine fails.
+    /// The user's consent: a step fails if it needs more.
     pub consent: Arc<dyn Consent>,
-    /// When the process started, from which the time of the run counts.
+    /// The start of the process, from which the time of the run counts.
     pub started: Instant,
-    /// Where events go; the last one, [`RunOutcome::finished`], is for the caller to send.
+    /// The receiver of events. The caller sends the last one, [`RunOutcome::finished`].
     pub events: Arc<dyn EventSink>,
 }
 
-/// How a run ended, and what it left.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// How the run as a whole ended.
+    /// The status of the whole run.
     pub status: RunStatus,
-    /// How the wanted steps ended, in the order of the plan.
+    /// The ends of the wanted steps, in plan order.
     pub steps: Vec<StepSummary>,
     /// The stored results by position in the plan; `None` for a step that was not wanted, or
-    /// that has no result that may be passed on.
+    /// without a valid result.
     pub manifests: Vec<Option<Arc<Manifest>>>,
 }
 
 impl RunOutcome {
-    /// The last event of the run, for when all that comes after it is done as well.
+    /// The last event of the run, to be sent when everything else is done.
     pub fn finished(&self, started: Instant) -> RunEvent {
         let seconds = started.elapsed().as_secs_f64();
         RunEvent::Finished { status: self.status, steps: self.steps.clone(), seconds }
     }
 }
 
-/// What a step's task returns.
 struct FinishedStep {
     summary: StepSummary,
     manifest: Option<Arc<Manifest>>,
@@ -94,7 +92,7 @@ struct FinishedStep {
 /// A step on its way to a result.
 pub(super) struct Attempt {
     summary: StepSummary,
-    /// When it was taken up: after it had its turn, if it is computed.
+    /// Its start, after waiting for its turn if it is computed.
     began: Instant,
 }
 
@@ -137,7 +135,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         steps: steps.map(|(step, _)| step.name.clone()).collect(),
     });
     let _ = create_private(&runner.plan.downloads); // Whoever writes there says what is wrong.
-    // What killed runs left goes while the steps run; it may be large.
+    // The files of killed runs are removed while the steps run, as they may be large.
     let swept = tokio::task::spawn_blocking(sweep);
     let _freed = give_back(runner.options.resources.memory);
     let lock = runner.store.shared_lock().await;
@@ -183,7 +181,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     RunOutcome { status, steps, manifests }
 }
 
-/// Which steps of the plan are run: those that are selected, with all they need.
+/// The steps to run: the selected ones with all their ancestors.
 fn wanted(plan: &Plan, select: Option<&[usize]>) -> Vec<bool> {
     let Some(selected) = select else { return vec![true; plan.steps.len()] };
     let mut wanted = vec![false; plan.steps.len()];
@@ -196,24 +194,23 @@ pub(super) struct Runner {
     pub(super) store: Store,
     pub(super) options: RunOptions,
     wanted: Vec<bool>,
-    /// Watches the events on their way to those of the options.
+    /// Watches the events before it forwards them.
     progress: Arc<RunProgress>,
-    /// The same.
     pub(super) events: Arc<dyn EventSink>,
     history: Arc<RunHistory>,
     computing: Arc<Semaphore>,
     /// One lock for each recipe that this run computes.
     recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
-    /// The run is recorded when its first step is computed, so that a kill leaves a trace.
+    /// The run is recorded when its first step is computed, so that a killed run is visible.
     recorded: tokio::sync::OnceCell<()>,
     record: RunRecord,
     pub(super) results: RunResults,
     pub(super) spending: RunSpending,
-    /// The wave in which each step that may cost money has started.
+    /// The wave in which each step that may cost money started.
     pub(super) waves: std::sync::Mutex<HashMap<usize, Arc<Wave>>>,
 }
 
-/// Steps whose tasks are there at the same time; few of them compute.
+/// The number of concurrent tasks; few of them compute.
 const TASKS: usize = 256;
 
 impl Runner {
@@ -270,8 +267,8 @@ impl Runner {
             let joined = tokio::select! {
                 joined = tasks.join_next_with_id() => joined,
                 () = self.options.cancel.cancelled(), if !tasks.is_empty() => {
-                    // Dropping a task ends it at its next await; what it wrote so far are
-                    // finished parts and temporary files.
+                    // Dropping a task ends it at its next await; it leaves finished parts and
+                    // temporary files.
                     tasks.shutdown().await;
                     None
                 }
@@ -289,7 +286,7 @@ impl Runner {
                     self.events.send(RunEvent::StepFinished(finished.summary.clone()));
                     summaries[i] = Some(finished.summary);
                     waves.ended(i, finished.failure.is_some());
-                    // A table that fails its tests is not passed on, nor written as an output.
+                    // A table that fails its tests is neither passed on nor written as an output.
                     let result = finished.manifest.filter(|_| finished.failure.is_none());
                     self.results.put(i, result);
                     match finished.failure {
@@ -375,8 +372,8 @@ impl Runner {
         FinishedStep { summary, manifest: Some(manifest), failure }
     }
 
-    /// The stored result of a step: found, or computed. If that fails because a stored file
-    /// of an input is damaged, the input is computed again first.
+    /// The stored or computed result of a step. If that fails because a stored file of an input is
+    /// damaged, the input is recomputed first.
     pub(super) async fn manifest(
         &self,
         i: usize,
@@ -392,7 +389,7 @@ impl Runner {
         }
     }
 
-    /// The ports of a step that outputs are written from. A report may show every table.
+    /// The ports that outputs need. A report may show every table.
     fn written_ports(&self, i: usize) -> HashSet<&str> {
         let Some(_) = &self.options.outputs else { return HashSet::new() };
         if self.plan.report.file.is_some() && self.options.select.is_none() {
@@ -402,7 +399,7 @@ impl Runner {
         tables.filter(|table| table.step == i).map(|table| table.port).collect()
     }
 
-    /// One attempt at the stored result of a step. No lock outlives it.
+    /// One attempt to find or compute a step's result. Releases all locks.
     async fn attempt(
         &self,
         i: usize,
@@ -440,7 +437,7 @@ impl Runner {
         if let Some(remote) = remote
             && !remote.fetch_inputs(&self.plan, i, done, &self.store, &*self.events).await?
         {
-            // The inputs that are missing are computed, and this step after them.
+            // First the missing inputs are computed, then this step.
             return Err(StepError::new("tables of its inputs are missing").into());
         }
         self.say_what_is_asked(i).await;
@@ -450,8 +447,8 @@ impl Runner {
         let waits = || {
             self.warn(Some(step.name.clone()), "waiting for another run of the same step".into());
         };
-        // One at a time computes a recipe; the other then finds the rows in the store. Steps of
-        // this run queue up first, so that the lock is only ever held by another run.
+        // Only one run computes a recipe at a time; the other then finds the rows in the store.
+        // Steps of this run queue up first, so that only another run can hold the lock.
         let recipe = step_key.preimage.recipe();
         let queue = Arc::clone(self.recipes.lock().await.entry(recipe).or_default());
         let _queue = queue.lock().await;

@@ -1,5 +1,5 @@
-//! Rows of which nothing came, although each is worked on by itself for long: a repository without
-//! a commit in the window is neither in the result nor among the rejects.
+//! Input rows without results, in steps that work long on each row: a repository without a commit
+//! in the window is neither in the result nor among the rejects.
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
@@ -17,15 +17,14 @@ use galeras_sql::session::{column, session};
 use galeras_store::Store;
 use galeras_workflow::quote;
 
-/// The version of the question. Increase it whenever the same tables give another answer.
+/// The version of the check. Increase it when the same tables give another answer.
 const QUESTION_FORMAT: u32 = 1;
 
-/// Names that are told.
+/// The number of names in the message.
 const TOLD: usize = 5;
 
-/// What is told of a step: how many of the rows that it read gave nothing, and which; `None` if
-/// each gave something, all gave nothing, or the step is not of that kind. The answer is
-/// remembered.
+/// The message about a step's input rows without results; `None` if all or none have results, or if
+/// the step is of another kind. The answer is stored.
 ///
 /// # Errors
 /// If a stored table cannot be read.
@@ -75,10 +74,10 @@ pub(super) async fn silent_rows(
     let told = told.join(", ");
     let because =
         planned.step.no_rows_means().map_or_else(String::new, |words| format!(": {words}"));
-    Ok(Some(format!("nothing came of the {label} {told}{because}")))
+    Ok(Some(format!("no rows from the {label} {told}{because}")))
 }
 
-/// The labels of the rows of the input that no port has, in order.
+/// The labels of the input rows that are in no port, in order.
 async fn names(
     plan: &Plan,
     store: &Store,

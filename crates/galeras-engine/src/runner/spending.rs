@@ -1,7 +1,6 @@
-//! What a run may spend, is going to ask, and has spent.
+//! The spending of a run: limits, requests to come, and money spent.
 //!
-//! The accounts of the plan's limits, which outlive the run in a ledger of the store; what is said
-//! before the first request; the sums at the end.
+//! The accounts of the limits outlive the run in a ledger of the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,16 +17,15 @@ use galeras_operator::{Lowering, PaidStep, PaymentTerms, RequestForecast};
 use galeras_sql::session::session;
 use galeras_store::{SpendingLedger, Store};
 
-/// The accounts of a run.
 pub(super) struct RunSpending {
     accounts: Arc<Accounts>,
     ledger: Option<Arc<SpendingLedger>>,
-    /// What each step is charged to, by position in the plan; absent for steps that ask nobody.
+    /// The budget of each step, by position in the plan; `None` for steps without requests.
     budgets: Vec<Option<Arc<Budget>>>,
 }
 
 impl RunSpending {
-    /// The accounts of the plan's limits. Touches no file.
+    /// The accounts of the plan's limits. Opens no file.
     pub(super) fn new(plan: &Plan) -> Self {
         let limits: Vec<SpendingLimit> = plan
             .limits
@@ -53,12 +51,12 @@ impl RunSpending {
         Self { accounts, ledger, budgets }
     }
 
-    /// What the step at this position is charged to.
+    /// The budget of the step at this position.
     pub(super) fn budget(&self, at: usize) -> Arc<Budget> {
         self.budgets.get(at).cloned().flatten().unwrap_or_else(Budget::unlimited)
     }
 
-    /// What was spent, if anything was sent.
+    /// The spending, if a request was sent.
     pub(super) fn spent(&self, plan: &Plan) -> Option<RunEvent> {
         let spent = |(step, budget): (&PlannedStep, &Option<Arc<Budget>>)| {
             let tally = budget.as_ref()?.tally();
@@ -68,11 +66,11 @@ impl RunSpending {
         (!steps.is_empty()).then_some(RunEvent::Spent { steps })
     }
 
-    /// Writes what was really spent, and closes the accounts for which all is answered: `done` has
-    /// the results that may be passed on.
+    /// Writes the actual spending, and closes the accounts whose requests are all answered: `done`
+    /// has the valid results.
     ///
     /// # Errors
-    /// In words, why the ledger could not be written.
+    /// The reason why the ledger could not be written.
     pub(super) fn close(&self, plan: &Plan, done: &StepManifests) -> Result<(), String> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         self.accounts.balance()?;
@@ -102,10 +100,10 @@ fn spending(step: &PlannedStep, tally: Tally) -> StepSpending {
     }
 }
 
-/// The limits of the plan that bound any of these steps, and what was spent of them.
+/// The limits that apply to any of these steps, with their spending.
 ///
 /// # Errors
-/// If what was spent is not known, as the ledger is damaged or cannot be read.
+/// If the ledger is damaged or cannot be read.
 pub fn limit_states(
     plan: &Plan,
     steps: impl Fn(usize) -> bool,
@@ -136,14 +134,14 @@ fn paid(step: &PlannedStep) -> Option<&dyn PaidStep> {
     }
 }
 
-/// Whether the step asks somebody who may bill it, or is bounded by a limit.
+/// True if the step's requests may be billed, or if it has a limit.
 pub(super) fn may_cost(plan: &Plan, at: usize) -> bool {
     let bounded = || plan.limits.iter().any(|limit| limit.steps.binary_search(&at).is_ok());
     paid(&plan.steps[at]).is_some_and(|paid| paid.terms().may_cost() || bounded())
 }
 
-/// What the step at this position is going to ask; `None` for one that asks nobody. Its inputs are
-/// in `done`; without them only whom it asks is known. Nothing is sent.
+/// The requests that the step at this position will send; `None` for a step without requests.
+/// `done` has its inputs; without them only the model and the server are known. Sends nothing.
 ///
 /// # Errors
 /// If inputs or earlier answers cannot be read.

@@ -1,5 +1,5 @@
-//! What is said of money: whom a run is going to ask, and for how much, before it asks; what was
-//! spent, at its end.
+//! Reports about money: the requests and their cost before a run sends them, and the spending at
+//! its end.
 
 use std::sync::{Arc, PoisonError};
 
@@ -18,7 +18,7 @@ impl Runner {
         wave.steps.iter().rev().copied().collect()
     }
 
-    /// Says what the steps of the wave of this step ask, once, before any of them does.
+    /// Reports the requests of this step's wave once, before the first is sent.
     pub(super) async fn say_what_is_asked(&self, step: usize) {
         let wave = {
             let waves = self.waves.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ impl Runner {
                 steps.extend(self.requests(*step).await);
             }
             if !steps.is_empty() {
-                // What cannot be read is reported by the first request.
+                // Read errors are reported by the first request.
                 let limits = limit_states(&self.plan, |step| wave.steps.contains(&step));
                 let limits = limits.unwrap_or_default();
                 self.events.send(RunEvent::Requests { steps, limits });
@@ -40,7 +40,7 @@ impl Runner {
         wave.said.get_or_init(say).await;
     }
 
-    /// What a step is going to ask; `None` if that is nothing.
+    /// The requests of a step; `None` if it sends none.
     async fn requests(&self, step: usize) -> Option<StepRequests> {
         let done = self.results.of(self.plan.steps[step].upstream());
         let (planned, forced) = (&self.plan.steps[step], self.options.force.contains(&step));
@@ -54,8 +54,8 @@ impl Runner {
         }
         let asked = match step_requests(&self.plan, &self.store, step, &done, forced).await {
             Ok(asked) => asked,
-            // An input cannot be read, and may be mended: how many requests there will be is not
-            // known, only whom they go to.
+            // An input cannot be read, and may be recomputed: the number of requests is unknown,
+            // but not their target.
             Err(error) => {
                 tracing::debug!("requests are not known: {error}");
                 let nothing = vec![None; done.len()];
@@ -65,13 +65,13 @@ impl Runner {
         asked.filter(|asked| asked.requests != Some(0))
     }
 
-    /// Says what was spent, and brings the ledger up to date; `done` has the results.
+    /// Reports the spending, and updates the ledger; `done` has the results.
     pub(super) fn account(&self, done: &StepManifests) {
         if let Some(spent) = self.spending.spent(&self.plan) {
             self.events.send(spent);
         }
         if let Err(error) = tokio::task::block_in_place(|| self.spending.close(&self.plan, done)) {
-            // What is in there is more than was spent, never less.
+            // The ledger has too much, never too little.
             self.warn(None, format!("what was spent is not written: {error}"));
         }
     }

@@ -1,8 +1,5 @@
-//! The work of a step, wherever it is done: inputs are opened, the operator is lowered, and its
-//! tables are stored.
-//!
-//! Does not live here: the key, the manifest, and whether there is anything to do (`compute`); who
-//! does it (`engine`).
+//! The work of a step, in any process: opens inputs, lowers the operator, and stores its tables.
+//! `compute` decides if there is work and stores the manifest.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,27 +23,24 @@ use galeras_store::PortArtifact;
 pub(super) struct StepWork<'a> {
     /// The operator, bound to its arguments.
     pub(super) bound: &'a dyn BoundStep,
-    /// What it reads.
     pub(super) inputs: Vec<StoredInput>,
-    /// What its results of single rows are stored under.
+    /// The recipe of its results for single rows.
     pub(super) recipe: Digest,
 }
 
-/// What came of the work.
 pub(super) struct StepResult {
-    /// The stored tables.
     pub(super) artifacts: Vec<PortArtifact>,
-    /// What was computed, and what was reused, in the unit of the step; `None` for a step whose
-    /// unit is the row of its result.
+    /// Computed and reused work, in the unit of the step; `None` if the unit is the row of its
+    /// result.
     pub(super) counts: Option<(u64, u64)>,
 }
 
 impl StepWork<'_> {
-    /// Does the work. `turn` ends when it only waits for the disk: steps side by side wait together
-    /// for what each would wait for alone.
+    /// Does the work. `turn` ends when only the disk is busy, so that concurrent steps wait for it
+    /// together.
     ///
     /// # Errors
-    /// If the operator fails, or the store.
+    /// If the operator or the store fails.
     pub(super) async fn perform(
         &self,
         cx: &StepContext,
@@ -98,23 +92,23 @@ impl StepWork<'_> {
         }
     }
 
-    /// The rows of all its inputs; `None` for a step without any.
+    /// The rows of its inputs; `None` for a step without inputs.
     pub(super) fn stored_rows(&self) -> Option<u64> {
         let tables = self.inputs.iter().flat_map(|input| &input.tables);
         tables.map(|table| table.stored.rows).reduce(|rows, more| rows + more)
     }
 
-    /// The bytes of all its inputs, as they are stored.
+    /// The stored bytes of its inputs.
     pub(super) fn stored_bytes(&self) -> u64 {
         let tables = self.inputs.iter().flat_map(|input| &input.tables);
         tables.map(|table| table.stored.bytes).sum()
     }
 }
 
-/// Computes just these rows of a row step and stores their tables, of which no manifest tells.
+/// Computes these rows of a row step and stores their tables without a manifest.
 ///
 /// # Errors
-/// If the operator fails, or the store.
+/// If the operator or the store fails.
 pub(super) async fn perform_rows(
     bound: &dyn BoundStep,
     recipe: Digest,
@@ -144,7 +138,6 @@ impl Turn {
     }
 }
 
-/// Stores the tables of a step.
 struct PortWriter<'a> {
     bound: &'a dyn BoundStep,
     cx: &'a StepContext,
@@ -161,7 +154,8 @@ impl PortWriter<'_> {
         self.bound.ports().iter().find(|port| port.name == name).ok_or_else(missing)
     }
 
-    /// One table after the other. The rows of the first are the progress of the step, if `counts`.
+    /// Stores the tables in turn. With `counts`, the rows of the first are the progress of the
+    /// step.
     async fn ports(&self, ports: Ports, counts: bool) -> Result<Vec<PortArtifact>, RunError> {
         let (store, threads) = (&self.cx.store, self.cx.jobs);
         let mut tables = Vec::with_capacity(ports.len());
@@ -180,7 +174,7 @@ impl PortWriter<'_> {
         Ok(try_join_all(tables.into_iter().map(|table| table.commit(store))).await?)
     }
 
-    /// All tables of a row step while its rows are computed.
+    /// Stores the tables of a row step while its rows are computed.
     async fn row_ports(
         &self,
         mut run: RowRun<'_>,

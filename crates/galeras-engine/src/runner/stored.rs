@@ -1,5 +1,5 @@
-//! The results that a workflow as it stands now rests on, found by their keys, whatever state the
-//! files of their tables are in.
+//! Finds the stored results of the present workflow by their keys. The files of the tables are not
+//! checked.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_store::{Manifest, Offer, Store};
 
-/// What a store has of a step.
+/// The state of a step's result in the store.
 #[derive(Clone, Debug)]
 pub enum StoredResult {
-    /// A result. Whether its tables are there and sound is not known yet.
+    /// A result, whose tables may be missing or damaged.
     Found(Arc<Manifest>),
-    /// Something under this key that is not a result, for this reason.
+    /// An entry with this key that is not a result, for this reason.
     Damaged(Digest, String),
-    /// Nothing under this key.
+    /// No entry with this key.
     Missing(Digest),
-    /// The key is not known, for this reason.
+    /// The key is unknown, for this reason.
     Unknown(String),
 }
 
@@ -32,8 +32,8 @@ impl StoredResult {
     }
 }
 
-/// What the store has of each step of the plan, in its order. Reads manifests and hashes side
-/// files; looks at no table.
+/// The stored result of each step, in plan order. Reads manifests and hashes side files, but reads
+/// no table.
 ///
 /// # Errors
 /// If the store cannot be read.

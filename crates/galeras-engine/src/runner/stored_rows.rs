@@ -1,8 +1,8 @@
-//! What is stored of the rows of a fan-out: whole tables, and pieces of them.
+//! The stored rows of a fan-out: whole tables, and pieces of them.
 //!
-//! A part names its row in hexadecimal digits. Those of a piece go on with the digest of the cut,
-//! the piece's number and the number of all, so that a row is known to be whole without a look at
-//! what it stands for.
+//! A part is named by its row in hexadecimal digits. For a piece, the digest of the cut, the
+//! piece's number and the total number follow, so that the names alone show which rows are
+//! complete.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,22 +12,20 @@ use galeras_store::MemoPart;
 
 /// Digits of the digest of a row.
 const ROW: usize = 2 * RowDigest::BYTES as usize;
-/// Digits of a number.
 const NUMBER: usize = 8;
 
-/// A cut of the work on a row.
+/// A division of the work on a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowCut {
     /// The digest of the row in hexadecimal digits.
     pub(super) row: String,
-    /// What its pieces are.
+    /// The digest of the pieces.
     pub(super) cut: Digest,
-    /// How many there are.
     pub(super) pieces: u32,
 }
 
 impl RowCut {
-    /// The name of the part of a piece. The only piece is the row.
+    /// The part's name of a piece. A single piece is the row.
     pub(super) fn part(&self, piece: u32) -> String {
         let Self { row, cut, pieces } = self;
         match pieces {
@@ -48,17 +46,16 @@ impl RowCut {
     }
 }
 
-/// Stored tables by row.
 #[derive(Debug, Default)]
 pub(super) struct StoredRows {
-    /// When each was finished, and the tables whose union it is.
+    /// The time of each table, and the tables that form it.
     whole: HashMap<String, (String, Vec<Digest>)>,
     pieces: HashMap<RowCut, BTreeMap<u32, Digest>>,
 }
 
 impl StoredRows {
-    /// What these parts are. Of several tables of one row, as after a forced run, the one that was
-    /// finished last counts.
+    /// Sorts these parts by row. If a row has several tables, as after a forced run, the latest
+    /// counts.
     pub(super) fn of(parts: &[MemoPart]) -> Self {
         let mut rows = Self::default();
         let mut finished: HashMap<RowCut, &str> = HashMap::new();
@@ -85,18 +82,18 @@ impl StoredRows {
 
     fn finish(&mut self, row: &str, when: &str, tables: Vec<Digest>) {
         let known = self.whole.entry(row.to_string()).or_default();
-        // Equal times are told apart by what is stored, not by the order of the parts.
+        // At equal times the content decides, not the order of the parts.
         if (when, &tables) >= (known.0.as_str(), &known.1) {
             *known = (when.to_string(), tables);
         }
     }
 
-    /// The tables whose union is that of the row, if it is whole.
+    /// The tables that form that of the row, if it is complete.
     pub(super) fn whole(&self, row: &str) -> Option<&[Digest]> {
         self.whole.get(row).map(|(_, tables)| tables.as_slice())
     }
 
-    /// How many rows are whole.
+    /// The number of complete rows.
     pub(super) fn count(&self) -> usize {
         self.whole.len()
     }

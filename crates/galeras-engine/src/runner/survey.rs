@@ -1,4 +1,4 @@
-//! The state of every step as the workflow and the store stand now; nothing is computed.
+//! The state of every step of the present workflow in the store; nothing is computed.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::plan::Plan;
 use galeras_operator::event::Reason;
 use galeras_store::{Manifest, Preimage, Store};
 
-/// What a run would do with a step.
+/// The expected outcome of a step in a run.
 pub enum Forecast {
     /// The result is stored.
     Hit,
-    /// The result is stored elsewhere.
+    /// The remote has the result.
     RemoteHit,
     /// The step would run, for this reason.
     Runs {
         /// The reason.
         reason: Reason,
-        /// What changed, in words.
+        /// A description of the change.
         detail: Option<String>,
     },
-    /// A step that it reads would run; whether this one does depends on the result.
+    /// A step that it reads would run; its result decides if this one runs.
     Waits {
         /// The positions of those steps in the plan.
         on: Vec<usize>,
@@ -35,15 +35,15 @@ pub enum Forecast {
 }
 
 impl Forecast {
-    /// Whether there is a result, here or elsewhere.
+    /// True if there is a result, here or in the remote.
     pub fn is_hit(&self) -> bool {
         matches!(self, Self::Hit | Self::RemoteHit)
     }
 }
 
-/// A step's state with its stored result and the pre-image of its key, where known.
+/// A step's state with its stored result and the pre-image of its key, if known.
 pub struct StepState {
-    /// What a run would do.
+    /// The expected outcome.
     pub forecast: Forecast,
     /// The stored result.
     pub manifest: Option<Arc<Manifest>>,
@@ -51,9 +51,8 @@ pub struct StepState {
     pub preimage: Option<Preimage>,
 }
 
-/// The state of every step of the plan, in its order. Reads manifests, those of the remote, too,
-/// where there is one; hashes stored files that were not compared with their digests before, and
-/// side files.
+/// The state of every step, in plan order. Reads manifests, including those of a remote; hashes
+/// side files, and stored files that were not checked before.
 ///
 /// # Errors
 /// If the store cannot be read.

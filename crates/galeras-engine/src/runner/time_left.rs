@@ -1,23 +1,22 @@
-//! How long the steps that are left take together: the schedule of a run, played through with the
-//! time that each of them is expected to take.
+//! Estimates the remaining time of a run by simulating its schedule with the expected time of each
+//! step.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a step still takes.
+/// The remaining work of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rest {
-    /// Nothing: it has ended, is stored, or will not be reached.
+    /// It has ended, is stored, or will not run.
     Nothing,
-    /// It is being computed, for so many seconds more.
+    /// It is being computed, for this many more seconds.
     Running(f64),
-    /// It is to be computed, for so many seconds, after what it reads.
+    /// It will be computed, for this many seconds, after its inputs.
     Waiting(f64),
 }
 
-/// Seconds until every step is done if `slots` of them are computed side by side, in the order of
-/// the plan as far as their inputs allow. `upstream` gives the steps that each one reads, which
-/// come before it.
+/// Seconds until every step is done if `slots` are computed at once, in plan order as far as their
+/// inputs allow. `upstream` are the steps that each one reads, which come before it.
 pub(super) fn time_left(rest: &[Rest], upstream: &[Vec<usize>], slots: usize) -> f64 {
     let mut open = vec![0; rest.len()];
     let mut downstream: Vec<Vec<usize>> = vec![Vec::new(); rest.len()];

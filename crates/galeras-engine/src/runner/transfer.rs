@@ -1,5 +1,5 @@
-//! Sends results from one store to another: tables, outcomes of data tests, and last the manifest
-//! of each result, so that whoever is interrupted leaves only what is whole, and goes on from there.
+//! Copies results from one store to another: tables, outcomes of data tests, and last the
+//! manifests. So an interrupted transfer leaves only complete results, and can continue.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,26 +17,25 @@ use galeras_store::{
     StoredManifest,
 };
 
-/// How many results are on their way at once.
+/// The number of results sent at once.
 const PARALLEL: usize = 8;
 
-/// Results that are to be in another store, in the order of the plan.
+/// Results to be copied, in plan order.
 pub struct Transfer<'a> {
     plan: &'a Plan,
     /// Positions in the plan, with their results.
     results: Vec<(usize, Arc<Manifest>)>,
-    /// Tables that stay where they are.
     left_out: HashSet<Digest>,
-    /// What signs each result in the store that it goes to.
+    /// The key that signs each result in the target.
     key: Option<&'a Arc<SigningKey>>,
-    /// Whether outcomes of data tests are sent, too.
+    /// Copy outcomes of data tests.
     outcomes: bool,
 }
 
-/// What came of a transfer.
+/// The report of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transferred {
-    /// Results that are now there, those that were there before included.
+    /// Results that are now there, including those that already were.
     pub results: u64,
     /// Tables that were sent.
     pub files: u64,
@@ -46,11 +45,10 @@ pub struct Transferred {
     pub present: u64,
     /// Results that have a signature there.
     pub signed: u64,
-    /// Steps whose results the store they come from does not have, and why.
+    /// Steps without a result in the source, with the reason.
     pub lacking: Vec<(String, String)>,
 }
 
-/// One file on its way.
 enum Sent {
     Present,
     /// So many bytes came, as the table of this logical digest.
@@ -64,22 +62,22 @@ impl<'a> Transfer<'a> {
         Self { plan, results, left_out: HashSet::new(), key: None, outcomes: true }
     }
 
-    /// The same without these tables, whose manifests are sent nevertheless.
+    /// Leaves out these tables, but not their manifests.
     pub fn without(self, left_out: HashSet<Digest>) -> Self {
         Self { left_out, ..self }
     }
 
-    /// The same, each manifest signed with this key.
+    /// Signs each manifest with this key.
     pub fn signed(self, key: &'a Arc<SigningKey>) -> Self {
         Self { key: Some(key), ..self }
     }
 
-    /// The same without outcomes of data tests, which nobody signs.
+    /// Leaves out outcomes of data tests, which are never signed.
     pub fn without_outcomes(self) -> Self {
         Self { outcomes: false, ..self }
     }
 
-    /// How many results there are.
+    /// The number of results.
     pub fn results(&self) -> u64 {
         self.results.len() as u64
     }
@@ -91,7 +89,7 @@ impl<'a> Transfer<'a> {
         sent.map(|port| (port.blob, port.bytes)).collect()
     }
 
-    /// What is to be sent: how many files, and how large they are together.
+    /// The files to send: their number and total size.
     ///
     /// # Errors
     /// If `to` cannot be read.
@@ -106,18 +104,18 @@ impl<'a> Transfer<'a> {
         Ok((files, bytes))
     }
 
-    /// Sends what `to` does not have, telling how many bytes came whenever some did.
+    /// Sends everything that `to` lacks, and reports the bytes as they are copied.
     ///
     /// # Errors
-    /// If `to` cannot be written, or `from` cannot be reached. What `from` lacks, or has otherwise
-    /// than its manifests say, is in the report.
+    /// If `to` cannot be written, or `from` cannot be reached. Files that are missing in `from` or
+    /// differ from its manifests are in the report.
     pub async fn send(
         &self,
         from: &Store,
         to: &Store,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Transferred, RunError> {
-        // Whoever cleans the store waits until the tables are named by manifests.
+        // Cleaning the store waits until manifests name the tables.
         let _writing = to.shared_lock().await?;
         let cells: HashMap<Digest, OnceCell<Sent>> =
             self.files().into_keys().map(|blob| (blob, OnceCell::new())).collect();
@@ -148,7 +146,7 @@ impl<'a> Transfer<'a> {
                         from.copy_check(to, &check).await?;
                     }
                 }
-                // What is there may change until it is written, if two send one result at a time.
+                // Two processes may send one result at the same time.
                 let turn = format!("named-{}", manifest.key.shard());
                 let _turn = to.lock(&turn, || {}).await?;
                 let (manifest, signatures) = self.named(from, to, manifest).await?;
@@ -182,9 +180,9 @@ impl<'a> Transfer<'a> {
         Ok(report)
     }
 
-    /// The manifest of a result as it is to be in `to`, byte by byte, and its signatures: those that
-    /// came with it, those that are there, and that of the own key. If the same result is there, it
-    /// stays as it is, unless only ours is signed.
+    /// The manifest of a result for `to`, byte by byte, and its signatures: its own, those in `to`,
+    /// and that of the key. If `to` has the same result, that one stays, unless only ours is
+    /// signed.
     async fn named(
         &self,
         from: &Store,
@@ -192,7 +190,7 @@ impl<'a> Transfer<'a> {
         manifest: &Manifest,
     ) -> Result<(StoredManifest, SignatureFile), RunError> {
         let own = match from.offer(&manifest.key).await? {
-            // Another one than was asked for is none; labels may have been changed on the way.
+            // Another result does not count; labels may have been changed on the way.
             Offer::Manifest(stored) if stored.manifest() == manifest => *stored,
             Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => {
                 StoredManifest::of(manifest.clone())?

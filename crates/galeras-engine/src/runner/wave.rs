@@ -1,44 +1,41 @@
-//! When steps that may cost money start: together, so that what they ask is said once for all of
-//! them before the first request.
+//! Schedules steps that may cost money in waves, so that their requests are reported together
+//! before the first is sent.
 //!
-//! Such a step waits until everything is done that the others need, unless that is itself answers
-//! of such a step: a judge of answers is in the next wave.
+//! Such a step waits until the inputs of the others are done, unless those need answers themselves:
+//! a judge of answers is in the next wave.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-/// Steps that start together.
 pub(super) struct Wave {
-    /// Their positions in the plan.
     pub(super) steps: Vec<usize>,
-    /// Set when it was said what they ask.
+    /// Set when their requests were reported.
     pub(super) said: OnceCell<()>,
 }
 
-/// How far a step is.
+/// The progress of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Open,
     Done,
-    /// It failed: what needs it does not run.
+    /// It failed: its dependents do not run.
     Failed,
 }
 
-/// The steps that may cost money, and what they wait for.
+/// The steps that may cost money, and their dependencies.
 pub(super) struct Waves {
-    /// All of them, with all that each needs.
+    /// Each of them, with all steps that it needs.
     needs: HashMap<usize, Vec<usize>>,
-    /// Those that have not started.
     waiting: HashSet<usize>,
-    /// Those of them that could.
+    /// Those of them that could start.
     parked: HashSet<usize>,
     progress: Vec<Progress>,
 }
 
 impl Waves {
-    /// For these steps, each with all that it needs, of a plan of so many steps.
+    /// For these steps, each with all steps that it needs, of a plan with `steps` steps.
     pub(super) fn new(steps: usize, needs: HashMap<usize, Vec<usize>>) -> Self {
         let waiting = needs.keys().copied().collect();
         Self { needs, waiting, parked: HashSet::new(), progress: vec![Progress::Open; steps] }
@@ -49,12 +46,11 @@ impl Waves {
         self.waiting.contains(&step) && self.parked.insert(step)
     }
 
-    /// Notes that a step ended.
     pub(super) fn ended(&mut self, step: usize, failed: bool) {
         self.progress[step] = if failed { Progress::Failed } else { Progress::Done };
     }
 
-    /// The next wave, if all of its steps could start. They need not wait any more.
+    /// The next wave, if all its steps could start. They need not wait any longer.
     pub(super) fn release(&mut self) -> Option<Arc<Wave>> {
         if self.parked.is_empty() {
             return None;
@@ -74,7 +70,7 @@ impl Waves {
         Some(Arc::new(Wave { steps, said: OnceCell::new() }))
     }
 
-    /// Whether nothing that the step needs failed, or is a step of an earlier wave.
+    /// True if nothing that the step needs has failed or is an unfinished step that may cost money.
     fn is_next(&self, step: usize) -> bool {
         self.needs[&step].iter().all(|need| match self.progress[*need] {
             Progress::Done => true,
@@ -103,7 +99,7 @@ mod tests {
         assert!(waves.park(2));
         assert!(waves.release().is_none(), "the prompts of 3 are not there");
         waves.ended(1, false);
-        assert!(waves.release().is_none(), "nobody has asked for 3 yet");
+        assert!(waves.release().is_none(), "3 is not parked yet");
         assert!(waves.park(3));
         assert_eq!(waves.release().unwrap().steps, [2, 3]);
         assert!(!waves.park(2), "it starts now");

@@ -1,4 +1,4 @@
-//! The operator's work on the fresh rows of a window: one physical plan, executed again for each
+//! Runs the operator on the new rows of a window: one physical plan, executed again for each
 //! window, whose partitions take chunks of rows from one queue.
 
 use std::collections::VecDeque;
@@ -23,13 +23,13 @@ use super::super::error::RunError;
 use galeras_operator::{RowStep, StepError};
 use galeras_sql::session::ordered_session;
 
-/// Rows that one thread computes at a time.
+/// The number of rows that a thread computes at a time.
 const CHUNK_ROWS: usize = 256;
 
 /// Chunks of rows that wait for a thread.
 type Chunks = Arc<Mutex<VecDeque<RecordBatch>>>;
 
-/// One thread's share of the window that is started last.
+/// One thread's share of the latest window.
 struct Share {
     schema: SchemaRef,
     window: Arc<Mutex<Chunks>>,
@@ -54,7 +54,6 @@ impl PartitionStream for Share {
     }
 }
 
-/// Computes windows.
 pub(super) struct Evaluator {
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
@@ -62,7 +61,7 @@ pub(super) struct Evaluator {
 }
 
 impl Evaluator {
-    /// The plan of the operator over rows of `schema`, for so many threads.
+    /// The operator's plan over rows of `schema`, for this many threads.
     pub(super) async fn new(
         row: &dyn RowStep,
         schema: SchemaRef,
@@ -113,7 +112,6 @@ impl Evaluator {
     }
 }
 
-/// A window that is being computed.
 pub(super) struct Evaluation {
     wanted: usize,
     batches: mpsc::UnboundedReceiver<Result<RecordBatch, DataFusionError>>,
@@ -121,13 +119,13 @@ pub(super) struct Evaluation {
 }
 
 impl Evaluation {
-    /// Waits for the results, which come in no certain order. `on_rows` takes their numbers.
+    /// Waits for the results, which come in any order. `on_rows` takes their numbers.
     ///
     /// # Errors
     /// If a row cannot be computed.
     ///
     /// # Panics
-    /// If the operator did.
+    /// If the operator panicked.
     pub(super) async fn finish(
         mut self,
         mut on_rows: impl FnMut(usize),

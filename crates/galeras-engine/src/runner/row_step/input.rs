@@ -1,5 +1,5 @@
-//! The input of a row step: its rows in their stored order, each with its digest, read on a task
-//! of its own.
+//! Reads the input of a row step in a separate task: its rows in their stored order, each with its
+//! digest.
 
 use arrow::array::{Array, AsArray, FixedSizeBinaryArray, RecordBatch};
 use datafusion::dataframe::DataFrame;
@@ -11,42 +11,39 @@ use tokio_util::task::AbortOnDropHandle;
 
 use galeras_base::id::ROW_DIGEST;
 
-/// The rows of a window are at least so many, unless there are no more.
+/// The least rows of a window, except at the end.
 pub(super) const MIN_ROWS: usize = 1024;
-/// A window ends at the batch that brings it to so many rows ...
+/// A window ends at the batch that reaches this number of rows ...
 pub(super) const MAX_ROWS: usize = 16 * 1024;
-/// ... or to so many bytes.
+/// ... or of bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// Batches that are read ahead.
 const QUEUE: usize = 4;
 
-/// Rows of the input with their digests.
 pub(super) struct InputBatch {
     pub(super) rows: RecordBatch,
     pub(super) keys: FixedSizeBinaryArray,
 }
 
-/// Reads the input.
 pub(super) struct InputReader {
     batches: mpsc::Receiver<Result<InputBatch>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl InputReader {
-    /// Starts to read; `digest` is that of a row.
+    /// Starts to read; `digest` computes the digest of a row.
     pub(super) fn start(source: DataFrame, digest: Expr) -> Result<Self> {
         let rows = source.with_column(ROW_DIGEST, digest)?;
         let (out, batches) = mpsc::channel(QUEUE);
         let task = tokio::spawn(async move {
             if let Err(error) = read(rows, &out).await {
-                // Without a receiver nobody asks any more.
+                // Without a receiver the rows are not needed.
                 let _ = out.send(Err(error)).await;
             }
         });
         Ok(Self { batches, _task: AbortOnDropHandle::new(task) })
     }
 
-    /// The next rows, about `wanted` of them unless they are large; `None` at the end.
+    /// The next rows, about `wanted` unless they are large; `None` at the end.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -63,7 +60,7 @@ impl InputReader {
     }
 }
 
-/// Sends the rows in the order of the partitions, one after the other: that is the stored order.
+/// Sends the partitions in order, which is the stored order of the rows.
 async fn read(rows: DataFrame, out: &mpsc::Sender<Result<InputBatch>>) -> Result<()> {
     for mut partition in rows.execute_stream_partitioned().await? {
         while let Some(batch) = partition.next().await {

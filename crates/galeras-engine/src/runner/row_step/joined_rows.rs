@@ -1,5 +1,5 @@
-//! The joined rows of a row step as a table that streams: every port reads all of them, and none
-//! is there twice.
+//! The joined rows of a row step as a streaming table: every port reads all of them, without a
+//! second copy.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,16 +19,16 @@ use galeras_sql::session::column;
 /// Batches that may wait for a port.
 const QUEUE: usize = 4;
 
-/// Those who read, until the first row is sent.
+/// The readers, until the first row is sent.
 type Open = Arc<Mutex<Option<Vec<mpsc::Sender<RecordBatch>>>>>;
 
-/// Rows that are sent to everyone who has begun to read before the first of them.
+/// Rows that are sent to all readers that started before the first row.
 pub(super) struct JoinedRows {
     schema: SchemaRef,
     open: Open,
 }
 
-/// The way to stop taking readers.
+/// Stops accepting readers.
 pub(super) struct Subscribers(Open);
 
 /// The readers, whose streams end when this is dropped.
@@ -43,7 +43,7 @@ impl JoinedRows {
         Subscribers(Arc::clone(&self.open))
     }
 
-    /// The table, whose rows come in the order of these columns.
+    /// The table, whose rows are sorted by these columns.
     pub(super) fn table(self, order: &[String]) -> Result<Arc<StreamingTable>> {
         let order = order.iter().map(|name| column(name).sort(true, true)).collect();
         let schema = Arc::clone(&self.schema);
@@ -53,7 +53,7 @@ impl JoinedRows {
 }
 
 impl Subscribers {
-    /// Who reads now, and nobody else.
+    /// Takes the readers; later ones are not accepted.
     pub(super) fn close(&self) -> Senders {
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         Senders(open.unwrap_or_default())
@@ -61,10 +61,10 @@ impl Subscribers {
 }
 
 impl Senders {
-    /// Sends rows to all who still read.
+    /// Sends rows to all remaining readers.
     pub(super) async fn send(&self, batch: RecordBatch) {
         for sender in &self.0 {
-            // A port that has failed reads no more; the others go on.
+            // A port that has failed stops reading; the others continue.
             let _ = sender.send(batch.clone()).await;
         }
     }

@@ -1,16 +1,13 @@
-//! Row by row: rows that an earlier run has computed are taken from there.
+//! Row steps: rows that an earlier run has computed are reused.
 //!
-//! Every input row gets a digest of the columns that the operator reads. The operator's result
-//! for a row is stored under that digest, in *parts*: Parquet files that are finished
-//! while the step is still running, so that an interrupted run continues where it was. Parts
-//! belong to a *recipe* (operator, version, arguments), not to an input table.
+//! Every input row gets a digest of the columns that the operator reads. The operator's result for
+//! a row is stored under that digest, in *parts*: Parquet files that are finished while the step is
+//! still running, so that an interrupted run can continue. Parts belong to a *recipe* (operator,
+//! version, arguments), not to an input table.
 //!
-//! Input, results and output ports are streams: a window of rows is read, those of its rows that
-//! have no result are computed on all threads, and the window goes on to the ports while the next
-//! one is computed. What is in memory does not grow with the table, except for some bytes of a
-//! row's digest.
-//!
-//! Does not live here: how a port's rows are sorted and stored (`session`).
+//! Input, results and output ports are streams: a window of rows is read, its rows without a result
+//! are computed on all threads, and the window is passed to the ports while the next one is
+//! computed. Memory does not grow with the table, except for some bytes of each row's digest.
 
 mod evaluation;
 mod input;
@@ -42,14 +39,13 @@ use galeras_operator::{Ports, RowStep, StepError, TableSchema};
 use galeras_sql::functions::{RowDigest, call};
 use galeras_sql::session::{column, empty_table};
 
-/// Windows that are computed at a time: while one of them goes to the ports, all threads are busy.
+/// The number of windows in progress: while one is passed to the ports, all threads are busy.
 const AHEAD: usize = 2;
-/// A window should take about so long, so that parts are finished in time.
+/// The intended time of a window, so that parts are finished in time.
 const WINDOW_TIME: Duration = Duration::from_millis(100);
-/// Earlier results, decoded, get one of so many parts of the memory.
+/// Decoded earlier results get one of this many parts of the memory.
 const SHARES: usize = 4;
 
-/// The digest of a row.
 type RowKey = [u8; RowDigest::BYTES as usize];
 
 fn row_key(array: &FixedSizeBinaryArray, row: usize) -> RowKey {
@@ -64,7 +60,6 @@ fn row_digest(reads: &[String]) -> Expr {
     call::<RowDigest>(if columns.is_empty() { vec![lit("")] } else { columns })
 }
 
-/// The column of row digests.
 fn digests(batch: &RecordBatch) -> Result<&FixedSizeBinaryArray, StepError> {
     batch
         .column_by_name(ROW_DIGEST)
@@ -72,7 +67,7 @@ fn digests(batch: &RecordBatch) -> Result<&FixedSizeBinaryArray, StepError> {
         .ok_or_else(|| StepError::new("a defect: the operator did not keep the row digest"))
 }
 
-/// The columns that the operator adds, with the digest in front.
+/// The columns that the operator adds, after the digest.
 fn produced_schema(
     session: &SessionContext,
     row: &dyn RowStep,
@@ -80,11 +75,11 @@ fn produced_schema(
 ) -> Result<SchemaRef, RunError> {
     let empty = empty_table(session, &TableSchema::new(Arc::clone(input), None))?;
     let evaluated = row.evaluate(empty.with_column(ROW_DIGEST, row_digest(&row.reads()))?)?;
-    // The types must be those of a Parquet file that is read back.
+    // With the types of a Parquet file that is read back.
     Ok(Arc::new(Schema::new(evaluated.schema().as_arrow().fields().clone())))
 }
 
-/// The columns that the operator is given: those that it reads, behind the digest.
+/// The operator's input columns: those that it reads, after the digest.
 fn evaluated_schema(input: &SchemaRef, reads: &[String]) -> Result<SchemaRef, RunError> {
     let digest = Field::new(ROW_DIGEST, DataType::FixedSizeBinary(RowDigest::BYTES), false);
     let mut fields = vec![Arc::new(digest)];
@@ -94,10 +89,10 @@ fn evaluated_schema(input: &SchemaRef, reads: &[String]) -> Result<SchemaRef, Ru
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// A row step whose ports can be read as soon as [`RowRun::compute`] is polled beside them.
+/// A row step whose ports can be read while [`RowRun::compute`] is polled.
 pub(super) struct RowRun<'a> {
-    /// The output ports, over the stream of joined rows: each of them can be executed once, before
-    /// the first row is computed.
+    /// The output ports, over the stream of joined rows. Each can be executed once, before the
+    /// first row is computed.
     pub(super) ports: Ports,
     cx: &'a StepContext,
     reader: InputReader,
@@ -105,32 +100,27 @@ pub(super) struct RowRun<'a> {
     evaluator: Evaluator,
     results: Results<'a>,
     subscribers: Subscribers,
-    /// Rows of the input.
     rows: u64,
-    /// How many of them are expected to have no result.
+    /// The expected number of rows without a result.
     expected: u64,
 }
 
-/// How many input rows a step computed, and of how many it had the results.
+/// The numbers of input rows.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RowCounts {
-    /// Computed now.
     pub(super) computed: u64,
-    /// Computed in earlier runs.
     pub(super) reused: u64,
 }
 
-/// What a row step reads.
 pub(super) struct RowInput {
     /// The table; `None` for a source.
     pub(super) rows: Option<DataFrame>,
-    /// How many rows it has.
     pub(super) stored: Option<u64>,
     /// The columns by which they are sorted.
     pub(super) order: Vec<String>,
 }
 
-/// Opens a row step: reads which results there are, but no row of the input.
+/// Opens a row step: reads the index of results, but no input rows.
 ///
 /// # Errors
 /// If the store cannot be read, or the operator's plans cannot be made.
@@ -156,7 +146,7 @@ pub(super) async fn open<'a>(
         Some(rows) => rows,
         None => source.clone().count().await? as u64,
     };
-    // How many of the known rows are among those of the input shows on the way.
+    // The exact number is known only after reading the input.
     let expected = rows - rows.min(results.known_rows());
     cx.total(expected, rows - expected);
     let reader = InputReader::start(source, row_digest(&reads))?;
@@ -167,7 +157,7 @@ pub(super) async fn open<'a>(
     Ok(RowRun { ports, cx, reader, columns, evaluator, results, subscribers, rows, expected })
 }
 
-/// Computes the rows that have no result and stores the results in parts; no table is put together.
+/// Computes the rows without a result and stores the results in parts, without an output table.
 ///
 /// # Errors
 /// If a row cannot be read or computed, or the store fails.
@@ -183,9 +173,10 @@ pub(super) async fn fill(
 }
 
 impl RowRun<'_> {
-    /// Computes the rows that have no result, stores the results in parts, and sends all rows to
-    /// the ports, which are read meanwhile. Their streams end when all rows have been sent; after
-    /// an error they stay open, so that nobody takes what has come for all.
+    /// Computes the rows without a result, stores the results in parts, and sends all rows to the
+    /// ports, which must be read at the same time. Their streams end when all rows have been sent.
+    /// After an error they stay open, so that an incomplete table is never taken for a complete
+    /// one.
     ///
     /// # Errors
     /// If a row cannot be read or computed, or the store fails.
@@ -229,7 +220,7 @@ impl RowRun<'_> {
         Ok(counts)
     }
 
-    /// Says that there is more to compute than was expected.
+    /// Reports more work than expected.
     fn expect(&mut self, computed: u64) {
         if computed > self.expected {
             self.expected = computed;
@@ -238,7 +229,7 @@ impl RowRun<'_> {
     }
 }
 
-/// The rows of a window, after one of so many took so long.
+/// The size of the next window, after this many rows took this time.
 fn next_size(rows: usize, took: Duration) -> usize {
     let wanted = WINDOW_TIME.as_secs_f64() / took.as_secs_f64().max(1e-6) * rows as f64;
     (wanted as usize).clamp(rows / 2, rows * 2).clamp(MIN_ROWS, MAX_ROWS)

@@ -1,13 +1,11 @@
-//! Where the results of a recipe are: for each row digest the parts that have it.
-//!
-//! Does not live here: the parts themselves (`results`).
+//! The places of a recipe's results: for each row digest, the parts that have it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::RowKey;
 
-/// Row digests are uniform already: their first eight bytes stand for them, and are their hash.
+/// Row digests are already uniform: their first eight bytes serve as key and as hash.
 #[derive(Default)]
 struct Uniform(u64);
 
@@ -35,33 +33,30 @@ fn prefix(key: &RowKey) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// Where a result is: a part, and a row of it.
+/// The place of a result: a part and a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) part: u32,
     pub(super) row: u32,
 }
 
-/// The places of all results.
 #[derive(Default)]
 pub(super) struct Places {
     first: ByPrefix<Place>,
-    /// Those of results that several parts have.
+    /// Places of results that several parts have.
     more: ByPrefix<Vec<Place>>,
 }
 
 impl Places {
-    /// How many rows have a result.
     pub(super) fn rows(&self) -> u64 {
         self.first.len() as u64
     }
 
-    /// So many places are to come.
     pub(super) fn reserve(&mut self, rows: usize) {
         self.first.reserve(rows);
     }
 
-    /// Notes a place. Of a part, one for each result is enough.
+    /// Adds a place, once for each result of a part.
     pub(super) fn add(&mut self, key: &RowKey, place: Place) {
         let key = prefix(key);
         let first = *self.first.entry(key).or_insert(place);

@@ -1,6 +1,5 @@
-//! The results of a recipe by row digest: of earlier runs and of this one. What is known of a row
-//! is where its result is; parts are decoded when a window needs them, and kept as long as there
-//! is room.
+//! The results of a recipe by row digest, of earlier runs and of this one. An index has the place
+//! of each result; parts are decoded when a window needs them, and kept while there is room.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,14 +22,14 @@ use galeras_operator::StepError;
 use galeras_sql::session::{BlobEncoding, scan_files, session, stored_rows};
 use galeras_store::{MemoPart, Store};
 
-/// A part is finished after this time at the latest, so that not more than this is lost.
+/// The maximum time until a part is finished, which limits the lost work of a killed run.
 const PART_TIME: Duration = Duration::from_millis(500);
-/// A part is finished when it has this many bytes in memory.
+/// The size in memory at which a part is finished.
 const PART_BYTES: usize = 64 << 20;
-/// A part for which there is no room is decoded as a whole for one of so many of its rows.
+/// A part without room in memory is only decoded as a whole for at least one of this many of its
+/// rows.
 const FEW: usize = 8;
 
-/// A part of the recipe.
 #[derive(Default)]
 struct Part {
     /// `None` while it is not in the store.
@@ -38,60 +37,57 @@ struct Part {
     /// Its rows, if they are in memory.
     batches: Option<Vec<RecordBatch>>,
     rows: usize,
-    /// What its rows take in memory; zero if they never were there.
+    /// Their size in memory; zero if they were never there.
     bytes: usize,
-    /// How many of its rows were asked for since it was in memory.
+    /// The number of rows requested since it was last in memory.
     asked: usize,
-    /// When it was used last, in windows.
+    /// Its last use, in windows.
     used: u64,
     /// It could not be read.
     lost: bool,
 }
 
-/// Results in memory.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) batches: Vec<RecordBatch>,
-    /// For each row that was asked for, where its result is, if there is one.
+    /// For each requested row, the place of its result, if there is one.
     pub(super) places: Vec<Option<FoundPlace>>,
 }
 
-/// Where a result in memory is.
 #[derive(Clone, Copy)]
 pub(super) struct FoundPlace {
     pub(super) batch: usize,
     pub(super) row: usize,
-    /// Whether an earlier run computed it.
+    /// An earlier run computed it.
     pub(super) reused: bool,
 }
 
-/// A row that was asked for, as its number, and the row of a part where its result may be.
+/// The number of a requested row, and a row of a part that may have its result.
 type Wanted = (usize, u32);
 
-/// The results of a recipe.
 pub(super) struct Results<'a> {
     cx: &'a StepContext,
     recipe: Digest,
     schema: SchemaRef,
     places: Places,
     parts: Vec<Part>,
-    /// How many parts are of earlier runs.
+    /// The number of parts from earlier runs.
     earlier: usize,
-    /// Bytes that decoded parts may take, and those that they take.
+    /// The memory limit of decoded parts, and their size.
     budget: usize,
     held: usize,
     clock: u64,
-    /// When the part that grows was begun; it is the last one.
+    /// The start time of the growing part, which is the last one.
     growing: Option<Instant>,
-    /// The part that is on its way to the store.
+    /// The part that is being stored.
     pending: Option<(usize, JoinHandle<Result<Digest, RunError>>)>,
 }
 
 impl<'a> Results<'a> {
-    /// The results that the store has.
+    /// Opens the stored results.
     ///
     /// # Errors
-    /// If the store cannot be read. A part that cannot be is a warning, and a miss.
+    /// If the store cannot be read. An unreadable part is only a warning, and a miss.
     pub(super) async fn open(
         cx: &'a StepContext,
         recipe: Digest,
@@ -139,12 +135,11 @@ impl<'a> Results<'a> {
         Ok(results)
     }
 
-    /// How many rows have a result.
     pub(super) fn known_rows(&self) -> u64 {
         self.places.rows()
     }
 
-    /// Notes where the rows of the next batch of a part are.
+    /// Indexes the next batch of a part.
     fn index(&mut self, part: usize, batch: &RecordBatch) -> Result<(), RunError> {
         let keys = digests(batch)?;
         let first = self.parts[part].rows;
@@ -160,7 +155,7 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
-    /// A new window begins: what it does not use may leave the memory.
+    /// Starts a new window; parts that it does not use may leave memory.
     pub(super) fn tick(&mut self) {
         self.clock += 1;
         while self.held > self.budget {
@@ -172,16 +167,16 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The results of rows, if there are any.
+    /// The stored results of these rows.
     ///
     /// # Errors
-    /// If the operator's columns are not those of a part, which would be a defect.
+    /// If the operator's columns differ from those of a part, which would be a defect.
     pub(super) async fn find(&mut self, keys: &[RowKey]) -> Result<Found, RunError> {
         let mut found = Found { places: vec![None; keys.len()], ..Found::default() };
         for (part, wanted) in self.parts_of(keys) {
             self.parts[part].used = self.clock;
             if self.parts[part].batches.is_none() && !self.fetch(part, wanted.len()).await? {
-                // What this run has put away is as soon computed again as it is decoded.
+                // Decoding a part that this run has stored is as slow as computing it again.
                 if part < self.earlier {
                     self.pick(part, keys, &wanted, &mut found).await?;
                 }
@@ -205,8 +200,8 @@ impl<'a> Results<'a> {
         Ok(found)
     }
 
-    /// The parts that are to be asked for these rows. Of several that have a row, one that is in
-    /// memory, or that is needed anyway.
+    /// The parts to read for these rows. If several have a row, one that is in memory or needed
+    /// anyway.
     fn parts_of(&self, keys: &[RowKey]) -> BTreeMap<usize, Vec<Wanted>> {
         let mut rows = vec![0_usize; self.parts.len()];
         for place in keys.iter().flat_map(|key| self.places.of(key)) {
@@ -226,17 +221,17 @@ impl<'a> Results<'a> {
         parts
     }
 
-    /// Decodes a part for so many of its rows; `false` if they are few, or it cannot be read.
+    /// Decodes a part for this many rows; `false` if they are few, or it cannot be read.
     async fn fetch(&mut self, part: usize, wanted: usize) -> Result<bool, RunError> {
         let Some(blob) = self.parts[part].blob else { return Ok(false) };
         let is_few = |wanted: usize| wanted.saturating_mul(FEW) < self.parts[part].rows;
         let alone = match part < self.earlier {
-            // What is read alone costs pages: again and again, more than the whole part.
+            // Single rows are read in pages: repeatedly, that costs more than the whole part.
             true => !self.has_room(part) && is_few(self.parts[part].asked + wanted),
             false => is_few(wanted),
         };
         self.parts[part].asked += wanted;
-        // Single rows are read from files.
+        // Single rows are read from local files.
         if alone && (part >= self.earlier || self.cx.store.local_blob(&blob).is_some()) {
             return Ok(false);
         }
@@ -252,11 +247,11 @@ impl<'a> Results<'a> {
         Ok(!self.parts[part].lost)
     }
 
-    /// Whether a part could be decoded without another one having to leave; as far as is known.
+    /// True if a part could be decoded without removing another one, as far as known.
     fn has_room(&self, part: usize) -> bool {
         let part = &self.parts[part];
         let bytes = match part.bytes {
-            // As many for a row as in those that were decoded.
+            // Estimated from the decoded parts.
             0 => {
                 let known = self.parts.iter().filter(|part| part.bytes > 0);
                 let (rows, bytes) = known.fold((0, 0), |(rows, bytes), part| {
@@ -269,7 +264,7 @@ impl<'a> Results<'a> {
         self.held.saturating_add(bytes) <= self.budget
     }
 
-    /// Finds rows in a part of which only their pages are decoded.
+    /// Finds rows in a part and decodes only their pages.
     async fn pick(
         &mut self,
         part: usize,
@@ -300,13 +295,13 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
-    /// A damaged part is a miss.
+    /// A damaged part counts as a miss.
     fn lose(&mut self, part: usize, blob: &Digest, error: &RunError) {
         unreadable(self.cx, blob, error);
         self.parts[part].lost = true;
     }
 
-    /// Takes what was computed now; finishes the part that grows when it is time.
+    /// Adds computed results; finishes the growing part when it is time.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -367,7 +362,8 @@ impl<'a> Results<'a> {
 }
 
 impl Found {
-    /// Notes where the result of a row is, if it is that: another row may have the same first bytes.
+    /// Records the place of a row's result. Its digest is compared, as another row may have the
+    /// same first bytes.
     fn take(&mut self, asked: usize, key: &RowKey, place: FoundPlace) -> Result<(), RunError> {
         if let Some(batch) = self.batches.get(place.batch)
             && row_key(digests(batch)?, place.row) == *key
@@ -378,12 +374,11 @@ impl Found {
     }
 }
 
-/// The bytes of an array's own rows, which may be a slice of a larger buffer.
+/// The bytes of an array's rows, which may be a slice of a larger buffer.
 pub(super) fn own_bytes(array: &ArrayRef) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or(0)
 }
 
-/// The column of row digests.
 fn digest_schema(schema: &SchemaRef) -> Result<SchemaRef, RunError> {
     let at = schema.index_of(ROW_DIGEST)?;
     Ok(Arc::new(Schema::new(vec![Arc::clone(&schema.fields()[at])])))

@@ -1,4 +1,4 @@
-//! A window of input rows: which of them have a result, which are fresh, and both joined.
+//! A window of input rows: finds their results, lists the new ones, and joins both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,20 +14,19 @@ use super::{RowKey, digests, row_key};
 use galeras_base::id::ROW_DIGEST;
 use galeras_operator::StepError;
 
-/// Which columns go where.
 pub(super) struct Columns {
-    /// What the operator is given: the digest, and the columns that it reads.
+    /// The operator's input: the digest and the columns that it reads.
     read: SchemaRef,
-    /// Where these columns are in the input, without the digest.
+    /// The positions of these columns in the input, without the digest.
     read_at: Vec<usize>,
-    /// Where the produced columns are in a result.
+    /// The positions of the produced columns in a result.
     produced_at: Vec<usize>,
-    /// The columns of the input, and the produced ones.
+    /// The columns of the input and the produced ones.
     joined: SchemaRef,
 }
 
 impl Columns {
-    /// For an input and results of these columns, of which the operator is given `read`.
+    /// For an input and results with these columns, of which the operator reads `read`.
     pub(super) fn new(
         input: &SchemaRef,
         produced: &SchemaRef,
@@ -52,7 +51,7 @@ impl Columns {
     }
 }
 
-/// Where the result of a row is.
+/// The source of a row's result.
 #[derive(Clone, Copy)]
 enum Origin {
     /// In one of the known batches.
@@ -61,10 +60,10 @@ enum Origin {
     Fresh(RowKey),
 }
 
-/// Some rows of the input on their way to the ports.
+/// Some input rows on their way to the ports.
 pub(super) struct Window {
     input: Vec<InputBatch>,
-    /// For each row of the input.
+    /// For each input row.
     origins: Vec<Origin>,
     /// Batches of stored parts.
     known: Vec<RecordBatch>,
@@ -73,14 +72,13 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Looks up the rows.
     pub(super) async fn new(
         input: Vec<InputBatch>,
         columns: &Columns,
         results: &mut Results<'_>,
     ) -> Result<Self, RunError> {
         results.tick();
-        // Each digest once, and which of them each row has.
+        // Each digest once, with its position for each row.
         let mut keys: Vec<RowKey> = Vec::new();
         let mut numbers = Vec::with_capacity(input.iter().map(|batch| batch.keys.len()).sum());
         let mut seen: HashMap<RowKey, usize> = HashMap::with_capacity(numbers.capacity());
@@ -96,7 +94,7 @@ impl Window {
         let Found { batches: known, places } = results.find(&keys).await?;
         let (mut fresh, mut reused) = (Vec::new(), 0);
         let mut origins = Vec::with_capacity(numbers.len());
-        // The digest that comes for the first time next.
+        // The next digest to occur for the first time.
         let mut next = 0;
         for batch in &input {
             let mut is_fresh = vec![false; batch.keys.len()];
@@ -124,22 +122,22 @@ impl Window {
         Ok(Self { input, origins, known, fresh, reused })
     }
 
-    /// The rows that have to be computed, each digest once.
+    /// The rows to compute, each digest once.
     pub(super) fn fresh_rows(&self) -> &[RecordBatch] {
         &self.fresh
     }
 
-    /// Rows of the input whose result is of an earlier run.
+    /// The number of input rows with a result of an earlier run.
     pub(super) fn reused(&self) -> u64 {
         self.reused
     }
 
-    /// The other rows of the input.
+    /// The number of the other input rows.
     pub(super) fn computed(&self) -> u64 {
         self.origins.len() as u64 - self.reused
     }
 
-    /// The rows of the input with their results, in the order of the input.
+    /// The input rows with their results, in the order of the input.
     pub(super) fn join(
         &self,
         evaluated: &[RecordBatch],

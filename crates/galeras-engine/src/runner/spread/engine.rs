@@ -1,25 +1,20 @@
-//! Who does the work of a run: this process alone, or others as well.
-//!
-//! Does not live here: what is handed out (`order`), and by what rules (`placement`); the engine
-//! over a cluster (`cluster`).
+//! The interface to engines, which compute the work of a run in other processes.
 
 use std::fmt;
 
 use futures::future::BoxFuture;
 
-/// Hands items of work out to whoever does them.
+/// Hands out items of work.
 ///
-/// An item leaves what it computes, and a word on how it ended, in the store; nothing comes back by
-/// another way, so that whatever happens to those who do the work, and to the engine, the store tells
-/// what is done.
+/// An item's results and its outcome are written only to the store. So the store shows the
+/// completed work, even if workers or the engine fail.
 pub trait Engine: Send + Sync + fmt::Debug {
-    /// As the user names it: `df://host:port`; nothing for the process itself.
+    /// Its name on the command line, `df://host:port`; `None` for this process.
     fn address(&self) -> Option<&str>;
-    /// The build of this process, which whoever does the work must have.
+    /// The build of this process; workers must have the same.
     fn build(&self) -> &str;
-    /// Has these items of a job done, in any order, each at least once or not at all. Ends when the
-    /// engine does no more for them, whatever came of them; when this is dropped, the rest may be
-    /// left.
+    /// Has these items of a job computed, in any order, each at least once or not at all. Ends when
+    /// the engine stops working on them, for any reason. If this is dropped, the rest may be left.
     ///
     /// # Errors
     /// If the engine cannot be reached, or refuses.
@@ -30,18 +25,18 @@ pub trait Engine: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<(), EngineError>>;
 }
 
-/// Why an engine did nothing, or gave up.
+/// The reason why an engine stopped.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EngineError {
-    /// It cannot be reached now.
+    /// It cannot be reached at the moment.
     #[error("{0}")]
     Unreachable(String),
-    /// It will not do it.
+    /// It refuses.
     #[error("{0}")]
     Refused(String),
 }
 
-/// The process itself: every step is done where it is scheduled, and nothing is handed out.
+/// This process: every step is computed where it is scheduled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Embedded;
 

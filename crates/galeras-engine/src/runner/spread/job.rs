@@ -1,5 +1,5 @@
 //! The coordinator of a job: stores its order, hands the items to the engine, watches the store for
-//! how they end, and hands out again what is missing, a bounded number of times.
+//! their outcomes, and hands out missing items again, a limited number of times.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,35 +13,33 @@ use super::order::{DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem}
 use galeras_operator::StepError;
 use galeras_operator::event::RunEvent;
 
-/// How often an item is handed out at most.
+/// The most times that an item is handed out.
 const ROUNDS: u32 = 4;
-/// How often the store is asked how items ended: at first, and at last. In between, the longer
-/// nothing ended the longer are the pauses: one of so many parts of that time.
+/// The shortest and the longest pause between checks of the store. The pause grows with the time
+/// without an outcome, of which it is one of this many parts.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 const POLL_SHARE: u32 = 16;
-/// A store that answers slowly is left alone for so many times as long as an answer took.
+/// A slow store gets pauses of this many times its response time.
 const POLL_REST: u32 = 2;
-/// For how long an engine that cannot be reached is tried again while nothing else happens.
+/// The time for which an unreachable engine is tried again without other progress.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two attempts to reach it.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Has the items of a step's jobs done.
+/// Coordinates the jobs of a step.
 pub(super) struct Coordinator<'a> {
     cx: &'a StepContext,
     engine: &'a dyn Engine,
     step: StepOrder,
 }
 
-/// A job under way.
 struct Job<'a> {
     cx: &'a StepContext,
     name: String,
     items: Vec<WorkItem>,
     ended: BTreeMap<u32, Outcome>,
-    /// Whether what the items computed is the progress of the step.
+    /// The work of the items counts as the step's progress.
     counts: bool,
-    /// When an item ended last.
     last: Instant,
 }
 
@@ -50,11 +48,11 @@ impl<'a> Coordinator<'a> {
         Self { cx, engine, step }
     }
 
-    /// Has these items done; `None` if one of them cannot be done anywhere but here.
+    /// Has these items computed; `None` if one of them can only be computed here.
     ///
     /// # Errors
-    /// If an item failed, nobody ended it, the engine refuses or cannot be reached, or the store
-    /// fails.
+    /// If an item failed or was never finished, if the engine refuses or cannot be reached, or if
+    /// the store fails.
     pub(super) async fn run(
         &self,
         items: Vec<WorkItem>,
@@ -66,7 +64,7 @@ impl<'a> Coordinator<'a> {
         let (ended, last) = (BTreeMap::new(), Instant::now());
         let mut job = Job { cx: self.cx, name, items, ended, counts, last };
         let done = self.rounds(&mut job, fresh).await;
-        // What is left of a job is in nobody's way.
+        // The remains of a job do no harm.
         let _ = store.end_job(&job.name).await;
         Ok(done?.then(|| job.ended.into_values().collect()))
     }
@@ -85,7 +83,7 @@ impl<'a> Coordinator<'a> {
             if missing.is_empty() {
                 return Ok(true);
             }
-            // Twice, so that one who can do it gets it as well as who could not.
+            // Twice, so that an executor that can compute it gets it as well as one that cannot.
             missing.append(&mut failed_before);
             let name = job.name.clone();
             let handed_out = self.engine.scatter(&name, &missing);
@@ -149,7 +147,7 @@ impl<'a> Coordinator<'a> {
         let more = missing.len().saturating_sub(names.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let message = format!(
-            "{} of {} items were handed out {ROUNDS} times, and nobody ended them: {}{more}",
+            "{} of {} items were handed out {ROUNDS} times without a result: {}{more}",
             missing.len(),
             job.items.len(),
             names.join(", ")
@@ -169,13 +167,12 @@ impl<'a> Coordinator<'a> {
 }
 
 impl Job<'_> {
-    /// The items of which nobody has said how they ended.
+    /// The items without an outcome.
     fn missing(&self) -> Vec<u32> {
         (0..self.items.len() as u32).filter(|item| !self.ended.contains_key(item)).collect()
     }
 
-    /// Looks for items that ended until all have, or the engine is done with them; then says why
-    /// that gave up, if it did.
+    /// Waits until all items have outcomes, or the engine stops; returns the engine's error.
     async fn watch(
         &mut self,
         handed_out: impl Future<Output = Result<(), EngineError>>,
@@ -206,7 +203,6 @@ impl Job<'_> {
         }
     }
 
-    /// Reads how items ended since the last look.
     async fn look(&mut self) -> Result<(), RunError> {
         for name in self.cx.store.work_names(&self.name, DONE).await? {
             let Ok(item) = name.parse::<u32>() else { continue };
@@ -241,7 +237,7 @@ impl Job<'_> {
         }
     }
 
-    /// The items that failed, which count as missing again.
+    /// Removes the failed items, which count as missing again.
     fn take_failures(&mut self) -> Vec<(u32, Outcome, Failure)> {
         let failed: Vec<u32> = self
             .ended

@@ -1,13 +1,12 @@
-//! Spreads the work of a step over the executors of an engine, and has what is missing done again.
+//! Distributes the work of a step over the executors of an engine, and repeats missing items.
 //!
-//! The work is cut into items, which leave their results in the store as parts of the step's recipe,
-//! just as an interrupted run does; then one executor puts the tables of the step together, from
-//! parts that it finds and rows that nobody has computed. A table is therefore the same whoever
-//! computed its rows, and in which order. Only the coordinator stores manifests.
+//! The work is cut into items, which store their results as parts of the step's recipe, like an
+//! interrupted run. Then one executor builds the tables of the step from these parts and computes
+//! missing rows. So a table does not depend on where or in which order its rows were computed. Only
+//! the coordinator stores manifests.
 //!
-//! Imports go one way: `engine`, `placement`, `order` -> `worker`, `job` -> here.
-//!
-//! Does not live here: the engine over a cluster (`cluster`).
+//! Imports go one way: `engine`, `placement`, `order` → `worker`, `job` → here. The engine over a
+//! cluster is `galeras-cluster`.
 
 mod engine;
 mod job;
@@ -30,10 +29,10 @@ use super::step_work::{StepResult, StepWork};
 use crate::plan::PlannedStep;
 use galeras_operator::{Lowering, StepError};
 
-/// The result of a step whose work was done by executors; `None` if it is for the coordinator.
+/// The result of a step that executors computed; `None` if the coordinator must compute it.
 ///
 /// # Errors
-/// If an item failed, or nobody ended it.
+/// If an item failed or was never finished.
 pub(super) async fn spread(
     step: &PlannedStep,
     work: &StepWork<'_>,
@@ -81,31 +80,31 @@ pub(super) async fn spread(
     let computed = match items.is_empty() {
         true => 0,
         false => {
-            // A share is long: what was stored of it before its executor was lost counts.
+            // Shares are long, so pieces stored by a lost executor are used.
             let fresh = cx.forced || (!shared && cx.parts(&work.recipe).await?.is_empty());
-            // Rows are counted as they are done, repositories when all their shares are.
+            // Rows are counted one by one, repositories when all their shares are done.
             let counts = !shared;
             let ended = coordinator.run(items, fresh, counts).await?;
             match ended {
                 Some(_) if shared => expected,
                 Some(outcomes) => outcomes.iter().map(|outcome| outcome.computed).sum(),
-                // What cannot be done elsewhere is tried here, which also says why.
+                // The step is tried here, which also reports the reason.
                 None => return Ok(None),
             }
         }
     };
     if refused {
-        // An executor would open that row, too, and does not know what the user agreed to.
+        // An executor would open that row as well, but does not know the user's consent.
         return Ok(None);
     }
-    // What was computed just now is not computed once more.
+    // The rows just computed are not computed again.
     let fresh = cx.forced && placement == Placement::Whole;
     let whole = coordinator.run(vec![WorkItem::Whole], fresh, false).await?;
     let Some(outcome) = whole.and_then(|mut outcomes| outcomes.pop()) else { return Ok(None) };
     Ok(Some(result(cx, outcome, work, computed)?))
 }
 
-/// The result that an executor put together, with what was computed for it elsewhere.
+/// The result that an executor built, with the counts of the other items.
 fn result(
     cx: &StepContext,
     outcome: Outcome,
@@ -138,7 +137,7 @@ fn share_item(row: &super::fan_out_step::MissingRow, share: u32, of: u32) -> Wor
     WorkItem::Share { row: row.digest.clone(), label: row.label.clone(), share, of }
 }
 
-/// What executors need to bind the step as it is bound here.
+/// The data that executors need to bind the step in the same way.
 fn step_order(step: &PlannedStep, work: &StepWork<'_>) -> Result<StepOrder, RunError> {
     let about = step.operator.descriptor();
     let inputs = work.inputs.iter().map(InputOrder::of).collect::<Result<_, _>>()?;

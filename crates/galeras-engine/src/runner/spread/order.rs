@@ -1,6 +1,6 @@
-//! What travels: a job as the coordinator stores it, for whoever does its items.
+//! The messages between the coordinator and executors, in the store.
 //!
-//! An order has names, arguments and digests, never a row, and never the value of a variable.
+//! An order has names, arguments and digests, but never a row or the value of a variable.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,25 @@ use galeras_base::digest::Digest;
 use galeras_operator::{Registry, StepError, TableSchema};
 use galeras_store::PortArtifact;
 
-/// The order of a job, among its objects.
 pub(super) const ORDER: &str = "order";
-/// The folder of how items ended.
+/// The folder of outcomes.
 pub(super) const DONE: &str = "done";
-/// The folder of who began items.
+/// The folder of started items.
 pub(super) const BEGUN: &str = "begun";
 
-/// A part of the work of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(super) enum WorkItem {
-    /// Rows of a row step: the position of the table in its input, of the first row, and how many.
+    /// Rows of a row step: the position of the table in its input, of the first row, and the number
+    /// of rows.
     Rows { table: usize, start: u64, len: u64 },
-    /// A share of one row of a fan-out: its pieces whose number leaves `share` when divided by `of`.
+    /// A share of one row of a fan-out: the pieces with `number % of == share`.
     Share { row: String, label: String, share: u32, of: u32 },
-    /// The step as a whole, of which single rows may be there already.
+    /// The whole step, of which some rows may be stored.
     Whole,
 }
 
 impl WorkItem {
-    /// In words.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Rows { start, len, .. } => format!("rows {start} to {}", start + len),
@@ -45,26 +43,26 @@ impl WorkItem {
     }
 }
 
-/// A job: a step, and the items that it is cut into.
+/// A job: a step and its items.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JobOrder {
-    /// The build of the coordinator; another does not do its items.
+    /// The build of the coordinator; other builds do not compute its items.
     pub(super) build: String,
     pub(super) step: StepOrder,
     pub(super) items: Vec<WorkItem>,
-    /// No earlier result of a row may be used, or there is none.
+    /// Earlier results of rows may not be used, or there are none.
     pub(super) fresh: bool,
 }
 
-/// A step with what it takes to compute it elsewhere.
+/// A step with everything needed to compute it elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StepOrder {
     pub(super) name: String,
     pub(super) operator: String,
     pub(super) version: u32,
-    /// As they are written, expressions replaced.
+    /// As written, with expressions replaced.
     pub(super) arguments: Value,
-    /// With every default, as they enter the key: what is bound elsewhere must have the same.
+    /// With every default, as in the key: binding elsewhere must give the same.
     pub(super) bound_args: Value,
     pub(super) recipe: Digest,
     pub(super) base: String,
@@ -136,43 +134,40 @@ impl InputOrder {
     }
 }
 
-/// Who began an item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Begun {
     pub(super) executor: String,
 }
 
-/// How an item ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) executor: String,
     pub(super) seconds: f64,
-    /// What was computed, in the unit of the step; of a share, its pieces.
+    /// The computed work in the unit of the step; for a share, its pieces.
     pub(super) computed: u64,
     pub(super) reused: u64,
     /// Rows that the next run tries again.
     pub(super) retry: u64,
     pub(super) warnings: Vec<String>,
     pub(super) failure: Option<Failure>,
-    /// The tables of the step, if the item was all of it.
+    /// The tables of the step, if the item was the whole step.
     pub(super) tables: Option<Vec<PortArtifact>>,
     /// The stored files that were read.
     pub(super) reads: Vec<Digest>,
 }
 
-/// Why an item was not done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) message: String,
     pub(super) help: Option<String>,
-    /// Whether another attempt may end otherwise: a disk was full, say.
+    /// Another attempt may succeed, for example after a full disk.
     pub(super) again: bool,
-    /// Whether it may say nothing about the work: a repository cannot be reached from there, say.
+    /// The cause may exist only there, for example a network that does not reach a repository.
     pub(super) only_there: bool,
 }
 
-/// The build that this process is: results of two processes of one build are equal. It names the
-/// program's version, the machine it was compiled for, and the versions of all operators.
+/// The build of this process: two processes of one build compute equal results. It names the
+/// program's version, the target machine, and the version of every operator.
 pub fn build_stamp(registry: &Registry) -> String {
     let versions: BTreeMap<&str, u32> = registry
         .iter()

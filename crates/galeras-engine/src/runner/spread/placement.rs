@@ -1,23 +1,24 @@
-//! Which steps others may do, and which stay with the process that runs the workflow.
+//! Decides which steps executors may compute, and which stay with the process that runs the
+//! workflow.
 
 use galeras_operator::{BoundStep, Lowering};
 
-/// Who does a step of a run on a cluster.
+/// The place where a step of a run on a cluster is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// The executors do ranges of its rows, and one of them puts the tables together.
+    /// Executors compute ranges of its rows, and one of them builds the tables.
     Rows,
-    /// The executors do its rows, each in shares, and one of them puts the tables together.
+    /// Executors compute its rows in shares, and one of them builds the tables.
     Shares,
-    /// An executor does it as a whole.
+    /// An executor computes the whole step.
     Whole,
-    /// The coordinator does it, for this reason.
+    /// The coordinator computes it, for this reason.
     Coordinator(&'static str),
 }
 
 impl Placement {
-    /// Who does a step, as far as its arguments tell. A step of little input stays with the
-    /// coordinator all the same.
+    /// The placement of a step by its arguments. A step with little input still stays with the
+    /// coordinator.
     pub fn of(bound: &dyn BoundStep) -> Self {
         let lowering = bound.lowering();
         if let Lowering::Paid(_) = lowering {
@@ -32,7 +33,7 @@ impl Placement {
             return Self::Coordinator("it reads files of this machine");
         }
         match lowering {
-            // What each row takes of the machine is asked for before it is handed out.
+            // Consent for each row is asked before it is handed out.
             Lowering::FanOut(_) => Self::Shares,
             _ if bound.fact().is_some() || !bound.demands().is_empty() => {
                 Self::Coordinator("it asks the world")
@@ -58,20 +59,20 @@ impl Placement {
     }
 }
 
-/// A row step with fewer rows of input is quicker done than handed out.
+/// A row step with fewer input rows is computed faster here.
 pub(super) const MIN_ROWS: u64 = 2048;
-/// A table step with fewer bytes of input, as they are stored, is quicker done than handed out.
+/// A table step with fewer stored bytes of input is computed faster here.
 pub(super) const MIN_BYTES: u64 = 1 << 20;
-/// Rows of an item, at least ...
+/// The least rows of an item ...
 const MIN_ITEM_ROWS: u64 = 1024;
-/// ... and so many items of a table at most, unless they would be larger than ...
+/// ... and the most items of a table, unless they would be larger than ...
 const MAX_ITEMS: u64 = 256;
-/// ... this many rows, of which the work on one may be lost.
+/// ... this many rows, whose work may be lost.
 const MAX_ITEM_ROWS: u64 = 16 * 1024;
-/// Items that the rows of a fan-out are divided into, if there are fewer.
+/// The least number of items of a fan-out, cut into shares if it has fewer rows.
 const SHARES: usize = 16;
 
-/// The ranges that a table of so many rows is divided into: starts and lengths.
+/// The ranges of a table with this many rows: starts and lengths.
 pub(super) fn ranges(rows: u64) -> impl Iterator<Item = (u64, u64)> {
     let wanted = rows.div_ceil(MAX_ITEMS).clamp(MIN_ITEM_ROWS, MAX_ITEM_ROWS);
     let items = rows.div_ceil(wanted);
@@ -81,7 +82,7 @@ pub(super) fn ranges(rows: u64) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// The shares that each of so many rows of a fan-out is divided into.
+/// The number of shares of each row of a fan-out with this many rows.
 pub(super) fn shares(rows: usize) -> u32 {
     match rows {
         0 => 1,

@@ -1,8 +1,5 @@
-//! Does items of jobs: finds the order in the store, binds the step as the coordinator did, and
-//! leaves parts, tables and a word on how it ended.
-//!
-//! Does not live here: what a step is computed by (`step_work`, `row_step`, `fan_out_step`), and who
-//! hands items out.
+//! Computes items of jobs: reads the order from the store, binds the step as the coordinator did,
+//! and stores parts, tables and the outcome.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,20 +31,20 @@ use galeras_operator::{
 use galeras_sql::session::{guarded, ordered_session, planning_session};
 use galeras_store::{Store, StoreError};
 
-/// An item is begun by so many at most who never say how it ended: it may be what ends them.
+/// The most attempts at an item without an outcome: the item may kill its executors.
 const ATTEMPTS: usize = 3;
-/// Orders that are kept in memory.
+/// The number of orders kept in memory.
 const ORDERS: usize = 16;
-/// For so long a disk that was full, or a store that could not be reached, counts as that ...
+/// The time for which a full disk or an unreachable store is remembered ...
 const LATELY: Duration = Duration::from_secs(60);
-/// ... and an item is left to others for so long, if nobody begins it ...
+/// ... and for which an item is left to others, if none of them starts it ...
 const UNBEGUN: Duration = Duration::from_secs(3);
-/// ... or does not end it, who may be dead.
+/// ... or finishes it, as that executor may be dead.
 const UNENDED: Duration = Duration::from_secs(120);
-/// How often the store is asked what became of it.
+/// The interval between checks of the store.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A process, or a part of one, that does items one by one.
+/// A process, or a part of one, that computes items one by one.
 pub struct Worker {
     name: String,
     build: String,
@@ -56,14 +53,13 @@ pub struct Worker {
     downloads: PathBuf,
     resources: Resources,
     orders: Mutex<Vec<(String, Arc<Job>)>>,
-    /// When an item failed last that others may be able to do.
+    /// The time of the last failure that other executors may not have.
     failed: Mutex<Option<Instant>>,
 }
 
-/// A job whose step is bound.
 struct Job {
     order: JobOrder,
-    /// The step, or why it cannot be bound here.
+    /// The step, or the reason why it cannot be bound here.
     work: Result<Bound, Failure>,
     opened: OpenedRows,
 }
@@ -73,7 +69,6 @@ struct Bound {
     inputs: Vec<super::super::input::StoredInput>,
 }
 
-/// What an item came to, before anyone is told.
 #[derive(Default)]
 struct Done {
     computed: u64,
@@ -88,8 +83,8 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// A worker of that name on a store. `downloads` is a folder for what is fetched; `resources` are
-    /// those of an item.
+    /// A worker with this name on a store. `downloads` is a folder for fetched files; `resources`
+    /// are those of an item.
     pub fn new(
         name: String,
         registry: Registry,
@@ -102,15 +97,15 @@ impl Worker {
         Self { name, build, registry, store, downloads, resources, orders, failed }
     }
 
-    /// Gives memory back that its items freed, until what is returned is dropped.
+    /// Returns freed memory to the system until the handle is dropped.
     pub fn give_memory_back(&self) -> AbortOnDropHandle<()> {
         give_back(self.resources.memory.saturating_mul(self.resources.jobs))
     }
 
-    /// Does an item of a job, unless it is done already, and says in the store how it ended.
+    /// Computes an item of a job, unless it is done, and stores its outcome.
     ///
     /// # Errors
-    /// If the store fails, so that nobody can be told.
+    /// If the store fails, so that the outcome is unknown.
     pub async fn perform(&self, job: &str, item: u32) -> Result<(), StoreError> {
         let done = format!("{DONE}/{item}");
         if self.store.work::<Outcome>(job, &done).await?.is_some() {
@@ -159,14 +154,14 @@ impl Worker {
         failed.is_some_and(|at| at.elapsed() < LATELY)
     }
 
-    /// Remembers whether an item failed for want of something that others may have.
+    /// Remembers a failure that other executors may not have.
     fn note(&self, failure: Option<&Failure>) {
         let here = failure.is_some_and(|failure| failure.again);
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = here.then(Instant::now);
     }
 
-    /// Waits for others to do an item: who fails at once would otherwise take more items than all
-    /// who work. False if nobody does it.
+    /// Waits for others to compute an item: an executor that fails at once would otherwise take
+    /// most of the items. False if none does.
     async fn left_to_others(&self, job: &str, item: u32) -> Result<bool, StoreError> {
         let (done, begun) = (format!("{DONE}/{item}"), format!("{BEGUN}/{item}"));
         let since = Instant::now();
@@ -184,7 +179,7 @@ impl Worker {
         }
     }
 
-    /// Who has begun an item and not said how it ended, each once.
+    /// The executors that started an item without an outcome.
     async fn beginners(&self, job: &str, begun: &str) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
         for attempt in self.store.work_names(job, begun).await? {
@@ -196,7 +191,7 @@ impl Worker {
         Ok(names)
     }
 
-    /// Does an item; a panic is a failure of it.
+    /// Computes an item; a panic is a failure of the item.
     async fn guarded(
         &self,
         found: &Job,
@@ -292,7 +287,7 @@ impl Worker {
         }
     }
 
-    /// The order of a job, bound once for all its items; `None` if the job is over.
+    /// A job with its bound step, cached for all its items; `None` if the job is over.
     async fn job(&self, job: &str) -> Result<Option<Arc<Job>>, StoreError> {
         let known = |orders: &[(String, Arc<Job>)]| {
             orders.iter().find(|(name, _)| name == job).map(|(_, job)| Arc::clone(job))
@@ -315,13 +310,12 @@ impl Worker {
         if orders.len() >= ORDERS {
             orders.remove(0);
         }
-        // Repositories take memory, and few jobs have any.
+        // Open repositories use memory, and few jobs have any.
         orders.iter().for_each(|(_, job)| job.opened.close());
         orders.push((job.to_string(), Arc::clone(&found)));
         Ok(Some(found))
     }
 
-    /// Binds the step as the coordinator did.
     async fn bind(&self, order: &StepOrder) -> Result<Bound, Failure> {
         let bound = guarded(self.bound(order)).await;
         match bound {
@@ -366,10 +360,10 @@ fn final_failure(message: impl Into<String>) -> Failure {
     Failure { message: message.into(), help: None, again: false, only_there: false }
 }
 
-/// Why an item is not begun once more.
+/// The failure of an item that is not started again.
 fn given_up(attempts: usize, who: &[String]) -> Failure {
     let who = who.join(", ");
-    final_failure(format!("it was begun {attempts} times, by {who}, and nobody ended it"))
+    final_failure(format!("it was started {attempts} times, by {who}, without a result"))
         .help("it may take more memory than an executor has: give them more, or fewer slots each")
 }
 
@@ -379,7 +373,7 @@ impl Failure {
     }
 }
 
-/// A disk may be full here alone, and a store may be reached again.
+/// Only this disk may be full, and a store may become reachable again.
 fn failure_of(error: &RunError) -> Failure {
     let again = match error {
         RunError::Store(_) | RunError::Interrupted => true,
@@ -401,7 +395,7 @@ fn failure_of(error: &RunError) -> Failure {
     Failure { message, help, again, only_there: false }
 }
 
-/// Which disk is full cannot be known.
+/// The error does not name the full disk.
 fn disk_help(error: &RunError) -> Option<String> {
     let RunError::Step(error) = error else { return None };
     let temporary = std::env::temp_dir();
