@@ -22,8 +22,8 @@ use galeras_engine::plan::{Input, Plan, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_operator::plain_message;
 use galeras_sql::session::{
-    SqlText, check_query, column, dropped_group_columns, explain, parse_row_expr,
-    session, sorted_by_key,
+    SqlText, check_query, column, dropped_group_columns, explain, parse_row_expr, session,
+    sorted_by_key,
 };
 use galeras_store::Store;
 use galeras_workflow::did_you_mean;

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::context::{Exit, fail, fail_cache};
 use super::run_pair::StepPair;
-use galeras_operator::table_digest::type_name;
+use galeras_display::{TableFormat, TableWriter, compare_tables};
 use galeras_operator::event::StepSummary;
 use galeras_operator::plain_message;
-use galeras_display::{TableFormat, TableWriter, compare_tables};
+use galeras_operator::table_digest::type_name;
 use galeras_sql::session::{column, scan_stored, session};
 use galeras_store::{PortArtifact, Store, VerifyLevel};
 

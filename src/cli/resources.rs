@@ -9,9 +9,9 @@ use super::screen::{fail, is_terminal, tell};
 use super::sizes::parse_size;
 use super::{Exit, Verb};
 use galeras_base::memory_guard::{self, MemoryExcess};
+use galeras_base::visible::escape;
 use galeras_display::bytes;
 use galeras_engine::runner::Resources;
-use galeras_base::visible::escape;
 
 /// The memory of a run.
 #[derive(Args, Clone, Copy, Debug)]

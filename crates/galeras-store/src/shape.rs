@@ -19,8 +19,8 @@ use super::manifest::PortArtifact;
 use super::parquet_check::check_footer;
 use super::table_file::TableFile;
 use galeras_base::digest::Digest;
-use galeras_operator::table_digest::type_name;
 use galeras_operator::TableSchema;
+use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
 /// Rows that are decoded at a time.

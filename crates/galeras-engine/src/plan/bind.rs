@@ -13,12 +13,12 @@ use super::model::{Check, PlannedStep, StepTarget};
 use super::repair::repaired;
 use super::settings::Locking;
 use super::substitution::substitute_arguments;
-use galeras_workflow::code::Code;
 use galeras_base::memory_guard::active;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port, Registration,
 };
 use galeras_sql::session::{forget_tables, guarded};
+use galeras_workflow::code::Code;
 use galeras_workflow::{
     Diagnostic, Diagnostics, From, Node, Reference, Scope, SourceSpan, Span, StepKind, StepSpec,
     Text, quote,

@@ -99,7 +99,7 @@ async fn check(
     let problem = count_violations(plan, at, test, store, done).await?;
     tracing::debug!(test = %test.kind, %key, problem = problem.as_deref(), "data test computed");
     let outcome = json!({"problem": problem});
-    // The outcome can be found again at any time; a read-only store is no reason to fail.
+    // The outcome can be recomputed, so a read-only store is not an error.
     let _ = store.put_check_result(&key, &outcome, vec![artifact.blob]).await;
     Ok(problem)
 }

@@ -10,9 +10,9 @@ use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
-use galeras_base::memory_guard::{ActiveWork, active};
 use crate::plan::{Plan, PlannedStep};
 use galeras_base::digest::Digest;
+use galeras_base::memory_guard::{ActiveWork, active};
 use galeras_base::scratch::LazyScratch;
 use galeras_chat::Budget;
 use galeras_operator::event::{EventSink, RunEvent};
@@ -150,7 +150,7 @@ impl StepContext {
         reads.iter().copied().collect()
     }
 
-    /// The finished parts of a recipe that may be used, and are taken to be. Damaged ones are
+    /// The finished parts of a recipe that may be used; their use is recorded. Damaged ones are
     /// reported and removed with the results computed from them. A forced step uses none.
     pub(super) async fn parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, RunError> {
         if self.forced {

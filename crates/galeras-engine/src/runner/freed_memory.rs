@@ -1,9 +1,8 @@
 //! Returns freed memory to the system during a run, and in an executor of a cluster.
 //!
-//! The allocator of glibc keeps what a thread frees for the next thread that asks, in as many places
-//! as there were threads at a time. With ten million rows a step frees and asks for gigabytes, and
-//! after minutes held half as much again as it needed. So when a process has more than it was given,
-//! its free memory is returned.
+//! The allocator of glibc keeps freed memory for later use, in as many arenas as there were threads.
+//! With ten million rows, a step allocates and frees gigabytes, and after minutes holds half as much
+//! again as it needs. So a process that exceeds its memory returns the free part.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use galeras_base::memory_guard::resident;
 
-/// How often the memory of the process is looked at.
+/// The interval between checks of the process's memory.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// To give back costs tens of milliseconds. It is done again after the process has grown by one of

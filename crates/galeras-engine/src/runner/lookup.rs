@@ -4,8 +4,8 @@
 use std::fmt;
 
 use super::error::RunError;
-use galeras_base::digest::Digest;
 use crate::plan::PlannedStep;
+use galeras_base::digest::Digest;
 use galeras_store::{BlobState, Manifest, Store, TableShape, VerifyLevel};
 
 pub(super) enum Lookup {

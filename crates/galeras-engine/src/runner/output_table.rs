@@ -61,7 +61,7 @@ fn stored_as_it_is<'a>(
     }
 }
 
-/// What an output file holds.
+/// The content of an output file.
 pub struct ExportedTable {
     /// Its origin.
     pub origin: OutputOrigin,

@@ -15,9 +15,9 @@ use super::check::open_checks;
 use super::error::RunError;
 use super::key::StepManifests;
 use super::lookup::other_tables;
-use galeras_operator::Port;
 use crate::plan::Plan;
 use galeras_base::digest::Digest;
+use galeras_operator::Port;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{
     AllowedSigners, CopyError, Manifest, Offer, PortArtifact, SignatureFile, Store, StoredManifest,
@@ -315,7 +315,7 @@ impl Remote {
         locked(&self.offers).get(key).is_some_and(Option::is_some)
     }
 
-    /// Makes sure that a table is in `to`, or says why the remote does not give it.
+    /// Ensures that a table is in `to`, or returns the reason why the remote does not have it.
     async fn fetch(
         &self,
         port: &PortArtifact,
@@ -323,7 +323,7 @@ impl Remote {
         to: &Store,
     ) -> Result<Option<String>, RunError> {
         let shape = planned.map(|planned| TableShape::of(&planned.table));
-        // Steps side by side may need the same table: it comes once.
+        // Concurrent steps may need the same table: it is fetched once.
         let turn = Arc::clone(locked(&self.copying).entry(port.blob).or_default());
         let _turn = turn.lock().await;
         match self.store.copy_table(to, port, shape.as_ref()).await {
@@ -333,7 +333,7 @@ impl Remote {
                     self.bytes.fetch_add(port.bytes, Ordering::Relaxed);
                 }
                 let new = locked(&self.judged).insert((port.blob, port.digest));
-                // A file that is here for other reasons need not be what this manifest says.
+                // A file that was already here may not match this manifest.
                 let mut cause = match copied || !new {
                     true => None,
                     false => to.judge(port).await?,

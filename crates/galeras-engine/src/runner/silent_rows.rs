@@ -59,7 +59,7 @@ pub(super) async fn silent_rows(
             let mut reads = blobs(input, done);
             let stored = ports.iter().filter_map(|port| artifact(done, step, port));
             reads.extend(stored.map(|port| port.blob));
-            // It can be found out again at any time.
+            // It can be recomputed at any time.
             let _ = store.put_check_result(&key, &Value::from(names.clone()), reads).await;
             names
         }

@@ -13,8 +13,7 @@ use crate::plan::Plan;
 use galeras_base::digest::Digest;
 use galeras_operator::StepError;
 use galeras_store::{
-    CopyError, Manifest, Offer, PortArtifact, SignatureFile, SigningKey, Store,
-    StoredManifest,
+    CopyError, Manifest, Offer, PortArtifact, SignatureFile, SigningKey, Store, StoredManifest,
 };
 
 /// The number of results sent at once.
@@ -51,7 +50,7 @@ pub struct Transferred {
 
 enum Sent {
     Present,
-    /// So many bytes came, as the table of this logical digest.
+    /// Bytes copied, as the table with this logical digest.
     Copied(u64, Digest),
     Lacking(String),
 }
@@ -134,7 +133,7 @@ impl<'a> Transfer<'a> {
                         Sent::Lacking(cause) => Some(cause.clone()),
                         _ if *known => None,
                         Sent::Copied(_, table) if *table == port.digest => None,
-                        // It is there for other reasons, and need not be what is said of it.
+                        // It was already there, and may not match the manifest.
                         Sent::Copied(..) | Sent::Present => to.judge(port).await?,
                     };
                     if let Some(cause) = cause {

@@ -13,8 +13,8 @@ use parquet::file::metadata::{
 };
 
 use galeras_base::digest::{Digest, table_digest};
-use galeras_operator::table_digest::TableHasher;
 use galeras_operator::StepError;
+use galeras_operator::table_digest::TableHasher;
 use galeras_store::{check_parquet, footer_range};
 
 /// Copies a Parquet file of ours and adds key-value metadata. The data are the same bytes; only the

@@ -12,8 +12,8 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::sql_depth::check_sql_depth;
-use galeras_workflow::code::Code;
 use galeras_operator::ArgError;
+use galeras_workflow::code::Code;
 
 /// How deep queries and brackets may nest for the parser; the planner allows fewer.
 const PARSER_DEPTH: usize = 100;

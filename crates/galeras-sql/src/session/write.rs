@@ -24,11 +24,11 @@ use tokio::task::JoinHandle;
 use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
 use galeras_base::digest::{ColumnDigest, table_digest};
-use galeras_operator::table_digest::TableHasher;
 use galeras_base::id::ID;
+use galeras_base::visible::escape;
+use galeras_operator::table_digest::TableHasher;
 use galeras_operator::{StepError, TableSchema, stored_type};
 use galeras_store::{PortArtifact, Store, StoreError, TableShape};
-use galeras_base::visible::escape;
 use galeras_workflow::quote;
 
 /// Batches that may wait for a writer thread.

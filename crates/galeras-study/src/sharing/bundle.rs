@@ -23,8 +23,8 @@ use super::ro_crate::{METADATA, metadata};
 use super::table_texts::find_in_texts;
 use super::workflow_files::WorkflowFiles;
 use galeras_base::digest::Digest;
-use galeras_engine::plan::{Plan, TableRef};
 use galeras_display::{TableFormat, TableWriter};
+use galeras_engine::plan::{Plan, TableRef};
 use galeras_engine::runner::{RunError, StepManifests, Transfer, export_table};
 use galeras_store::{Manifest, PortArtifact, Store};
 
