@@ -13,7 +13,7 @@ use galeras_test_servers::s3_api::{S3Api, S3Request};
 use tempfile::TempDir;
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running, files_below, package};
+use crate::harness::{Outcome, Project, Running, files_below};
 use crate::remotes::{digests, fetched, project, statuses, steps, warnings};
 
 /// The store of these tests.

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use galeras_base::digest::{Digest, TableHasher, table_digest};
+use galeras_base::digest::{Digest, table_digest};
+use galeras_operator::table_digest::TableHasher;
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
