@@ -281,7 +281,7 @@ fn sign(file: &Path, message: &[u8]) -> Result<Signature, SigningKeyError> {
 pub enum AllowedSignersError {
     /// `ssh-keygen` does not understand a line.
     #[error("line {0}: {1}")]
-    Line(u64, String),
+    Line(usize, String),
     /// No line names a signer.
     #[error("it names no signer")]
     Empty,
@@ -305,7 +305,7 @@ impl AllowedSigners {
     /// If `ssh-keygen` does not understand a line. It would pass over such a line, and with it over a
     /// signer.
     pub fn parse(text: &str) -> Result<Self, AllowedSignersError> {
-        let line_of = |at: usize| text[..at].matches('\n').count() as u64 + 1;
+        let line_of = |at: usize| text[..at].matches('\n').count() + 1;
         if let Some(at) = text.find(|c: char| c.is_control() && !"\t\r\n".contains(c)) {
             return Err(AllowedSignersError::Line(line_of(at), "a control character".into()));
         }
@@ -314,13 +314,14 @@ impl AllowedSigners {
         }
         let copy = Arc::new(scratch(text)?);
         let answer = find_principals(copy.path(), &Signature(PROBE.into()))?;
-        // FILE:LINE: PROBLEM
+        // FILE:LINE: PROBLEM, also for an empty line.
         let place = format!("{}:", copy.path().display());
         for problem in answer.stderr.lines().filter_map(|line| line.strip_prefix(&place)) {
-            if let Some((line, problem)) = problem.split_once(':')
-                && let Ok(line) = line.parse()
-            {
-                return Err(AllowedSignersError::Line(line, problem.trim().into()));
+            let Some((number, problem)) = problem.split_once(':') else { continue };
+            let Ok(number) = number.parse::<usize>() else { continue };
+            let line = text.lines().nth(number.saturating_sub(1)).unwrap_or_default();
+            if !line.trim().is_empty() {
+                return Err(AllowedSignersError::Line(number, problem.trim().into()));
             }
         }
         Ok(Self { copy, known: Arc::default() })
