@@ -466,7 +466,7 @@ pub enum Code {
     ///
     /// Every operator of a chain (`a OR b OR c`), every join, and every part of a `UNION` makes the
     /// expression one level deeper, and a thread has room for some thousand levels. An expression or a
-    /// query may have 4,000 operators and keywords; lists count by their longest item. Compare with a
+    /// query may have 2,000 operators and keywords; lists count by their longest item. Compare with a
     /// list, join with a table that holds the values, or compute a part in a step before.
     ///
     /// ```yaml
