@@ -1,7 +1,7 @@
 //! What is adjusted for: the confounders as given, or what the causal graph says.
 
 use super::args::Args;
-use super::estimators::Estimator;
+use super::estimators::Controls;
 use galeras_base::prose::name_list;
 use galeras_causal::{CausalGraph, Identification, QueryError, identify};
 
@@ -88,7 +88,8 @@ pub(super) fn adjustment_plan(
             ));
         }
     }
-    if args.estimators().contains(&Estimator::Frontdoor) {
+    let estimators = args.estimators();
+    if estimators.iter().any(|one| one.controls == Controls::Mediators) {
         match graph.minimal_frontdoor(treatment, outcome)?.smallest() {
             Some(mediators) => plan.mediators = mediators.clone(),
             None => {
@@ -98,7 +99,7 @@ pub(super) fn adjustment_plan(
             }
         }
     }
-    if args.estimators().contains(&Estimator::Iv) {
+    if estimators.iter().any(|one| one.controls == Controls::Instruments) {
         instruments(args, graph, outcome, &mut plan)?;
     }
     Ok(plan)

@@ -6,8 +6,8 @@ use super::comparison::Contrast;
 use super::data_faults::lost_in_rounding;
 use super::evalue::is_binary;
 use super::frame::{AnalysisFrame, NONE};
-use super::incomplete_units::IncompleteUnits;
-use super::sensitivity_table::{CLUSTERED, SensitivityRow};
+use super::sensitivity::{CLUSTERED, SensitivityRow};
+use super::usable_rows::IncompleteUnits;
 use galeras_base::prose::{confidence_level, count, four_digits};
 use galeras_causal::{
     AttritionBounds, ObservedArm, Refusal, lee_bounds, worst_case, worst_case_pairs,

@@ -3,8 +3,9 @@
 use arrow::datatypes::DataType;
 
 use super::args::Args;
-use super::check_margins::check_margins;
-use super::estimators::Estimator;
+use super::choice::Entry;
+use super::equivalence::{EquivalenceTest, MarginUnits};
+use super::estimators::{Controls, estimator_with};
 use super::ports::is_result;
 use galeras_causal::{CausalGraph, Covariance};
 use galeras_operator::columns::{is_number, is_text, require_column};
@@ -24,7 +25,7 @@ pub(super) fn check(
     numbers(args, errors);
     estimators(args, errors);
     check_by(cx, &args.by, is_result, errors);
-    check_margins(args, errors);
+    margins(args, errors);
     graph(args, cx, errors)
 }
 
@@ -199,21 +200,20 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
         if args.estimators[..at].contains(estimator) {
             conflict(path.clone(), &format!("`{name}` is listed twice"), "remove one of them");
         }
-        match estimator {
-            _ if estimator.needs_unit() && args.unit.is_none() => {
+        let alone = args.confounders.is_empty() && args.graph.is_none();
+        match estimator.controls {
+            Controls::Units if args.unit.is_none() => {
                 conflict(path, &format!("`{name}` needs a unit"), "add `unit: <column>`");
             }
-            Estimator::Iv if args.instruments.is_empty() && args.graph.is_none() => {
-                conflict(path, "`iv` needs an instrument", "add `instruments: [<column>]`");
+            Controls::Instruments if args.instruments.is_empty() && args.graph.is_none() => {
+                let message = format!("`{name}` needs an instrument");
+                conflict(path, &message, "add `instruments: [<column>]`");
             }
-            Estimator::Frontdoor if args.graph.is_none() => {
+            Controls::Mediators if args.graph.is_none() => {
                 let help = "add a causal `graph`, in which mediators carry the whole effect";
-                conflict(path, "`frontdoor` needs a graph", help);
+                conflict(path, &format!("`{name}` needs a graph"), help);
             }
-            _ if estimator.needs_propensity()
-                && args.confounders.is_empty()
-                && args.graph.is_none() =>
-            {
+            _ if estimator.needs_propensity && alone => {
                 let message = format!("`{name}` needs confounders");
                 conflict(path, &message, "add `confounders: [<column>, …]` or a `graph`");
             }
@@ -221,13 +221,13 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
         }
     }
     let chosen = args.estimators();
-    for (path, given, estimator) in [
-        ("instruments", !args.instruments.is_empty(), Estimator::Iv),
-        ("folds", args.folds.is_some(), Estimator::Aipw),
-        ("strata", args.strata.is_some(), Estimator::Stratification),
-        ("absorb", !args.absorb.is_empty(), Estimator::Ols),
+    for (path, given) in [
+        ("instruments", !args.instruments.is_empty()),
+        ("folds", args.folds.is_some()),
+        ("strata", args.strata.is_some()),
+        ("absorb", !args.absorb.is_empty()),
     ] {
-        if given && !chosen.contains(&estimator) {
+        if let Some(estimator) = estimator_with(path).filter(|one| given && !chosen.contains(one)) {
             let name = estimator.name();
             let message = format!("`{path}` is for `{name}`, which is not one of `estimators`");
             conflict(path.into(), &message, &format!("add `{name}` to `estimators`"));
@@ -266,6 +266,57 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
                 conflict(path, "the arm is listed twice", "remove one of them");
             }
         }
+    }
+}
+
+/// `equivalence` and `adjust_over` are consistent.
+fn margins(args: &Args, errors: &mut Vec<ArgError>) {
+    for (at, member) in args.adjust_over.iter().enumerate() {
+        if args.adjust_over[..at].contains(member) {
+            let path = format!("adjust_over[{at}]");
+            let error = ArgError::new(path, Code::ConflictingArguments, "it is listed twice");
+            errors.push(error.help("remove one of them"));
+        }
+    }
+    let Some(equivalence) = &args.equivalence else { return };
+    let mut unknown = |path: String, name: &str| {
+        if !args.outcomes.iter().any(|outcome| outcome == name) {
+            let message = format!("`{name}` is not one of `outcomes`");
+            errors.push(ArgError::new(path, Code::ConflictingArguments, message));
+        }
+    };
+    for name in equivalence.margins.keys() {
+        unknown(format!("equivalence.margins.{name}"), name);
+    }
+    for (at, name) in equivalence.lower_is_better.iter().enumerate() {
+        unknown(format!("equivalence.lower_is_better[{at}]"), name);
+    }
+    let own = equivalence.margins.iter();
+    let margins = own.map(|(name, margin)| (format!("equivalence.margins.{name}"), *margin));
+    let shared = equivalence.margin.map(|margin| ("equivalence.margin".to_owned(), margin));
+    for (path, margin) in margins.chain(shared) {
+        if !(margin > 0.0 && margin.is_finite()) {
+            errors.push(ArgError::new(path, Code::OutOfRange, "a margin must be above 0"));
+        }
+    }
+    let mut conflict = |path: &str, message: &str, help: &str| {
+        errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
+    };
+    if equivalence.margin.is_none() && equivalence.margins.is_empty() {
+        let error = "`equivalence` needs a margin: how large an effect still counts as none";
+        conflict("equivalence", error, "add `margin: <number>`, or `margins: { <outcome>: … }`");
+    }
+    if equivalence.units == MarginUnits::SdDifference && args.unit.is_none() {
+        let help = "add `unit: <column>`, or use `sd`";
+        conflict("equivalence.units", "differences within units need a `unit`", help);
+    }
+    if !equivalence.lower_is_better.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
+        let message = "`lower_is_better` is for `test: noninferiority`: equivalence has two sides";
+        conflict("equivalence.lower_is_better", message, "remove it");
+    }
+    if args.alpha >= 0.5 {
+        let message = "one-sided tests need an `alpha` below 0.5";
+        errors.push(ArgError::new("alpha", Code::OutOfRange, message));
     }
 }
 

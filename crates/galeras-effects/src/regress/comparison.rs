@@ -4,6 +4,7 @@
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
 use super::data_faults::{lost_in_rounding, short_list, split_units};
+use super::estimators::pairs::UnitPairs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns, level_codes};
 use super::usable_rows::UsableRows;
@@ -181,10 +182,30 @@ impl RowSet {
         }
     }
 
+    pub(super) fn covariates(&self) -> Vec<&[f64]> {
+        self.covariates.iter().map(Vec::as_slice).collect()
+    }
+
+    /// The pairs of an outcome, if there are units.
+    pub(super) fn pairs(&self, outcome: &[f64]) -> Option<UnitPairs> {
+        self.units.as_ref().map(|units| UnitPairs::of(&self.treated, outcome, units))
+    }
+
     /// Rows under the treatment.
     pub(super) fn n_treated(&self) -> usize {
         self.treated.iter().filter(|treated| **treated).count()
     }
+}
+
+/// The number of groups, from their codes: those from 0 without gaps.
+pub(super) fn group_count(codes: &[u32]) -> usize {
+    codes.iter().max().map_or(0, |last| *last as usize + 1)
+}
+
+/// The values of the rows in an arm.
+pub(super) fn arm_values(treated: &[bool], values: &[f64], arm: bool) -> Vec<f64> {
+    let rows = treated.iter().zip(values).filter(|(treated, _)| **treated == arm);
+    rows.map(|(_, value)| *value).collect()
 }
 
 /// The rows of a contrast, by outcomes that share them.
@@ -355,7 +376,7 @@ fn why_refused(
     let (units, what) = match &frame.units {
         Some(units) => {
             let codes = dense(rows.kept.iter().map(|row| units.rows()[*row as usize]));
-            (codes.iter().max().map_or(0, |last| *last as usize + 1), "units")
+            (group_count(&codes), "units")
         }
         None => (rows.kept.len(), "rows"),
     };
@@ -446,7 +467,7 @@ pub(super) fn why_covariates_refused(
 
 /// How many units have rows in which the column differs. Both are of the same rows.
 pub(super) fn differing_units(units: &[u32], column: &[f64]) -> usize {
-    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
+    let size = group_count(units);
     // The first value of a unit, and whether another one was seen.
     let mut first: Vec<Option<(f64, bool)>> = vec![None; size];
     for (unit, value) in units.iter().zip(column) {

@@ -1,9 +1,8 @@
 //! Sensitivity contours: the rows of the port `contours`, data for a figure of what the estimate
 //! of a regression would be with confounders of growing strength.
 
-use super::args::Args;
-use super::comparison::{Comparison, Contrast, RowSet};
-use super::estimate::FittedPropensity;
+use super::analysis::SetContext;
+use super::comparison::{Comparison, Contrast};
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_base::prose::{confidence_level, four_digits, interval};
 use galeras_causal::{Benchmarks, ConfounderStrength, Estimate, Refusal, with_confounder};
@@ -71,12 +70,8 @@ impl TableRow for ContourRow {
 
 /// The rows of the port `contours` of one comparison: none without covariates, one that says why
 /// where there is no adjusted regression.
-pub(super) fn contour_rows(
-    args: &Args,
-    set: &RowSet,
-    comparison: &Comparison,
-    score: Option<&FittedPropensity>,
-) -> Vec<ContourRow> {
+pub(super) fn contour_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<ContourRow> {
+    let SetContext { args, set, .. } = *cx;
     if set.names.is_empty() {
         return Vec::new();
     }
@@ -95,7 +90,7 @@ pub(super) fn contour_rows(
             note,
         }
     };
-    let benchmarks = match regression(set, comparison, score) {
+    let benchmarks = match regression(cx, comparison) {
         Ok(benchmarks) => benchmarks,
         Err(reason) => {
             let note = format!("No contours: {reason}.");
@@ -146,18 +141,12 @@ pub(super) fn contour_rows(
 }
 
 /// The linear regression with the covariates, or why it may not be used.
-fn regression(
-    set: &RowSet,
-    comparison: &Comparison,
-    score: Option<&FittedPropensity>,
-) -> Result<Benchmarks, String> {
-    if let Some(reason) = comparison.refused.as_ref().or(set.adjusting_refused()) {
-        return Err(reason.clone());
+fn regression(cx: &SetContext<'_>, comparison: &Comparison) -> Result<Benchmarks, String> {
+    let set = cx.set;
+    let refused = comparison.refused.as_ref().or(set.adjusting_refused()).cloned();
+    if let Some(reason) = refused.or_else(|| cx.separated()) {
+        return Err(reason);
     }
-    if let Some(Err(reason @ Refusal::Separated)) = score {
-        return Err(reason.to_string());
-    }
-    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    Benchmarks::new(&set.treated, comparison.near_zero(), &covariates)
+    Benchmarks::new(&set.treated, comparison.near_zero(), &set.covariates())
         .map_err(|refusal| columns::named(&refusal, &set.names))
 }

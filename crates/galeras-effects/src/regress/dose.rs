@@ -2,10 +2,9 @@
 //! rows of the ports `dose` and `trend`.
 
 use super::adjustment::AdjustmentPlan;
-use super::args::Args;
+use super::args::{Args, DoseArgs};
 use super::comparison::{FEWEST_UNITS, why_covariates_refused};
 use super::data_faults::lost_in_rounding;
-use super::dose_args::DoseArgs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
 use super::shared_columns::{self as columns, RowStatus};

@@ -1,10 +1,10 @@
 //! Effect sizes without a unit: the rows of the port `effect_sizes`.
 
 use super::args::Args;
-use super::comparison::{Comparison, Contrast, RowSet};
+use super::comparison::{Comparison, Contrast, RowSet, group_count};
+use super::estimators::pairs::UnitPairs;
 use super::frame::gather;
 use super::shared_columns::{self as columns, RowStatus};
-use super::unit_pairs::UnitPairs;
 use galeras_base::prose::{confidence_level, four_digits, interval, name_list};
 use galeras_causal::{
     Dominance, OneSided, Refusal, Standardised, dense, dominance, dominance_within,
@@ -81,7 +81,7 @@ impl ComparedRows {
     fn of(set: &RowSet, comparison: &Comparison, pairs: Option<&UnitPairs>) -> Self {
         let mut rows: Vec<u32> = (0..set.treated.len() as u32).collect();
         if let (Some(pairs), Some(units)) = (pairs, &set.units) {
-            let mut complete = vec![false; units.iter().max().map_or(0, |u| *u as usize + 1)];
+            let mut complete = vec![false; group_count(units)];
             pairs.units.iter().for_each(|unit| complete[*unit as usize] = true);
             rows.retain(|row| complete[units[*row as usize] as usize]);
         }
@@ -95,8 +95,7 @@ impl ComparedRows {
 
 /// The effect sizes of a comparison.
 pub(super) fn effect_sizes(args: &Args, set: &RowSet, comparison: &Comparison) -> EffectSizes {
-    let pairs =
-        set.units.as_ref().map(|units| UnitPairs::of(&set.treated, comparison.near_zero(), units));
+    let pairs = set.pairs(comparison.near_zero());
     let rows = ComparedRows::of(set, comparison, pairs.as_ref());
     // Within units everything about a unit is balanced; else the arms are compared as they are.
     let refused = comparison.refused.clone().or_else(|| match pairs {

@@ -1,15 +1,94 @@
-//! Equivalence and non-inferiority of the primary estimates: the rows of the port `equivalence`.
+//! Equivalence and non-inferiority of the primary estimates: the arguments, and the rows of the port
+//! `equivalence`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::args::Args;
+use super::choice::Entry;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
-use super::estimators::Estimator;
-use super::margins::{EquivalenceArgs, EquivalenceTest, MarginUnits};
+use super::estimators::{DIFFERENCE, OLS, PAIRED};
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_base::prose::{confidence_level, four_digits, interval, p_equals};
 use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};
 use galeras_operator::small_table::{TableColumn, TableRow};
+
+/// What counts as no effect.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EquivalenceArgs {
+    /// How large an effect may be, to either side, and still count as none.
+    #[serde(default)]
+    pub(super) margin: Option<f64>,
+    /// The margins of outcomes that have one of their own: outcome -> margin.
+    #[serde(default)]
+    pub(super) margins: BTreeMap<String, f64>,
+    /// What margins are measured in: the outcome's unit (raw), standard deviations of the outcome
+    /// (sd, Cohen's d), or of the differences within units (sd_difference, d_z).
+    #[serde(default)]
+    pub(super) units: MarginUnits,
+    /// Whether the effect must lie within the margin to both sides (equivalence), or only not be
+    /// worse by it (noninferiority).
+    #[serde(default)]
+    pub(super) test: EquivalenceTest,
+    /// The outcomes of which less is better; of all others more is. For `noninferiority`.
+    #[serde(default)]
+    pub(super) lower_is_better: Vec<String>,
+}
+
+/// What a margin is measured in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum MarginUnits {
+    /// The unit of the outcome.
+    #[default]
+    Raw,
+    /// Standard deviations of the outcome, pooled over the arms.
+    Sd,
+    /// Standard deviations of the differences within units.
+    SdDifference,
+}
+
+impl MarginUnits {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Sd => "sd",
+            Self::SdDifference => "sd_difference",
+        }
+    }
+}
+
+/// Which bounds an effect is tested against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EquivalenceTest {
+    /// Both: two one-sided tests.
+    #[default]
+    Equivalence,
+    /// The one on the worse side.
+    Noninferiority,
+}
+
+impl EquivalenceTest {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Equivalence => "equivalence",
+            Self::Noninferiority => "noninferiority",
+        }
+    }
+}
+
+impl EquivalenceArgs {
+    /// The margin of an outcome.
+    pub(super) fn margin_of(&self, outcome: &str) -> Option<f64> {
+        self.margins.get(outcome).copied().or(self.margin)
+    }
+}
 
 /// What follows from the tests of no difference and of equivalence, at the level alpha, both with
 /// adjusted p-values.
@@ -171,9 +250,8 @@ fn on_scale(
         return Ok(OnScale::Raw(effect.estimate));
     }
     // A standardised effect is one of the arms as they are.
-    let plain = matches!(entry.estimator, Estimator::Paired | Estimator::Difference)
-        || (entry.estimator == Estimator::Ols && entry.adjusted_for.is_empty());
-    if !plain {
+    let plain = [PAIRED, DIFFERENCE, OLS].contains(&entry.estimator);
+    if !plain || !entry.adjusted_for.is_empty() {
         return Err(format!(
             "a margin in standard deviations is for `paired` and `difference`, and `{}` adjusts \
              (units: raw is for all)",

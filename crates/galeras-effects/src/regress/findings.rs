@@ -4,9 +4,8 @@ use super::args::Args;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginEntry;
-use super::estimate::EffectEstimate;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
-use super::estimators::Estimator;
+use super::estimators::EffectEstimate;
 use super::shared_columns as columns;
 use galeras_base::prose::{
     confidence_level, four_digits, interval, name_list, p, p_equals, significant, thousands,
@@ -98,23 +97,10 @@ impl FindingRow {
             verdict: margin.verdict(args, entry).map(|verdict| verdict.name()),
             excluded: margin.excluded.map(|excluded| rounded(excluded, 4)),
             p_margin: margin.p_adjusted,
-            n: size(entry).0,
-            status: match entry.answer {
-                EstimatorAnswer::Estimated(_) => "ok",
-                EstimatorAnswer::Refused(_) => "refused",
-                EstimatorAnswer::NotApplicable(_) => "not_applicable",
-            },
+            n: entry.size().0,
+            status: entry.answer.status().name(),
             sentence: sentence(args, entry, sizes, margin),
         }
-    }
-}
-
-/// How many things were compared, and what they are.
-fn size(entry: &EstimateEntry) -> (usize, &'static str) {
-    match (entry.effect().and_then(|effect| effect.pairs), entry.n_pairs) {
-        (Some(pairs), _) => (pairs, "data points"),
-        (None, Some(pairs)) if entry.estimator == Estimator::Paired => (pairs, "data points"),
-        _ => (entry.n, "rows"),
     }
 }
 
@@ -161,7 +147,7 @@ fn sentence(
         [] => String::new(),
         names => format!(", adjusted for {}", name_list(names)),
     };
-    let (n, what) = size(entry);
+    let (n, what) = entry.size();
     format!(
         "{effect} ({}), n = {} {what}{adjusted}{}.",
         numbers.join("; "),

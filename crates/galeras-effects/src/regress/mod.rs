@@ -1,16 +1,13 @@
 //! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
 //!
-//! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `estimators`, `check`), the input as
-//! columns (`frame`), what is adjusted for (`adjustment`), which rows are compared and what forbids
-//! it (`comparison`, `usable_rows`, `data_faults`, `incomplete_units`, `trim`), rows that decide too much
-//! (`suspect_rows`), one estimate (`estimate`, `unit_pairs`, `generalised`, `instruments`), the refuters
-//! (`refutations`) and the analysis of
-//! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
-//! `estimate_table`, `refutation_table`, `balance`, `overlap`, `propensity_bins`, `sensitivity_table` (filled by
-//! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
-//! `identify` (what follows from the graph), `effect_sizes`, `equivalence` (with `margins`),
-//! `findings`, `dose`, `contours`. `registration` adds what was registered. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
-//! groups, and adjusts p-values over `families`. `front_door` has the estimate through mediators.
+//! The arithmetic is in the crate `galeras-causal`. Here:
+//! - arguments (`args`) and their checks (`check`), the registries of estimators (`estimators`) and
+//!   refuters (`refuters`), whose entries arguments name (`choice`);
+//! - the input as columns (`frame`, `levels`), the confounders (`adjustment`), the compared rows
+//!   (`comparison`, `usable_rows`, `trim`) and their faults (`data_faults`);
+//! - the analysis of all contrasts of a group (`analysis`) and of all groups (`groups`);
+//! - a file for each port (`ports` lists them): its columns, and the code that makes its rows. The port
+//!   `sensitivity` is filled by `evalue`, `robustness`, `attrition` and `omnibus`, too.
 
 mod adjustment;
 mod analysis;
@@ -18,45 +15,31 @@ mod args;
 mod attrition;
 mod balance;
 mod check;
-mod check_margins;
+mod choice;
 mod comparison;
 mod contours;
 mod data_faults;
 mod dose;
-mod dose_args;
 mod effect_sizes;
 mod equivalence;
-mod estimate;
 mod estimate_table;
 mod estimators;
 mod evalue;
-mod families;
 mod findings;
 mod frame;
-mod front_door;
-mod generalised;
 mod groups;
 mod identify;
-mod incomplete_units;
-mod instruments;
 mod levels;
-mod margins;
-mod measure;
 mod modifiers;
 mod omnibus;
 mod overlap;
 mod ports;
-mod propensity_bins;
-mod refutation_table;
-mod refutations;
+mod refuters;
 mod registration;
 mod robustness;
 mod sensitivity;
-mod sensitivity_table;
 mod shared_columns;
-mod suspect_rows;
 mod trim;
-mod unit_pairs;
 mod usable_rows;
 
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
 //! Effect modification: the rows of the port `modifiers`.
 
+use super::analysis::SetContext;
 use super::args::Args;
-use super::comparison::{Comparison, Contrast, RowSet, differing_units};
+use super::comparison::{Comparison, Contrast, RowSet, differing_units, group_count};
 use super::data_faults::lost_in_rounding;
-use super::estimate::FittedPropensity;
 use super::estimators::EstimandName;
+use super::estimators::pairs::UnitPairs;
 use super::frame::{AnalysisFrame, gather};
 use super::levels::indicators;
 use super::shared_columns::{self as columns, RowStatus};
-use super::unit_pairs::UnitPairs;
 use galeras_base::prose::{confidence_level, count, four_digits, interval, name_list, p_equals};
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
@@ -95,18 +95,13 @@ impl TableRow for ModifierRow {
 }
 
 /// The rows of one comparison, without adjusted p-values.
-pub(super) fn modifier_rows(
-    args: &Args,
-    frame: &AnalysisFrame,
-    set: &RowSet,
-    comparison: &Comparison,
-    score: Option<&FittedPropensity>,
-) -> Vec<ModifierRow> {
+pub(super) fn modifier_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<ModifierRow> {
+    let SetContext { args, frame, set, .. } = *cx;
     let mut rows = Vec::new();
     for modifier in &args.modifiers {
         let context = ModifierContext { args, set, outcome: &comparison.outcome, modifier };
         let lost = || lost_in_rounding(frame, modifier, set.rows.iter().copied(), LEAST_RANGE);
-        let fit = match why_withheld(set, comparison, modifier, score).or_else(lost) {
+        let fit = match why_withheld(cx, comparison, modifier).or_else(lost) {
             Some(reason) => Err(reason),
             None if frame.levels.contains_key(modifier) => {
                 rows.extend(level_rows(frame, &context, comparison));
@@ -355,12 +350,8 @@ struct ModifierFit {
 
 /// Why nothing is said of a modifier, as far as that is known before it is looked at. A comparison
 /// of arms that may not be made for an estimate may not be made by fifths either.
-fn why_withheld(
-    set: &RowSet,
-    comparison: &Comparison,
-    modifier: &str,
-    score: Option<&FittedPropensity>,
-) -> Option<String> {
+fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) -> Option<String> {
+    let set = cx.set;
     if let Some(reason) = &comparison.refused {
         return Some(reason.clone());
     }
@@ -376,13 +367,7 @@ fn why_withheld(
     if set.names.is_empty() {
         return set.unadjusted_refused.clone();
     }
-    if let Some(reason) = set.adjusting_refused() {
-        return Some(reason.clone());
-    }
-    match score {
-        Some(Err(reason @ Refusal::Separated)) => Some(reason.to_string()),
-        _ => None,
-    }
+    set.adjusting_refused().cloned().or_else(|| cx.separated())
 }
 
 /// A refusal in words.
@@ -478,8 +463,7 @@ fn fit_known(
         let units = count(differing, "unit", "units");
         return Err(format!("it differs between the rows of {units}, so it is no modifier"));
     }
-    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
-    let mut of_unit = vec![f64::NAN; size];
+    let mut of_unit = vec![f64::NAN; group_count(units)];
     of_known.0.iter().zip(&of_known.1).for_each(|(unit, value)| of_unit[*unit as usize] = *value);
     let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
     let values: Vec<f64> = pairs.units.iter().map(|unit| of_unit[*unit as usize]).collect();

@@ -2,7 +2,7 @@
 
 use super::args::{Args, OverlapRule};
 use super::comparison::{RowSet, TrimmedRows};
-use super::estimate::FittedPropensity;
+use super::estimators::FittedPropensity;
 use super::frame::AnalysisFrame;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{CRUMP, in_overlap};
