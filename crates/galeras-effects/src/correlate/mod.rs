@@ -87,7 +87,7 @@ impl MethodName {
         }
     }
 
-    /// What the coefficient is called in a sentence.
+    /// The name of the coefficient in a sentence.
     fn in_a_sentence(self) -> &'static str {
         match self {
             Self::Pearson => "Pearson's r",
@@ -172,7 +172,6 @@ struct CorrelationRow {
     variable: String,
     method: MethodName,
     correlation: Option<Correlation>,
-    /// Why there is no correlation.
     refused: Option<String>,
     n: usize,
     n_missing: usize,
@@ -223,7 +222,6 @@ struct BoundCorrelate {
     args: Args,
     /// The arguments with their defaults, for the key of the result.
     resolved_args: Value,
-    /// The columns of `by`.
     groups: GroupColumns,
     /// The key of the input: the order of rows.
     order: Vec<String>,
@@ -257,7 +255,7 @@ impl BoundStep for BoundCorrelate {
     }
 }
 
-/// A hidden column: which group a row belongs to.
+/// A hidden column with the group of a row.
 const GROUP: &str = "__group";
 
 /// The columns of a group, by position in outcomes and then variables.
@@ -303,7 +301,7 @@ impl TableStep for BoundCorrelate {
 }
 
 impl BoundCorrelate {
-    /// The note of a row, which says of which group it is.
+    /// The note of a row, with its group.
     fn where_it_holds(&self) -> Expr {
         let join = |left, right| binary_expr(left, DataFusionOperator::StringConcat, right);
         let mut before = "Where ";
@@ -318,7 +316,7 @@ impl BoundCorrelate {
         text.map_or(note.clone(), |text| join(join(text, lit(": ")), note))
     }
 
-    /// The columns of numbers by group, in the order of the input's key.
+    /// Reads the columns of numbers by group, in the order of the input's key.
     async fn read(
         &self,
         input: DataFrame,

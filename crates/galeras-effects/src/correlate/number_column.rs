@@ -12,7 +12,7 @@ use galeras_sql::functions::aggregate::whole_in_parts;
 pub(super) struct NumberColumn {
     /// The double nearest to the number.
     nearest: Vec<f64>,
-    /// What a whole number beyond 2^53 is more than that; zero behind the end.
+    /// The remainder of a whole number beyond 2^53; zero behind the end.
     rest: Vec<f64>,
 }
 
@@ -47,7 +47,6 @@ impl NumberColumn {
         self.nearest.push(nearest);
     }
 
-    /// The two doubles of a row.
     pub(super) fn get(&self, row: usize) -> [f64; 2] {
         [self.nearest[row], self.rest.get(row).copied().unwrap_or(0.0)]
     }
@@ -56,7 +55,6 @@ impl NumberColumn {
         self.nearest.len()
     }
 
-    /// Whether a row has a number.
     pub(super) fn has(&self, row: usize) -> bool {
         !self.nearest[row].is_nan()
     }

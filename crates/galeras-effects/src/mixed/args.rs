@@ -78,12 +78,12 @@ impl Args {
     }
 }
 
-/// What a grouping is called.
+/// The name of a grouping in tables and sentences.
 pub(super) fn grouping_name(grouping: &[String]) -> String {
     grouping.join(" x ")
 }
 
-/// Adds what is wrong with the arguments.
+/// Checks the arguments against the input.
 pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
     let plain = |data_type: &DataType| !data_type.is_nested();
     let number_or_text = |data_type: &DataType| is_number(data_type) || is_text(data_type);

@@ -79,7 +79,7 @@ impl Operator for MixedOperator {
 #[derive(Debug)]
 struct BoundMixed {
     args: Arc<Args>,
-    /// The columns of text among the fixed ones.
+    /// The fixed columns of text.
     texts: Arc<Vec<String>>,
     /// The arguments with their defaults, for the key of the result.
     resolved_args: Value,
@@ -89,13 +89,11 @@ struct BoundMixed {
 }
 
 impl BoundMixed {
-    /// The columns of numbers that are read.
     fn numbers(&self) -> Vec<String> {
         let fixed = self.args.fixed.iter().filter(|name| !self.texts.contains(name));
         self.args.outcomes.iter().chain(fixed).cloned().collect()
     }
 
-    /// The columns of labels that are read, each once.
     fn labels(&self) -> Vec<String> {
         let mut names: Vec<String> = self.texts.to_vec();
         names.extend(self.args.groupings().into_iter().flatten());

@@ -25,7 +25,6 @@ use galeras_operator::{
 };
 use galeras_workflow::code::Code;
 
-/// The port of standard deviations.
 const COMPONENTS: &str = "components";
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -164,7 +163,7 @@ impl Operator for PowerOperator {
     }
 }
 
-/// Every number lies in its range, and none is there twice.
+/// Numbers are in range, and none is listed twice.
 fn check_numbers(args: &Args, errors: &mut Vec<ArgError>) {
     let mut refuse = |path: String, message: &str| {
         errors.push(ArgError::new(path, Code::OutOfRange, message));

@@ -33,17 +33,16 @@ use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 use galeras_operator::StepError;
 use galeras_operator::far_numbers::moved;
 
-/// What an analysis knows before it sees a row.
+/// The inputs of an analysis that are known before its rows.
 #[derive(Debug)]
 pub(super) struct AnalysisPlan {
     pub(super) args: Args,
     pub(super) graph: Option<CausalGraph>,
-    /// For each outcome.
+    /// One per outcome.
     pub(super) adjustments: Vec<AdjustmentPlan>,
 }
 
 impl AnalysisPlan {
-    /// Every column of numbers that is read.
     pub(super) fn numbers(&self) -> Vec<String> {
         let mut more: Vec<String> = self
             .adjustments
@@ -59,7 +58,7 @@ impl AnalysisPlan {
     }
 }
 
-/// Reports what is going on, at most once in a while.
+/// Reports progress, at most once per second.
 pub(super) struct ActivityReporter {
     report: Box<dyn Fn(String) + Send + Sync>,
     last: Mutex<Instant>,
@@ -72,7 +71,6 @@ impl ActivityReporter {
         Self { report: Box::new(report), last: Mutex::new(Instant::now()) }
     }
 
-    /// Reports the text, unless another one was just reported, or is being reported.
     fn report(&self, text: impl FnOnce() -> String) {
         if let Ok(mut last) = self.last.try_lock()
             && last.elapsed() >= Self::PAUSE
@@ -83,16 +81,14 @@ impl ActivityReporter {
     }
 }
 
-/// What came of the rows of a group before p-values are adjusted.
+/// The results of a group before p-values are adjusted.
 pub(super) struct GroupAnalysis {
-    /// All tables but those of estimates.
     pub(super) tables: ResultTables,
     pub(super) entries: Vec<EstimateEntry>,
     /// For each primary estimate, in the order of `entries`.
     pub(super) sizes: Vec<EffectSizes>,
 }
 
-/// Analyses every contrast of the rows of a group.
 pub(super) fn analyse_group(
     plan: &AnalysisPlan,
     frame: &AnalysisFrame,
@@ -128,7 +124,7 @@ pub(super) fn analyse_group(
                 let warnings = remarks(&set, comparison).into_iter();
                 tables.warnings.extend(warnings.map(|remark| format!("{about}: {remark}")));
             }
-            let report = |done| {
+            let report = |done: usize| {
                 let all = args.simulations * args.refuters.len();
                 activity.report(|| format!("{versus}: refuting, {done} of {all} data sets"));
             };
@@ -314,7 +310,6 @@ fn estimates(plan: &AnalysisPlan, cx: &SetContext<'_>) -> Vec<EstimateEntry> {
     entries
 }
 
-/// A refusal in words, with the names of the table's columns.
 fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
     refusal.describe(|column| match column {
         ColumnRef::Covariate(position) => set.names.get(position).map(String::as_str),

@@ -13,7 +13,7 @@ use galeras_operator::{ArgError, BindContext};
 use galeras_sql::group_columns::check_by;
 use galeras_workflow::code::Code;
 
-/// Checks the arguments against the input; the graph, if there is one.
+/// Checks the arguments against the input and returns the graph, if there is one.
 pub(super) fn check(
     args: &Args,
     cx: &BindContext,
@@ -29,7 +29,7 @@ pub(super) fn check(
     graph(args, cx, errors)
 }
 
-/// Every column is there and has a fitting type.
+/// Every column exists and has a fitting type.
 fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
     let plain = |t: &DataType| !t.is_nested();
     require_column(cx, "treatment", &args.treatment, "a plain value", plain, errors);
@@ -56,7 +56,6 @@ fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
     }
 }
 
-/// The arguments that list columns.
 fn lists(args: &Args) -> [(&'static str, &Vec<String>); 5] {
     [
         ("outcomes", &args.outcomes),
@@ -157,7 +156,6 @@ fn roles(args: &Args, errors: &mut Vec<ArgError>) {
     }
 }
 
-/// Every number lies in its range.
 fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
     let mut refuse = |path: &str, message: &str| {
         errors.push(ArgError::new(path, Code::OutOfRange, message));
@@ -189,7 +187,7 @@ fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
     }
 }
 
-/// The estimators fit the rest.
+/// The other arguments have all that the estimators need.
 fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
     let mut conflict = |path: String, message: &str, help: &str| {
         errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));

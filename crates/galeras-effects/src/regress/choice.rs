@@ -25,15 +25,15 @@ pub(super) trait Entry: 'static {
 /// An entry of a registry, which files know by its name.
 pub(super) struct Choice<E: 'static>(pub(super) &'static E);
 
-impl<E> Clone for Choice<E> {
+impl<E: 'static> Clone for Choice<E> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<E> Copy for Choice<E> {}
+impl<E: 'static> Copy for Choice<E> {}
 
-impl<E> Deref for Choice<E> {
+impl<E: 'static> Deref for Choice<E> {
     type Target = E;
 
     fn deref(&self) -> &E {
@@ -63,7 +63,7 @@ impl<'de, E: Entry> Deserialize<'de> for Choice<E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let entry = E::ALL.iter().find(|entry| entry.name() == name);
-        entry.map(|entry| Self(entry)).ok_or_else(|| D::Error::custom(format!("unknown: `{name}`")))
+        entry.copied().map(Self).ok_or_else(|| D::Error::custom(format!("unknown: `{name}`")))
     }
 }
 

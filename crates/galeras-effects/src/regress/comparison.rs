@@ -20,12 +20,10 @@ pub(super) const FEWEST_UNITS: usize = 10;
 /// numbers, or of names.
 const MOST_ARMS: usize = 100;
 
-/// Whether there are too many arms to compare them all.
 fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
     args.treatments.is_none() && frame.arms.names().len() > MOST_ARMS
 }
 
-/// Two arms that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Contrast {
     pub(super) treatment: String,
@@ -80,7 +78,6 @@ pub(super) struct Comparison {
     pub(super) absent: usize,
     /// Units that were left out because they lack an arm.
     pub(super) left_out: usize,
-    /// Why nothing is estimated.
     pub(super) refused: Option<String>,
 }
 
@@ -103,7 +100,7 @@ pub(super) struct RowSet {
     pub(super) clusters: Option<Vec<u32>>,
     /// The columns that are adjusted for, as named in the arguments or the graph.
     pub(super) adjusted: Vec<String>,
-    /// The same as a reader is told of them.
+    /// The same in sentences: text with its base.
     pub(super) described: Vec<String>,
     /// The name of each covariate: text has one for each level but the base.
     pub(super) names: Vec<String>,
@@ -112,42 +109,37 @@ pub(super) struct RowSet {
     pub(super) absorbed: Vec<Vec<u32>>,
     pub(super) instrument_names: Vec<String>,
     pub(super) instruments: Vec<Vec<f64>>,
-    /// Why no estimator may use the covariates: what is wrong with their values.
+    /// Why no estimator can use the values of the covariates.
     pub(super) covariates_refused: Option<String>,
-    /// Why adjusting for them does not give the effect, by the graph.
+    /// Why, by the graph, adjusting does not give the effect.
     pub(super) backdoor_refused: Option<String>,
-    /// Why the arms may not be compared without an adjustment.
+    /// Why the arms cannot be compared without an adjustment.
     pub(super) unadjusted_refused: Option<String>,
     /// Modifiers that the treatment changes, by the graph.
     pub(super) affected: Vec<String>,
-    /// What was left out because the arms do not overlap there.
     pub(super) trimmed: Option<TrimmedRows>,
     pub(super) comparisons: Vec<Comparison>,
 }
 
-/// How many rows were trimmed to those in the overlap.
+/// The numbers of rows that `overlap: trim` left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrimmedRows {
-    /// All rows there were.
+    /// All rows before.
     pub(super) of: usize,
-    /// Rows of the treatment that were left out.
     pub(super) treated: usize,
-    /// Rows of control that were left out.
     pub(super) control: usize,
 }
 
 impl RowSet {
-    /// What errors may be correlated within.
+    /// The groups within which errors may be correlated.
     pub(super) fn correlated(&self) -> Option<&[u32]> {
         self.clusters.as_deref().or(self.units.as_deref())
     }
 
-    /// Why there is no estimate that is adjusted for the covariates.
     pub(super) fn adjusting_refused(&self) -> Option<&String> {
         self.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
     }
 
-    /// The outcomes that are compared in these rows, with commas.
     pub(super) fn outcomes(&self) -> String {
         let names: Vec<&str> =
             self.comparisons.iter().map(|comparison| comparison.outcome.as_str()).collect();
@@ -186,12 +178,10 @@ impl RowSet {
         self.covariates.iter().map(Vec::as_slice).collect()
     }
 
-    /// The pairs of an outcome, if there are units.
     pub(super) fn pairs(&self, outcome: &[f64]) -> Option<UnitPairs> {
         self.units.as_ref().map(|units| UnitPairs::of(&self.treated, outcome, units))
     }
 
-    /// Rows under the treatment.
     pub(super) fn n_treated(&self) -> usize {
         self.treated.iter().filter(|treated| **treated).count()
     }
@@ -202,7 +192,6 @@ pub(super) fn group_count(codes: &[u32]) -> usize {
     codes.iter().max().map_or(0, |last| *last as usize + 1)
 }
 
-/// The values of the rows in an arm.
 pub(super) fn arm_values(treated: &[bool], values: &[f64], arm: bool) -> Vec<f64> {
     let rows = treated.iter().zip(values).filter(|(treated, _)| **treated == arm);
     rows.map(|(_, value)| *value).collect()
@@ -306,7 +295,7 @@ fn row_set(
     }
 }
 
-/// Why nothing is estimated from these rows.
+/// Why nothing can be estimated from these rows.
 fn why_refused(
     args: &Args,
     frame: &AnalysisFrame,
@@ -465,7 +454,7 @@ pub(super) fn why_covariates_refused(
     })
 }
 
-/// How many units have rows in which the column differs. Both are of the same rows.
+/// The number of units whose rows differ in the column.
 pub(super) fn differing_units(units: &[u32], column: &[f64]) -> usize {
     let size = group_count(units);
     // The first value of a unit, and whether another one was seen.

@@ -15,7 +15,7 @@ const LARGEST: f64 = 0.4;
 /// Confounders are shown that are as strong as a covariate this many times.
 const TIMES: [f64; 3] = [1.0, 2.0, 3.0];
 
-/// What the estimate would be with one confounder.
+/// The estimate with one more confounder.
 pub(super) struct ContourRow {
     outcome: String,
     contrast: Contrast,
@@ -68,8 +68,8 @@ impl TableRow for ContourRow {
     ];
 }
 
-/// The rows of the port `contours` of one comparison: none without covariates, one that says why
-/// where there is no adjusted regression.
+/// The rows of one comparison: none without covariates, one with the reason if there is no adjusted
+/// regression.
 pub(super) fn contour_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<ContourRow> {
     let SetContext { args, set, .. } = *cx;
     if set.names.is_empty() {

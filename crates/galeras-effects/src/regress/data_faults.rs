@@ -32,7 +32,6 @@ pub(super) fn similar_arms(treatment: &str, arms: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Texts as a list with commas and an `and`.
 fn listed(texts: &[String]) -> String {
     match texts {
         [] => String::new(),
@@ -70,8 +69,7 @@ pub(super) fn split_units(frame: &AnalysisFrame, rows: &[u32]) -> Option<String>
     })
 }
 
-/// Why the values of a column in these rows are not what they are in the file, or tell no rows apart,
-/// as doubles.
+/// Why doubles do not represent a column in these rows, or do not distinguish its values.
 pub(super) fn lost_in_rounding(
     frame: &AnalysisFrame,
     name: &str,
@@ -87,10 +85,10 @@ pub(super) fn lost_in_rounding(
 const LARGE_SHARE: f64 = 0.2;
 /// The chance of a flag in normal data.
 const FALSE_ALARM: f64 = 0.001;
-/// With fewer rows than this beside the most frequent value, an interval of t does not hold.
+/// With fewer rows off the most frequent value, an interval of t does not hold.
 const FEW_OTHERS: usize = 10;
 
-/// What a reader must know of the rows behind an estimate, in sentences.
+/// Sentences on suspect rows behind an estimate.
 pub(super) fn remarks(set: &RowSet, comparison: &Comparison) -> Vec<String> {
     if comparison.refused.is_some() {
         return Vec::new();
@@ -159,8 +157,8 @@ fn centred(values: &[f64], group: impl Fn(usize) -> usize) -> Vec<f64> {
     values.iter().enumerate().map(|(at, value)| value - mean(at)).collect()
 }
 
-/// Rows of a cross-section that are copies of others, where values are too fine to meet by chance:
-/// some column has nearly as many values as there are different rows.
+/// Rows of a cross-section that are copies of others, where that is not chance: some column has
+/// nearly as many values as there are different rows.
 fn copies(set: &RowSet, comparison: &Comparison) -> Option<String> {
     if set.units.is_some() || set.clusters.is_some() {
         return None;

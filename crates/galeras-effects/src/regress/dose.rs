@@ -75,7 +75,7 @@ pub(super) struct TrendRow {
     outcome: String,
     test: &'static str,
     statistic: Option<f64>,
-    /// Of the numerator and the denominator, for an F.
+    /// Of an F: numerator and denominator.
     degrees: Option<(usize, f64)>,
     p_value: Option<f64>,
     n: usize,
@@ -113,7 +113,6 @@ impl TableRow for TrendRow {
     ];
 }
 
-/// The rows of both ports: those of every outcome, if the treatment is a dose.
 pub(super) fn dose_rows(
     args: &Args,
     frame: &AnalysisFrame,
@@ -129,7 +128,7 @@ pub(super) fn dose_rows(
     (curve, trend)
 }
 
-/// The rows of an outcome along the dose, and what came of the spline.
+/// The rows of one outcome along the dose.
 struct DoseAnalysis<'a> {
     args: &'a Args,
     outcome: &'a str,
@@ -140,7 +139,6 @@ struct DoseAnalysis<'a> {
     moved: Option<Vec<f64>>,
     adjusted: CovariateColumns,
     clusters: Option<Vec<u32>>,
-    /// Why nothing is estimated at all, and why nothing is adjusted.
     refused: Option<String>,
     adjusting_refused: Option<String>,
     missing: usize,
@@ -218,7 +216,7 @@ impl<'a> DoseAnalysis<'a> {
         None
     }
 
-    /// Why the table would have several rows of what looks like one dose.
+    /// Why several rows of the table would seem to have one dose.
     fn same_when_shown(&self) -> Option<String> {
         let places = self.places(self.args.dose.as_ref()?);
         let mut shown: Vec<f64> = places.iter().map(|place| rounded(*place)).collect();
@@ -242,7 +240,6 @@ impl<'a> DoseAnalysis<'a> {
         })
     }
 
-    /// The doses at which the effect is given.
     fn places(&self, dose: &DoseArgs) -> Vec<f64> {
         if !dose.at.is_empty() {
             return dose.at.clone();
@@ -386,7 +383,6 @@ impl<'a> DoseAnalysis<'a> {
         rows
     }
 
-    /// The row of a test that takes rows as independent and adjusts for nothing.
     fn rank_row(&self, test: &'static str, of: Option<Trend>) -> TrendRow {
         let refused =
             |reason: String| self.trend_row(test, None, None, RowStatus::Refused(reason), None);
@@ -448,10 +444,8 @@ impl<'a> DoseAnalysis<'a> {
     }
 }
 
-/// A test of a trend of the outcome along the dose.
 type Trend = fn(&[f64], &[f64]) -> Result<TrendTest, Refusal>;
 
-/// The least and the greatest value.
 fn ends(values: &[f64]) -> (f64, f64) {
     let start = (f64::INFINITY, f64::NEG_INFINITY);
     values.iter().fold(start, |(low, high), value| (low.min(*value), high.max(*value)))

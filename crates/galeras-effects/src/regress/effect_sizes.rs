@@ -12,7 +12,6 @@ use galeras_causal::{
 };
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// A row of the port `effect_sizes`.
 pub(super) struct EffectSizeRow {
     outcome: String,
     contrast: Contrast,
@@ -57,7 +56,7 @@ impl TableRow for EffectSizeRow {
     ];
 }
 
-/// The effect sizes of one outcome and contrast, as far as others ask for them.
+/// The effect sizes of one outcome and contrast.
 pub(super) struct EffectSizes {
     /// Rows of one arm against rows of the other.
     pub(super) dominance: Result<Dominance, String>,
@@ -65,7 +64,7 @@ pub(super) struct EffectSizes {
     pub(super) standardised: Result<Standardised, String>,
     /// Cohen's d_z; `None` without units.
     pub(super) standardised_pairs: Option<Result<Standardised, String>>,
-    /// Confounders that it is not adjusted for, though the estimate may be.
+    /// Confounders that only the estimate is adjusted for.
     pub(super) unadjusted_for: Vec<String>,
     pub(super) rows: Vec<EffectSizeRow>,
 }
@@ -93,7 +92,6 @@ impl ComparedRows {
     }
 }
 
-/// The effect sizes of a comparison.
 pub(super) fn effect_sizes(args: &Args, set: &RowSet, comparison: &Comparison) -> EffectSizes {
     let pairs = set.pairs(comparison.near_zero());
     let rows = ComparedRows::of(set, comparison, pairs.as_ref());
@@ -165,7 +163,7 @@ struct SizeTable<'a> {
     rows: Vec<EffectSizeRow>,
 }
 
-/// What a measure says, without its row.
+/// The numbers of a measure.
 struct Size {
     value: f64,
     interval: (f64, f64),
@@ -260,7 +258,6 @@ impl SizeTable<'_> {
     }
 }
 
-/// What a measure is called.
 fn in_a_sentence(measure: &str) -> &'static str {
     match measure {
         "cliffs_delta" => "Cliff's delta",

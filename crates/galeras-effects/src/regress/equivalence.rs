@@ -90,7 +90,7 @@ impl EquivalenceArgs {
     }
 }
 
-/// What follows from the tests of no difference and of equivalence, at the level alpha, both with
+/// The conclusion from the tests of no difference and of equivalence, at the level alpha, both with
 /// adjusted p-values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -133,7 +133,7 @@ struct MarginTests {
     p_high: Option<f64>,
 }
 
-/// What is known of one estimate before its p-value is adjusted.
+/// The test of an estimate before its p-value is adjusted.
 pub(super) struct MarginEntry {
     pub(super) outcome: String,
     pub(super) contrast: Contrast,
@@ -144,13 +144,12 @@ pub(super) struct MarginEntry {
     interval: Option<(f64, f64)>,
     pub(super) excluded: Option<f64>,
     status: RowStatus,
-    /// Whether less of the outcome is better; none unless that is asked for.
+    /// None unless non-inferiority is tested.
     lower_is_better: Option<bool>,
     pub(super) p_adjusted: Option<f64>,
 }
 
 impl MarginEntry {
-    /// The p-value of the test against the margin.
     pub(super) fn p_value(&self) -> Option<f64> {
         let tests = self.tests.as_ref()?;
         match (tests.p_low, tests.p_high) {
@@ -171,7 +170,6 @@ impl MarginEntry {
         Some(format!("{sign}{}{units}", plain(tests.margin)))
     }
 
-    /// Whether this was a test of non-inferiority.
     pub(super) fn is_one_sided(&self) -> bool {
         self.lower_is_better.is_some()
     }
@@ -193,12 +191,10 @@ impl MarginEntry {
     }
 }
 
-/// A margin as its author wrote it.
 fn plain(margin: f64) -> String {
     if (1e-4..1e9).contains(&margin) { format!("{margin}") } else { format!("{margin:e}") }
 }
 
-/// An estimate on the scale of the margin.
 enum OnScale {
     Raw(Estimate),
     Standardised(Standardised),
@@ -319,7 +315,6 @@ fn margin_tests(wanted: &EquivalenceArgs, outcome: &str, scale: &OnScale) -> Opt
     }
 }
 
-/// A row of the port `equivalence`.
 pub(super) struct EquivalenceRow {
     entry: MarginEntry,
     verdict: Option<Verdict>,

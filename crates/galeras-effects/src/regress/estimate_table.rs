@@ -13,7 +13,7 @@ use galeras_base::prose::{
 use galeras_causal::Estimate;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// What came of an estimator.
+/// The result of an estimator.
 pub(super) enum EstimatorAnswer {
     Estimated(EffectEstimate),
     Refused(String),
@@ -51,7 +51,6 @@ pub(super) struct EstimateEntry {
 }
 
 impl EstimateEntry {
-    /// The effect, if there is an estimate.
     pub(super) fn effect(&self) -> Option<&EffectEstimate> {
         match &self.answer {
             EstimatorAnswer::Estimated(effect) => Some(effect),
@@ -72,13 +71,11 @@ impl EstimateEntry {
         }
     }
 
-    /// The p-value, if there is an estimate.
     pub(super) fn p_value(&self) -> Option<f64> {
         self.effect().map(EffectEstimate::p_value)
     }
 }
 
-/// Warnings about the primary estimates that were refused.
 pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
     let primary = entries.iter().filter(|entry| entry.primary);
     primary
@@ -95,7 +92,6 @@ pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
         .collect()
 }
 
-/// An estimate for an outcome, a contrast and an estimator.
 pub(super) struct EstimateRow {
     entry: EstimateEntry,
     estimand: &'static str,
@@ -233,7 +229,6 @@ impl EstimateRow {
     }
 }
 
-/// An answer in words.
 fn note(args: &Args, entry: &EstimateEntry) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     let method = entry.estimator.method;
@@ -295,7 +290,6 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
     text
 }
 
-/// A primary estimate, in so few columns that they fit a terminal.
 pub(super) struct SummaryRow {
     outcome: String,
     treatment: String,

@@ -18,7 +18,6 @@ pub(super) fn evalue(measures: &mut SensitivityMeasures<'_>, effect: &EffectEsti
     }
 }
 
-/// Whether an outcome is zero or one in every row.
 pub(super) fn is_binary(values: &[f64]) -> bool {
     values.iter().all(|value| *value == 0.0 || *value == 1.0)
 }
@@ -78,7 +77,6 @@ fn of_risks(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
     of_ratio(measures, &evalue, &confidence_level(args.alpha));
 }
 
-/// What both have in common.
 fn of_ratio(measures: &mut SensitivityMeasures<'_>, evalue: &EValue, level: &str) {
     if let Some((low, high)) = evalue.interval {
         let note = |end: &str| format!("The {end} end of its {level} % interval.");

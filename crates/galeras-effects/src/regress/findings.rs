@@ -156,7 +156,7 @@ fn sentence(
     )
 }
 
-/// What the treatment did, as the beginning of the sentence.
+/// The effect, as the beginning of the sentence.
 fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     // The control arm that all are compared with goes without saying.
@@ -186,7 +186,7 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     }
 }
 
-/// What the tests against the margin say, as the end of the sentence.
+/// The tests against the margin, as the end of the sentence.
 fn margin_clause(args: &Args, margin: &MarginEntry) -> String {
     let adjusted = margin.p_adjusted;
     let (Some(words), Some(p)) = (margin.margin_in_words(), adjusted) else {

@@ -18,7 +18,6 @@ use galeras_causal::adjust;
 use galeras_operator::StepError;
 use galeras_sql::group_columns::Groups;
 
-/// More warnings than these are counted.
 const MOST_WARNINGS: usize = 20;
 
 /// Analyses the groups, each a frame. Without groups there is one frame.
@@ -107,7 +106,6 @@ fn adjust_margins(args: &Args, margins: &mut [Vec<MarginEntry>]) {
     adjust_families(args, tests.collect());
 }
 
-/// A test of a family.
 struct Tested<'a> {
     /// Tests of different kinds (estimators) are never in one family.
     kind: &'static str,

@@ -65,7 +65,6 @@ impl TableRow for GraphRow {
 }
 
 impl GraphRow {
-    /// A row without a test.
     fn new(
         outcome: &str,
         kind: &'static str,
@@ -86,14 +85,13 @@ impl GraphRow {
         }
     }
 
-    /// The row, refused if there is a reason.
     fn refused(mut self, reason: Option<String>) -> Self {
         self.status = reason.map_or(RowStatus::Ok, RowStatus::Refused);
         self
     }
 }
 
-/// The rows of the port, and what was cut off from them.
+/// The rows of the port, and warnings on lists that were cut.
 pub(super) fn graph_rows(
     args: &Args,
     graph: &CausalGraph,
@@ -132,7 +130,7 @@ fn adjust_independencies(args: &Args, rows: &mut [GraphRow]) {
     }
 }
 
-/// Notes that a list is not shown as a whole, or was not found as a whole.
+/// Notes a list that is not complete.
 fn note_cut(cut: &mut Vec<String>, what: &str, total: usize, complete: bool) {
     if total > MOST_SETS {
         cut.push(format!("the port `graph` shows {MOST_SETS} of {} {what}", thousands(total)));
@@ -141,7 +139,6 @@ fn note_cut(cut: &mut Vec<String>, what: &str, total: usize, complete: bool) {
     }
 }
 
-/// The rows about one outcome.
 fn set_rows(
     args: &Args,
     graph: &CausalGraph,
@@ -207,8 +204,7 @@ fn set_rows(
     Ok(())
 }
 
-/// A column to test implications of the graph with: the treatment of two arms is 0 or 1.
-/// If the column cannot be tested, the error is why not.
+/// A column for tests of implications: the treatment of two arms is 0 or 1.
 fn tested_column<'a>(
     args: &Args,
     frame: &'a AnalysisFrame,
@@ -247,8 +243,7 @@ fn tested_column<'a>(
     }
 }
 
-/// The values of a column in some rows, which have these groups: the mean of each group, as its
-/// rows depend on each other.
+/// The mean of each group, as its rows depend on each other.
 fn means(column: &[f64], rows: &[u32], groups: &[u32]) -> Vec<f64> {
     let mut sums = vec![(0.0, 0u32); groups.iter().max().map_or(0, |last| *last as usize + 1)];
     for (group, row) in groups.iter().zip(rows) {
@@ -259,7 +254,7 @@ fn means(column: &[f64], rows: &[u32], groups: &[u32]) -> Vec<f64> {
     sums.into_iter().map(|(sum, n)| sum / f64::from(n)).collect()
 }
 
-/// A testable implication, tested by a partial correlation where all its variables are numbers.
+/// An implication, tested by a partial correlation where all variables are numbers.
 fn independence_row(
     args: &Args,
     frame: &AnalysisFrame,

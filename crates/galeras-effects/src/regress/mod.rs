@@ -140,9 +140,7 @@ struct BoundRegress {
     plan: Arc<AnalysisPlan>,
     /// The key of the input: the order of rows.
     key: Vec<String>,
-    /// The columns of `by`.
     groups: GroupColumns,
-    /// What is registered of the estimates, if the workflow registers them.
     registered: Option<Arc<RegisteredEstimates>>,
     ports: Vec<Port>,
 }

@@ -18,7 +18,7 @@ use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far};
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// How the effect changes with a modifier (bin 0), or the effect in a fifth of its values.
+/// The change of the effect with a modifier (bin 0), or the effect in a fifth of its values.
 pub(super) struct ModifierRow {
     outcome: String,
     contrast: Contrast,
@@ -31,7 +31,6 @@ pub(super) struct ModifierRow {
     /// The p-value adjusted over the outcomes and modifiers of the contrast, filled in when all of
     /// them are known.
     pub(super) q_value: Option<f64>,
-    /// The edges of the group.
     edges: Option<(f64, f64)>,
     status: RowStatus,
     n: usize,
@@ -204,7 +203,6 @@ fn level_rows(
     rows
 }
 
-/// Why a text is no modifier of pairs: it differs between the rows of some units.
 fn unit_of_two_levels(column: &[f64], set: &RowSet) -> Option<String> {
     let units = set.units.as_ref()?;
     let differing = differing_units(units, &gather(column, &set.rows));
@@ -214,7 +212,6 @@ fn unit_of_two_levels(column: &[f64], set: &RowSet) -> Option<String> {
     })
 }
 
-/// What the rows of a modifier have in common.
 struct ModifierContext<'a> {
     args: &'a Args,
     set: &'a RowSet,
@@ -248,7 +245,7 @@ impl ModifierContext<'_> {
         }
     }
 
-    /// How much the effect changes per standard deviation.
+    /// The change of the effect per standard deviation.
     fn slope_row(&self, fit: &ModifierFit) -> ModifierRow {
         let slope = fit.modification.estimate;
         let note = format!(
@@ -265,7 +262,6 @@ impl ModifierContext<'_> {
         ModifierRow { p_value: Some(slope.p_value()), ..self.row(0, Ok(slope), fit.n, note) }
     }
 
-    /// The effect in the group at this position.
     fn group_row(&self, at: usize, group: &ModifierGroup) -> ModifierRow {
         let (modifier, low, high) =
             (self.modifier, four_digits(group.low), four_digits(group.high));
@@ -278,7 +274,6 @@ impl ModifierContext<'_> {
         self.named_group_row(at, group, &format!("Where {range}"))
     }
 
-    /// The effect in the group at this position, which a sentence begins with.
     fn named_group_row(&self, at: usize, group: &ModifierGroup, which: &str) -> ModifierRow {
         let modifier = self.modifier;
         let size = match self.set.units {
@@ -308,12 +303,11 @@ impl ModifierContext<'_> {
     }
 }
 
-/// Whether the effects of groups are weighted by the overlap of the arms.
 fn weighted_by_overlap(args: &Args, set: &RowSet) -> bool {
     args.estimand == EstimandName::Ato && set.units.is_none() && !set.names.is_empty()
 }
 
-/// What a slope is adjusted for and what its errors know, as the end of a parenthesis.
+/// The covariates and clusters of a slope, as the end of a parenthesis.
 fn adjustment_phrase(set: &RowSet) -> String {
     let mut text = String::new();
     if set.units.is_none() && !set.names.is_empty() {
@@ -325,7 +319,6 @@ fn adjustment_phrase(set: &RowSet) -> String {
     text
 }
 
-/// What is said of units without a value of the modifier.
 fn left_out_sentence(set: &RowSet, missing: usize) -> String {
     let (one, many) = match set.units {
         Some(_) => ("unit without a value of it is", "units without a value of it are"),
@@ -337,19 +330,17 @@ fn left_out_sentence(set: &RowSet, missing: usize) -> String {
     }
 }
 
-/// How the effect changes with a modifier, and the units for which that is known.
 struct ModifierFit {
     modification: Modification,
     /// The standard deviation (n - 1) of the modifier, if it is 0 and 1.
     deviation: f64,
     /// Units, without a unit rows.
     n: usize,
-    /// How many have no value of the modifier.
     left_out: usize,
 }
 
-/// Why nothing is said of a modifier, as far as that is known before it is looked at. A comparison
-/// of arms that may not be made for an estimate may not be made by fifths either.
+/// Why a modifier is refused before its values are read. Arms that cannot be compared for an
+/// estimate cannot be compared by fifths either.
 fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) -> Option<String> {
     let set = cx.set;
     if let Some(reason) = &comparison.refused {
@@ -370,7 +361,6 @@ fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) ->
     set.adjusting_refused().cloned().or_else(|| cx.separated())
 }
 
-/// A refusal in words.
 fn words_of(refusal: &Refusal, names: &[String], modifier: &str) -> String {
     match refusal {
         Refusal::Constant(ColumnRef::Modifier) => refusal.describe(|_| Some(modifier)),
@@ -384,7 +374,6 @@ fn words_of(refusal: &Refusal, names: &[String], modifier: &str) -> String {
     }
 }
 
-/// How the effect changes with a modifier.
 fn fit_modifier(
     args: &Args,
     set: &RowSet,
@@ -421,7 +410,6 @@ fn indicator_deviation(column: &[f64]) -> f64 {
     (ones * (n - ones) / (n * (n - 1.0))).sqrt()
 }
 
-/// How the effect changes with a modifier, where it is known.
 fn fit_known(
     args: &Args,
     set: &RowSet,

@@ -63,7 +63,6 @@ pub(super) fn omnibus(
     rows
 }
 
-/// Why the values of an outcome under these arms cannot be compared.
 fn why_unusable(
     args: &Args,
     frame: &AnalysisFrame,
@@ -96,8 +95,7 @@ fn why_unusable(
     lost_in_rounding(frame, outcome, compared, LEAST_RANGE)
 }
 
-/// How many units have rows under some of the arms and not under others; none are absent where no
-/// unit has all.
+/// The number of units with rows under some of the arms only; none are absent if no unit has all.
 fn lacking_units(frame: &AnalysisFrame, units: &[u32], arms: &[u32]) -> usize {
     let mut found = vec![0u64; frame.units.as_ref().map_or(0, |units| units.names().len())];
     let mut counts = vec![vec![false; arms.len()]; found.len()];

@@ -18,7 +18,6 @@ pub(super) struct OverlapRow {
     outcomes: String,
     contrast: Contrast,
     overlap: Option<Overlap>,
-    /// Rows outside of Crump's range.
     outside_crump: Option<usize>,
     status: RowStatus,
     note: String,
@@ -111,10 +110,9 @@ impl TableRow for OverlapRow {
     ];
 }
 
-/// The scores as estimators by propensity may use them: refused where the arms overlap too little.
-/// That is where more of them are extreme than `max_clipped` allows, or where the weights leave an
-/// arm less than a tenth of its rows. (Crump and others 2009, Biometrika 96:187, on the range;
-/// Kish's effective size.)
+/// Refuses scores whose arms overlap too little: more of them are extreme than `max_clipped`
+/// allows, or the weights leave an arm less than a tenth of its rows. (Crump and others 2009,
+/// Biometrika 96:187, on the range; Kish's effective size.)
 pub(super) fn usable_scores(
     args: &Args,
     set: &RowSet,
@@ -136,7 +134,7 @@ pub(super) fn usable_scores(
     })
 }
 
-/// How the arms overlap too little, if they do.
+/// The lack of overlap in words, if there is any.
 fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
     let help = "overlap: trim estimates the effect on the rows in which both arms are found";
     let n = set.rows.len();

@@ -20,34 +20,20 @@ use galeras_operator::small_table::{TableRow, record_batch, table_schema};
 use galeras_operator::{MAIN, Port, Ports, SUMMARY, StepError, TableSchema};
 use galeras_sql::group_columns::{GroupColumns, Groups};
 
-/// The port of the primary estimates with a sentence.
 const FINDINGS: &str = "findings";
-/// The port of effect sizes without a unit.
 const EFFECT_SIZES: &str = "effect_sizes";
-/// The port of tests against margins.
 const EQUIVALENCE: &str = "equivalence";
-/// The port of checks on changed data.
 const REFUTATIONS: &str = "refutations";
-/// The port of covariates in both arms.
 const BALANCE: &str = "balance";
-/// The port of propensity scores in both arms.
 const OVERLAP: &str = "overlap";
-/// The port of how many rows have which propensity score.
 const PROPENSITY: &str = "propensity";
-/// The port of what an unobserved confounder would have to do.
 const SENSITIVITY: &str = "sensitivity";
-/// The port of estimates with confounders of growing strength.
 const CONTOURS: &str = "contours";
-/// The port of effects that change with a column.
 const MODIFIERS: &str = "modifiers";
-/// The port of effects along a dose.
 const DOSE: &str = "dose";
-/// The port of tests of a trend along a dose.
 const TREND: &str = "trend";
-/// The port of what follows from the causal graph.
 const GRAPH: &str = "graph";
 
-/// The rows of every port.
 #[derive(Default)]
 pub(super) struct ResultTables {
     pub(super) estimates: Vec<EstimateRow>,
@@ -65,7 +51,6 @@ pub(super) struct ResultTables {
     pub(super) dose: Vec<DoseRow>,
     pub(super) trend: Vec<TrendRow>,
     pub(super) graph: Vec<GraphRow>,
-    /// What the user should hear of at once.
     pub(super) warnings: Vec<String>,
 }
 
@@ -87,7 +72,6 @@ const fn port<Row: TableRow>(
 
 const CONTRAST: &[&str] = &["outcome", "treatment", "control"];
 
-/// Every port.
 const PORTS: &[PortRows] = &[
     port::<EstimateRow>(
         MAIN,
@@ -138,13 +122,12 @@ const PORTS: &[PortRows] = &[
     }),
 ];
 
-/// The ports that say which estimates are registered.
+/// The ports with the columns of a registration.
 const REGISTERED_PORTS: &[&str] = &[MAIN, FINDINGS];
 
 /// The columns that hold sentences.
 const WORDED: &[&str] = &["note", "sentence"];
 
-/// The tables of all groups; without groups those of the only one.
 pub(super) fn into_ports(
     tables: &[ResultTables],
     groups: Option<&Groups>,
@@ -170,7 +153,6 @@ pub(super) fn into_ports(
     Ok(ports)
 }
 
-/// The table of a port without groups.
 fn own_table(port: &PortRows, registered: bool) -> TableSchema {
     let table = (port.schema)().keyed(port.key);
     match registered && REGISTERED_PORTS.contains(&port.name) {
@@ -186,7 +168,6 @@ pub(super) fn ports(groups: &GroupColumns, registered: bool) -> Vec<Port> {
     PORTS.iter().map(|port| Port::new(port.name, table(port))).collect()
 }
 
-/// Whether a port has a column of this name.
 pub(super) fn is_result(name: &str) -> bool {
     is_column(name) || PORTS.iter().any(|port| (port.schema)().field(name).is_some())
 }

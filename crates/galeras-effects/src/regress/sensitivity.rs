@@ -18,11 +18,9 @@ const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
 /// The power of the minimum detectable effect.
 const POWER: f64 = 0.8;
 
-/// Why nothing is computed that takes units as independent.
 pub(super) const CLUSTERED: &str =
     "units of a cluster depend on each other, and it would take them as independent";
 
-/// A measure of how sensitive an estimate is.
 pub(super) struct SensitivityRow {
     outcome: String,
     contrast: Contrast,

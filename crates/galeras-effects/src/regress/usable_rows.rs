@@ -6,7 +6,7 @@ use super::frame::{AnalysisFrame, NONE};
 use galeras_base::prose::count;
 use galeras_operator::missing_values::MissingValues;
 
-/// The rows that are used for an outcome, and what is missing in those that could be.
+/// The rows that are used for an outcome, and counts of those that are not.
 #[derive(Default)]
 pub(super) struct UsableRows {
     pub(super) kept: Vec<u32>,
@@ -14,7 +14,7 @@ pub(super) struct UsableRows {
     pub(super) missing: usize,
     /// The part of them that no estimator can do without.
     pub(super) missing_always: usize,
-    /// Per covariate, how many rows lack it.
+    /// Per covariate, the number of rows that lack it.
     pub(super) missing_covariates: Vec<(String, usize)>,
     /// The units that lack an arm, whatever their values are.
     pub(super) absent: IncompleteUnits,
@@ -90,13 +90,10 @@ impl UsableRows {
 /// The units of some rows that have none under one of two arms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct IncompleteUnits {
-    /// Units without a row under the treatment.
     pub(super) without_treatment: usize,
-    /// Units without a row under control.
     pub(super) without_control: usize,
-    /// All units, complete or not.
     pub(super) units: usize,
-    /// Per unit of the frame, which arms it has: control, treatment.
+    /// Per unit of the frame, whether it has control and treatment.
     arms: Vec<[bool; 2]>,
 }
 
@@ -123,19 +120,17 @@ impl IncompleteUnits {
         Self { without_treatment, without_control, units, arms }
     }
 
-    /// How many lack an arm: as many rows are absent.
+    /// The number of absent rows: one per unit that lacks an arm.
     pub(super) fn count(&self) -> usize {
         self.without_treatment + self.without_control
     }
 
-    /// Whether the unit of a row of the frame lacks an arm.
     pub(super) fn has(&self, frame: &AnalysisFrame, row: u32) -> bool {
         let Some(units) = &frame.units else { return false };
         let unit = units.rows()[row as usize];
         unit != NONE && self.arms.get(unit as usize).is_some_and(|has| *has != [true, true])
     }
 
-    /// What is said of them, if there are any; with the names of the arms.
     pub(super) fn reason(&self, treatment: &str, control: &str) -> Option<String> {
         let arms = [(self.without_treatment, treatment), (self.without_control, control)];
         let lacking: Vec<String> = arms

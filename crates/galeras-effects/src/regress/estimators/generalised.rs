@@ -2,7 +2,7 @@
 
 use super::linear::refuse_few_whole;
 use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
-use crate::regress::evalue::counted_risks;
+use crate::regress::evalue::{counted_risks, is_binary};
 use galeras_base::prose::{count, four_digits};
 use galeras_causal::{
     CountEffect, Covariance, FourfoldTable, Refusal, RiskMeasure, RiskRatio, logistic,
@@ -172,19 +172,15 @@ fn of_counts(
     found: &CountEffect,
     kind: Covariance,
 ) -> EffectEstimate {
-    let measure = if is_binary(sample) { Measure::RiskRatio } else { Measure::RateRatio };
+    let measure = if is_binary(sample.outcome) { Measure::RiskRatio } else { Measure::RateRatio };
     EffectEstimate::regression(found.log_ratio, measure, sample, kind)
-}
-
-fn is_binary(sample: &EstimationSample<'_>) -> bool {
-    crate::regress::evalue::is_binary(sample.outcome)
 }
 
 fn by_poisson(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
     let (kind, clusters) = sample.covariance();
     let found = poisson(sample.treated, sample.outcome, &sample.covariates, kind, clusters)?;
     let mut result = of_counts(sample, &found, kind);
-    if !is_binary(sample) {
+    if !is_binary(sample.outcome) {
         let pearson = four_digits(found.pearson);
         result.remarks.push(format!("Pearson's chi-squared/df {pearson} (1 if Poisson)."));
     }

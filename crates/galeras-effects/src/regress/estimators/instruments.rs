@@ -1,7 +1,7 @@
 //! The estimate by instruments: whether they agree, Anderson and Rubin's interval, and rows of the
 //! port `sensitivity`.
 
-use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
+use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec};
 use crate::regress::robustness;
 use crate::regress::sensitivity::SensitivityMeasures;
 use crate::regress::shared_columns as columns;
