@@ -1,5 +1,6 @@
 //! The operators that estimate: `regress`, `correlate`, `mixed`, `power`.
 
+mod checks;
 mod columns;
 mod correlate;
 mod mixed;

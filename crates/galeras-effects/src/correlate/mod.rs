@@ -22,9 +22,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::number_column::NumberColumn;
+use crate::checks::ArgChecks;
 use galeras_base::prose::{confidence_level, count, four_digits, interval, p_equals, thousands};
 use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
-use galeras_operator::columns::{is_number, require_column};
+use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_schema};
 use galeras_operator::worker_threads::{on_thread, pool};
@@ -124,29 +125,17 @@ impl Operator for CorrelateOperator {
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            for (list, names) in [("outcomes", &args.outcomes), ("variables", &args.variables)] {
-                for (at, name) in names.iter().enumerate() {
-                    let path = format!("{list}[{at}]");
-                    require_column(cx, &path, name, "a number", is_number, &mut errors);
-                    if names[..at].contains(name) {
-                        let message = format!("column `{name}` is named twice");
-                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-                    } else if list == "variables" && args.outcomes.contains(name) {
-                        let message = format!("column `{name}` is already an outcome");
-                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-                    }
-                }
-            }
+            let mut checks = ArgChecks::new(cx);
+            checks.columns("outcomes", &args.outcomes, "a number", is_number);
+            checks.columns("variables", &args.variables, "a number", is_number);
+            let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
+            checks.role("variables", &args.variables, Code::DuplicateColumn, outcome);
             let is_result =
                 |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
-            check_by(cx, &args.by, is_result, &mut errors);
-            if !(args.alpha > 0.0 && args.alpha < 1.0) {
-                let message = "`alpha` must lie between 0 and 1";
-                errors.push(ArgError::new("alpha", Code::OutOfRange, message));
-            }
-            if !errors.is_empty() {
-                return Err(errors);
+            check_by(cx, &args.by, is_result, &mut checks.errors);
+            checks.alpha(args.alpha);
+            if !checks.errors.is_empty() {
+                return Err(checks.errors);
             }
             let input = cx.input();
             let groups = GroupColumns::new(&args.by, &input);

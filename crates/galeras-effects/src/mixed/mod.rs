@@ -53,11 +53,7 @@ impl Operator for MixedOperator {
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            check(&args, cx, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
+            check(&args, cx)?;
             let input = cx.input();
             let is_level =
                 |name: &String| input.field(name).is_some_and(|field| is_text(field.data_type()));

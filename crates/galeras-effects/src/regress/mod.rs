@@ -90,16 +90,13 @@ impl Operator for RegressOperator {
             let mut args: Args = parse_args(args)?;
             // A unit is a cluster where there are no others.
             args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
-            let mut errors = Vec::new();
-            let graph = check::check(&args, cx, &mut errors);
-            let mut adjustments = Vec::new();
-            if errors.is_empty() {
-                for outcome in &args.outcomes {
-                    match adjustment_plan(&args, graph.as_ref(), outcome) {
-                        Ok(plan) => adjustments.push(plan),
-                        Err(error) => {
-                            errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
-                        }
+            let graph = check::check(&args, cx)?;
+            let (mut adjustments, mut errors) = (Vec::new(), Vec::new());
+            for outcome in &args.outcomes {
+                match adjustment_plan(&args, graph.as_ref(), outcome) {
+                    Ok(plan) => adjustments.push(plan),
+                    Err(error) => {
+                        errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
                     }
                 }
             }
