@@ -6,6 +6,7 @@ mod correlate;
 mod mixed;
 mod power;
 mod regress;
+mod words;
 
 pub use correlate::CorrelateOperator;
 pub use mixed::MixedOperator;

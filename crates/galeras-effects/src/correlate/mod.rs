@@ -23,7 +23,8 @@ use serde_json::Value;
 
 use self::number_column::NumberColumn;
 use crate::checks::ArgChecks;
-use galeras_base::prose::{confidence_level, count, four_digits, interval, p_equals, thousands};
+use crate::words::{ci, left_out};
+use galeras_base::prose::{count, four_digits, p_equals, thousands};
 use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
@@ -413,22 +414,11 @@ fn correlation_row(
     let note = match &result {
         Ok(correlation) => {
             let covered = match correlation.interval {
-                Some(ends) => {
-                    format!("{} % CI {}, ", confidence_level(args.alpha), interval(ends))
-                }
+                Some(ends) => format!("{}, ", ci(args.alpha, ends)),
                 None => String::new(),
             };
-            let left_out = match missing {
-                0 => String::new(),
-                rows => {
-                    let rows = count(
-                        rows,
-                        "row without one of the two is",
-                        "rows without one of the two are",
-                    );
-                    format!(" {rows} left out.")
-                }
-            };
+            let (row, rows) = ("row without one of the two is", "rows without one of the two are");
+            let left_out = left_out(missing, row, rows);
             format!(
                 "{what}: {} ({covered}p {}, n = {}).{left_out}",
                 four_digits(correlation.coefficient),

@@ -1,4 +1,4 @@
-//! The arguments of `mixed`, and what can be wrong with them.
+//! The arguments of `mixed`, and their checks.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! The model of one outcome: which rows it has, its columns, the fit, and what may be wrong.
+//! The model of one outcome: rows, columns, fit, and reasons for a refusal.
 
 use super::args::{Args, grouping_name};
 use super::frame::{LabelCodes, MixedFrame, NONE, combined};
+use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed};
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far, lost_digits, moved};
@@ -95,15 +96,11 @@ fn fit_rows(
 ) -> Result<FittedModel, String> {
     let gather = |name: &str| -> Result<Vec<f64>, String> {
         let values: Vec<f64> = rows.iter().map(|row| frame.numbers[name][*row as usize]).collect();
-        match values.iter().filter(|value| value.is_infinite()).count() {
-            0 => {
-                let whole = frame.integers.contains(name);
-                match lost_digits(name, whole, values.iter().copied(), LEAST_RANGE) {
-                    Some(reason) => Err(reason),
-                    None => Ok(values),
-                }
-            }
-            infinite => Err(format!("`{name}` is infinite in {}", count(infinite, "row", "rows"))),
+        let whole = frame.integers.contains(name);
+        let lost = || lost_digits(name, whole, values.iter().copied(), LEAST_RANGE);
+        match infinite(name, values.iter().copied()).or_else(lost) {
+            Some(reason) => Err(reason),
+            None => Ok(values),
         }
     };
     let values = gather(outcome)?;

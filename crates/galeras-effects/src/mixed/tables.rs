@@ -6,9 +6,9 @@ use datafusion::prelude::SessionContext;
 use super::args::{Args, INTERCEPT, RESIDUAL, grouping_name};
 use super::model::{FittedModel, OutcomeModel};
 use super::rows::{ComponentRow, FitRow, FixedRow};
+use crate::words::{ci, left_out};
 use galeras_base::prose::{
-    confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
-    significant, thousands,
+    count, degrees_of_freedom, four_digits, name_list, p_equals, significant, thousands,
 };
 use galeras_causal::Estimate;
 use galeras_operator::small_table::{TableRow, record_batch, table_schema};
@@ -117,13 +117,7 @@ fn method(args: &Args) -> &'static str {
 fn model_phrase(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> String {
     let groupings: Vec<String> = args.groupings().iter().map(|one| grouping_name(one)).collect();
     let singular = if fitted.fit.singular { ", a singular fit" } else { "" };
-    let left_out = match model.missing {
-        0 => String::new(),
-        missing => {
-            let rows = count(missing, "row without a value is", "rows without a value are");
-            format!(" {rows} left out.")
-        }
-    };
+    let left_out = left_out(model.missing, "row without a value is", "rows without a value are");
     format!(
         "linear mixed model with random effects of {} by {}{singular}, n = {}.{left_out}",
         name_list(&groupings),
@@ -152,10 +146,9 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
             },
         };
         let note = format!(
-            "{what} {} ({} % CI {}, p {}, t with {} degrees of freedom); {phrase}",
+            "{what} {} ({}, p {}, t with {} degrees of freedom); {phrase}",
             four_digits(estimate.value),
-            confidence_level(args.alpha),
-            interval(ends),
+            ci(args.alpha, ends),
             p_equals(estimate.p_value()),
             degrees_of_freedom(estimate.degrees)
         );

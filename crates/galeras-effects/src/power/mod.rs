@@ -1,7 +1,7 @@
-//! `power`: what a study detects, before it is run.
+//! `power`: the effects that a study detects, before it is run.
 //!
-//! The arithmetic is in `galeras-causal`. Here: arguments and what is wrong with them; `pilot` reads
-//! the table of a pilot, `rows` makes the rows of the results.
+//! The arithmetic is in `galeras-causal`. Here: arguments and their checks; `pilot` reads the table
+//! of a pilot, `rows` makes the rows of the results.
 
 mod pilot;
 mod rows;

@@ -1,4 +1,4 @@
-//! The rows of `power`: standard deviations, and what a study detects with them.
+//! The rows of `power`: standard deviations, and the effects that a study detects with them.
 
 use super::Args;
 use super::pilot::{PilotColumns, PilotFrame};

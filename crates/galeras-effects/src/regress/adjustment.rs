@@ -1,4 +1,4 @@
-//! What is adjusted for: the confounders as given, or what the causal graph says.
+//! The adjustment: the given confounders, or those that follow from the causal graph.
 
 use super::args::Args;
 use super::estimators::Controls;

@@ -1,4 +1,4 @@
-//! The arguments of `regress`: names and defaults. What is wrong with them is found in `check`.
+//! The arguments of `regress`: names and defaults. `check` checks them.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Bounds of an effect where outcomes are absent: rows of the port `sensitivity`. They are there
-//! whether an estimate is refused for what is absent or not.
+//! Bounds of an effect where outcomes are absent: rows of the port `sensitivity`, with or without
+//! an estimate.
 
 use super::args::Args;
 use super::comparison::Contrast;

@@ -1,4 +1,4 @@
-//! The checks of the arguments of `regress`, before anything runs.
+//! Checks of the arguments of `regress`, before anything runs.
 
 use super::args::Args;
 use super::choice::Entry;

@@ -1,5 +1,5 @@
-//! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
-//! anything is estimated.
+//! The compared rows: contrasts of arms, complete rows, and the reasons that forbid an estimate
+//! before it is computed.
 
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
@@ -8,6 +8,7 @@ use super::estimators::pairs::UnitPairs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns, level_codes};
 use super::usable_rows::UsableRows;
+use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::dense;
 use galeras_operator::far_numbers::{LEAST_RANGE, moved, near_zero};
@@ -48,7 +49,7 @@ pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
         }
     };
     if arms.is_empty() {
-        // Nothing to compare: one row says so.
+        // One row reports that there is nothing to compare.
         arms.push(args.control.clone());
     }
     let contrast = |treatment: &String, control: &String| Contrast {
@@ -343,12 +344,8 @@ fn why_refused(
         return Some(reason);
     }
     let values = &frame.numbers[outcome];
-    let infinite = rows.kept.iter().filter(|row| values[**row as usize].is_infinite()).count();
-    if infinite > 0 {
-        return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
-    }
-    let lost = lost_in_rounding(frame, outcome, rows.kept.iter().copied(), LEAST_RANGE);
-    if let Some(reason) = lost.or_else(|| split_units(frame, &rows.kept)) {
+    let faults = || split_units(frame, &rows.kept);
+    if let Some(reason) = unusable(frame, outcome, &rows.kept).or_else(faults) {
         return Some(reason);
     }
     let mut arms = [0usize; 2];
@@ -406,6 +403,13 @@ fn or_group_columns(args: &Args) -> String {
     names.iter().map(|name| format!(" or `{name}`")).collect()
 }
 
+/// Why the values of a column in these rows cannot be used.
+fn unusable(frame: &AnalysisFrame, name: &str, rows: &[u32]) -> Option<String> {
+    let column = &frame.numbers[name];
+    infinite(name, rows.iter().map(|row| column[*row as usize]))
+        .or_else(|| lost_in_rounding(frame, name, rows.iter().copied(), LEAST_RANGE))
+}
+
 /// Why no estimator may use the covariates and instruments in these rows.
 pub(super) fn why_covariates_refused(
     args: &Args,
@@ -426,15 +430,9 @@ pub(super) fn why_covariates_refused(
         ));
     }
     for name in plan.adjusted.iter().chain(&plan.instruments).chain(&plan.mediators) {
-        let column = &frame.numbers[name];
-        let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
-        if infinite > 0 {
-            return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
-        }
-        let kept = rows.kept.iter().copied();
-        let lost = lost_in_rounding(frame, name, kept, LEAST_RANGE);
-        if lost.is_some() {
-            return lost;
+        let reason = unusable(frame, name, &rows.kept);
+        if reason.is_some() {
+            return reason;
         }
     }
     if let Err(reason) = covariate_columns(args, frame, &plan.adjusted, &rows.kept) {

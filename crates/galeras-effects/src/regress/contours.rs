@@ -1,10 +1,11 @@
-//! Sensitivity contours: the rows of the port `contours`, data for a figure of what the estimate
-//! of a regression would be with confounders of growing strength.
+//! Sensitivity contours: the rows of the port `contours`, data for a figure of the estimate of a
+//! regression with confounders of growing strength.
 
 use super::analysis::SetContext;
 use super::comparison::{Comparison, Contrast};
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_base::prose::{confidence_level, four_digits, interval};
+use crate::words::ci;
+use galeras_base::prose::four_digits;
 use galeras_causal::{Benchmarks, ConfounderStrength, Estimate, Refusal, with_confounder};
 use galeras_operator::small_table::{TableColumn, TableRow};
 
@@ -100,12 +101,10 @@ pub(super) fn contour_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<
     let words = |refusal: Refusal| columns::named(&refusal, &set.names);
     let sentence = |of: &str, found: &Result<Estimate, String>| match found {
         Ok(estimate) => format!(
-            "With a confounder {of}, the effect on {} in a linear regression would be {} ({} % CI \
-             {}).",
+            "With a confounder {of}, the effect on {} in a linear regression would be {} ({}).",
             comparison.outcome,
             four_digits(estimate.value),
-            confidence_level(args.alpha),
-            interval(estimate.interval(args.alpha))
+            ci(args.alpha, estimate.interval(args.alpha))
         ),
         Err(reason) => format!("With a confounder {of}: {reason}."),
     };

@@ -9,6 +9,7 @@ use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
 use super::shared_columns::{self as columns, RowStatus};
 use super::usable_rows::UsableRows;
+use crate::words::{infinite, left_out};
 use galeras_base::prose::{
     confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
     thousands,
@@ -196,9 +197,9 @@ impl<'a> DoseAnalysis<'a> {
             ));
         }
         for (name, column) in [(treatment.as_str(), &self.doses), (self.outcome, &self.values)] {
-            let infinite = column.iter().filter(|value| value.is_infinite()).count();
-            if infinite > 0 {
-                return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
+            let infinite = infinite(name, column.iter().copied());
+            if infinite.is_some() {
+                return infinite;
             }
         }
         if n < FEWEST_UNITS {
@@ -286,10 +287,7 @@ impl<'a> DoseAnalysis<'a> {
     fn left_out(&self) -> String {
         let (one, many) =
             ("row without a value that is needed is", "rows without a value that is needed are");
-        match self.missing {
-            0 => String::new(),
-            missing => format!(" {} left out.", count(missing, one, many)),
-        }
+        left_out(self.missing, one, many)
     }
 
     fn curve_rows(&self, dose: &DoseArgs) -> Vec<DoseRow> {

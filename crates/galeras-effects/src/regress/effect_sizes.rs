@@ -5,7 +5,8 @@ use super::comparison::{Comparison, Contrast, RowSet, group_count};
 use super::estimators::pairs::UnitPairs;
 use super::frame::gather;
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_base::prose::{confidence_level, four_digits, interval, name_list};
+use crate::words::ci;
+use galeras_base::prose::{four_digits, name_list};
 use galeras_causal::{
     Dominance, OneSided, Refusal, Standardised, dense, dominance, dominance_within,
     standardised_difference, standardised_pairs,
@@ -232,10 +233,9 @@ impl SizeTable<'_> {
         );
         let mut note = match &size {
             Ok(size) => format!(
-                "{what}: {} ({} % CI {}).",
+                "{what}: {} ({}).",
                 four_digits(size.value),
-                confidence_level(self.args.alpha),
-                interval(size.interval)
+                ci(self.args.alpha, size.interval)
             ),
             Err(reason) => format!("{what}: refused, because {reason}."),
         };

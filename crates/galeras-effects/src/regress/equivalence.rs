@@ -13,11 +13,12 @@ use super::effect_sizes::EffectSizes;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
 use super::estimators::{DIFFERENCE, OLS, PAIRED};
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_base::prose::{confidence_level, four_digits, interval, p_equals};
+use crate::words::ci;
+use galeras_base::prose::{four_digits, interval, p_equals};
 use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// What counts as no effect.
+/// The effects that count as none.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EquivalenceArgs {
@@ -40,7 +41,7 @@ pub(super) struct EquivalenceArgs {
     pub(super) lower_is_better: Vec<String>,
 }
 
-/// What a margin is measured in.
+/// The unit of a margin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum MarginUnits {
@@ -392,12 +393,7 @@ fn note(args: &Args, entry: &MarginEntry) -> String {
     let (Some(estimate), Some(ends)) = (entry.estimate, entry.interval) else {
         return format!("Equivalence of {what}: no interval, because alpha is not below 0.5.");
     };
-    let effect = format!(
-        "{} ({} % CI {})",
-        four_digits(estimate),
-        confidence_level(2.0 * args.alpha),
-        interval(ends)
-    );
+    let effect = format!("{} ({})", four_digits(estimate), ci(2.0 * args.alpha, ends));
     let excluded = match entry.excluded {
         Some(excluded) => format!(
             " Effects beyond ±{} are excluded at the {} level.",

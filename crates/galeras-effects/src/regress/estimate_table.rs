@@ -1,4 +1,4 @@
-//! What the estimators answer: the rows of the ports `out` and `summary`, and in sentences.
+//! The estimates: the rows of the ports `out` and `summary`, and in sentences.
 
 use super::args::Args;
 use super::choice::Entry;
@@ -6,9 +6,9 @@ use super::comparison::Contrast;
 use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
 use super::shared_columns::{self as columns, RowStatus};
+use crate::words::{ci, left_out};
 use galeras_base::prose::{
-    confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p, p_equals,
-    thousands,
+    count, degrees_of_freedom, four_digits, interval, name_list, p, p_equals, thousands,
 };
 use galeras_causal::Estimate;
 use galeras_operator::small_table::{TableColumn, TableRow};
@@ -270,24 +270,20 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
         None => String::new(),
     };
     let mut text = format!(
-        "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{} % CI {}; {test}p \
+        "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{}; {test}p \
          {}{adjusted_p}).",
         effect.estimand.to_uppercase(),
         four_digits(effect.value()),
-        confidence_level(args.alpha),
-        interval(effect.interval(args.alpha)),
+        ci(args.alpha, effect.interval(args.alpha)),
         p_equals(effect.p_value()),
     );
     for remark in &effect.remarks {
         text.push(' ');
         text.push_str(remark);
     }
-    if entry.n_missing > 0 {
-        let (one, many) =
-            ("row without a value that is needed is", "rows without a value that is needed are");
-        text.push_str(&format!(" {} left out.", count(entry.n_missing, one, many)));
-    }
-    text
+    let (one, many) =
+        ("row without a value that is needed is", "rows without a value that is needed are");
+    text + &left_out(entry.n_missing, one, many)
 }
 
 pub(super) struct SummaryRow {
@@ -353,7 +349,7 @@ impl SummaryRow {
     }
 }
 
-/// A contrast in a word: the treatment, and with what it is compared unless that is control.
+/// A contrast in a word: the treatment, and the other arm unless that is control.
 fn contrast_label(args: &Args, contrast: &Contrast) -> String {
     if contrast.control == args.control {
         contrast.treatment.clone()

@@ -4,7 +4,8 @@
 use super::comparison::arm_values;
 use super::estimators::{EffectEstimate, EstimationSample, EstimatorSpec};
 use super::sensitivity::SensitivityMeasures;
-use galeras_base::prose::{confidence_level, four_digits, interval};
+use crate::words::ci;
+use galeras_base::prose::{confidence_level, four_digits};
 use galeras_causal::{
     EValue, Refusal, RiskRatio, evalue_difference, evalue_ratio, pooled_deviation,
 };
@@ -68,10 +69,9 @@ fn of_risks(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
         measures.add("evalue", measure, Ok(risk), note);
     }
     let note = format!(
-        "The risk ratio: {} ({} % CI {}).",
+        "The risk ratio: {} ({}).",
         four_digits(risks.ratio),
-        confidence_level(args.alpha),
-        interval(risks.interval(args.alpha)),
+        ci(args.alpha, risks.interval(args.alpha)),
     );
     measures.add("evalue", "risk_ratio", Ok(risks.ratio), note);
     of_ratio(measures, &evalue, &confidence_level(args.alpha));
@@ -133,7 +133,7 @@ pub(super) fn scaled_risks(
     let double = EstimationSample { outcome: &doubled, only_value: true, ..sample.clone() };
     let treated = estimator.run(&double)?.estimate.value - difference;
     let control = treated - difference;
-    // Whether there is a ratio is known before its error.
+    // Refuse a ratio before its error is computed.
     RiskRatio::new(treated, control, 1.0, f64::INFINITY)?;
     let linear = scaled(1.0 / treated, 1.0 / control);
     let linear = EstimationSample { outcome: &linear, ..sample.clone() };

@@ -7,9 +7,8 @@ use super::equivalence::MarginEntry;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
 use super::estimators::EffectEstimate;
 use super::shared_columns as columns;
-use galeras_base::prose::{
-    confidence_level, four_digits, interval, name_list, p, p_equals, significant, thousands,
-};
+use crate::words::ci;
+use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
 use galeras_operator::small_table::{TableColumn, TableRow};
 
 /// A row of the port `findings`: numbers of four digits.
@@ -123,11 +122,7 @@ fn sentence(
         }
     };
     let effect = direction(args, entry, estimated);
-    let mut numbers = vec![format!(
-        "{} % CI {}",
-        confidence_level(args.alpha),
-        interval(estimated.interval(args.alpha))
-    )];
+    let mut numbers = vec![ci(args.alpha, estimated.interval(args.alpha))];
     numbers.push(match entry.p_adjusted {
         Some(adjusted) => format!("adjusted p {}", p_equals(adjusted)),
         None => format!("p {}", p_equals(estimated.p_value())),

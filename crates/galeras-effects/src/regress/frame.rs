@@ -1,7 +1,7 @@
 //! The input as columns of numbers, in the order of its key.
 //!
-//! A value that is missing is NaN (so a NaN of the file counts as missing), a missing arm, unit
-//! or cluster is [`NONE`]. Which rows are used for what is decided in `comparison`.
+//! A missing value is NaN (so a NaN of the file counts as missing), a missing arm, unit or cluster
+//! is [`NONE`]. `comparison` decides which rows are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,8 +76,7 @@ impl AnalysisFrame {
     }
 }
 
-/// Reads `numbers`, the treatment, unit and cluster of `input`, and what `group` a row belongs to, in
-/// the order of `key`.
+/// Reads `numbers`, the treatment, unit, cluster and `group` of `input`, in the order of `key`.
 pub(super) async fn read(
     input: DataFrame,
     key: &[String],

@@ -1,5 +1,4 @@
-//! The analysis of every group of rows, with p-values adjusted over families of tests, and the tables
-//! of all groups as one.
+//! The analysis of every group of rows, with p-values adjusted over families of tests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -117,8 +116,8 @@ struct Tested<'a> {
     adjusted: &'a mut Option<f64>,
 }
 
-/// Adjusts p-values. The tests of a family have the same kind, and differ only in what `adjust_over`
-/// lists.
+/// Adjusts p-values. The tests of a family have the same kind, and differ only in the dimensions of
+/// `adjust_over`.
 fn adjust_families(args: &Args, tests: Vec<Tested<'_>>) {
     type Family<'a> = (&'static str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
     let mut families: BTreeMap<Family<'_>, Vec<(f64, &mut Option<f64>)>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! What follows from the causal graph, as the rows of the port `graph`: identification, sets that
-//! may be adjusted for, instruments, and the implied independencies with a test of each.
+//! Conclusions from the causal graph, the rows of the port `graph`: identification, adjustment
+//! sets, instruments, and the implied independencies with a test of each.
 
 use super::data_faults::lost_in_rounding;
 use galeras_operator::far_numbers::{LEAST_RANGE, near_zero};
@@ -9,6 +9,7 @@ use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::frame::{AnalysisFrame, NONE, gather};
 use super::shared_columns::{self as columns, RowStatus};
+use crate::words;
 use galeras_base::prose::{count, four_digits, name_list, p_equals, thousands};
 use galeras_causal::{
     CausalGraph, ColumnRef, Identification, QueryError, adjust, dense, identify, partial,
@@ -234,12 +235,10 @@ fn tested_column<'a>(
         let rows = count(missing, "row has", "rows have");
         return refused(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
     }
-    match column.iter().filter(|value| value.is_infinite()).count() {
-        0 => match lost_in_rounding(frame, name, 0..column.len() as u32, LEAST_RANGE) {
-            Some(reason) => refused(reason),
-            None => Ok(near_zero(column).map_or(column.into(), Cow::Owned)),
-        },
-        n => refused(format!("`{name}` is infinite in {}", count(n, "row", "rows"))),
+    let lost = || lost_in_rounding(frame, name, 0..column.len() as u32, LEAST_RANGE);
+    match words::infinite(name, column.iter().copied()).or_else(lost) {
+        Some(reason) => refused(reason),
+        None => Ok(near_zero(column).map_or(column.into(), Cow::Owned)),
     }
 }
 
@@ -311,10 +310,7 @@ fn independence_row(
                 (None, Some(_)) => "units (by their means)",
                 (None, None) => "rows",
             };
-            let incomplete = match left_out {
-                0 => String::new(),
-                n => format!(" {} left out.", count(n, "incomplete row is", "incomplete rows are")),
-            };
+            let incomplete = words::left_out(left_out, "incomplete row is", "incomplete rows are");
             row.note = format!(
                 "{claim}. In {} {what} their partial correlation is {} (p {}).{incomplete}",
                 thousands(correlation.n),

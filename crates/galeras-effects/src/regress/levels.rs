@@ -1,7 +1,7 @@
 //! Columns of text as covariates: an indicator for each level but the base.
 //!
-//! A frame holds such a column as the codes of its levels. The base is what `base` says, or else
-//! the level of most of the rows that are used, of several such the first by alphabet.
+//! A frame holds such a column as the codes of its levels. The base is the one given by `base`, or
+//! else the most frequent level of the used rows, of several such the first by alphabet.
 
 use super::args::Args;
 use super::frame::{AnalysisFrame, gather};

@@ -9,7 +9,8 @@ use super::estimators::pairs::UnitPairs;
 use super::frame::{AnalysisFrame, gather};
 use super::levels::indicators;
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_base::prose::{confidence_level, count, four_digits, interval, name_list, p_equals};
+use crate::words::{ci, left_out};
+use galeras_base::prose::{count, four_digits, name_list, p_equals};
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
     overlap_interaction,
@@ -183,11 +184,10 @@ fn level_rows(
         };
         let note = format!(
             "The effect on {outcome} is larger by {} where `{modifier}` is {level} than where it is \
-             {} ({} % CI {}, p {}{}).",
+             {} ({}, p {}{}).",
             four_digits(effect.value),
             found.base,
-            confidence_level(args.alpha),
-            interval(effect.interval(args.alpha)),
+            ci(args.alpha, effect.interval(args.alpha)),
             p_equals(effect.p_value()),
             adjustment_phrase(set),
         );
@@ -249,12 +249,11 @@ impl ModifierContext<'_> {
     fn slope_row(&self, fit: &ModifierFit) -> ModifierRow {
         let slope = fit.modification.estimate;
         let note = format!(
-            "The effect on {} changes by {} per standard deviation of `{}` ({} % CI {}, p {}{}).{}",
+            "The effect on {} changes by {} per standard deviation of `{}` ({}, p {}{}).{}",
             self.outcome,
             four_digits(slope.value),
             self.modifier,
-            confidence_level(self.args.alpha),
-            interval(slope.interval(self.args.alpha)),
+            ci(self.args.alpha, slope.interval(self.args.alpha)),
             p_equals(slope.p_value()),
             adjustment_phrase(self.set),
             left_out_sentence(self.set, fit.left_out)
@@ -286,14 +285,13 @@ impl ModifierContext<'_> {
         };
         let answer = match &effect {
             Ok(effect) => format!(
-                "the effect {}is {} ({} % CI {})",
+                "the effect {}is {} ({})",
                 match weighted_by_overlap(self.args, self.set) {
                     true => "in the overlap of both arms ",
                     false => "",
                 },
                 four_digits(effect.value),
-                confidence_level(self.args.alpha),
-                interval(effect.interval(self.args.alpha))
+                ci(self.args.alpha, effect.interval(self.args.alpha))
             ),
             Err(reason) => format!("no effect is given, because {reason}"),
         };
@@ -324,10 +322,7 @@ fn left_out_sentence(set: &RowSet, missing: usize) -> String {
         Some(_) => ("unit without a value of it is", "units without a value of it are"),
         None => ("row without a value of it is", "rows without a value of it are"),
     };
-    match missing {
-        0 => String::new(),
-        _ => format!(" {} left out.", count(missing, one, many)),
-    }
+    left_out(missing, one, many)
 }
 
 struct ModifierFit {

@@ -129,7 +129,7 @@ pub(super) fn usable_scores(
             Some(how) => Err(Refusal::NoOverlap(how)),
             None => Ok(score),
         },
-        // What is wrong with the scores, estimators say themselves.
+        // Estimators report the faults of scores themselves.
         Err(_) => Ok(score),
     })
 }

@@ -20,20 +20,6 @@ use galeras_operator::small_table::{TableRow, record_batch, table_schema};
 use galeras_operator::{MAIN, Port, Ports, SUMMARY, StepError, TableSchema};
 use galeras_sql::group_columns::{GroupColumns, Groups};
 
-const FINDINGS: &str = "findings";
-const EFFECT_SIZES: &str = "effect_sizes";
-const EQUIVALENCE: &str = "equivalence";
-const REFUTATIONS: &str = "refutations";
-const BALANCE: &str = "balance";
-const OVERLAP: &str = "overlap";
-const PROPENSITY: &str = "propensity";
-const SENSITIVITY: &str = "sensitivity";
-const CONTOURS: &str = "contours";
-const MODIFIERS: &str = "modifiers";
-const DOSE: &str = "dose";
-const TREND: &str = "trend";
-const GRAPH: &str = "graph";
-
 #[derive(Default)]
 pub(super) struct ResultTables {
     pub(super) estimates: Vec<EstimateRow>,
@@ -79,51 +65,53 @@ const PORTS: &[PortRows] = &[
         |tables| record_batch(&tables.estimates),
     ),
     port::<SummaryRow>(SUMMARY, CONTRAST, |tables| record_batch(&tables.summary)),
-    port::<FindingRow>(FINDINGS, CONTRAST, |tables| record_batch(&tables.findings)),
+    port::<FindingRow>("findings", CONTRAST, |tables| record_batch(&tables.findings)),
     port::<EffectSizeRow>(
-        EFFECT_SIZES,
+        "effect_sizes",
         &["outcome", "treatment", "control", "measure"],
         |tables| record_batch(&tables.effect_sizes),
     ),
-    port::<EquivalenceRow>(EQUIVALENCE, CONTRAST, |tables| record_batch(&tables.equivalence)),
+    port::<EquivalenceRow>("equivalence", CONTRAST, |tables| record_batch(&tables.equivalence)),
     port::<RefutationRow>(
-        REFUTATIONS,
+        "refutations",
         &["outcome", "treatment", "control", "estimator", "refuter"],
         |tables| record_batch(&tables.refutations),
     ),
-    port::<BalanceRow>(BALANCE, &["outcomes", "treatment", "control", "covariate"], |tables| {
+    port::<BalanceRow>("balance", &["outcomes", "treatment", "control", "covariate"], |tables| {
         record_batch(&tables.balance)
     }),
-    port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"], |tables| {
+    port::<OverlapRow>("overlap", &["outcomes", "treatment", "control"], |tables| {
         record_batch(&tables.overlap)
     }),
     port::<PropensityBinRow>(
-        PROPENSITY,
+        "propensity",
         &["outcomes", "treatment", "control", "arm", "bin"],
         |tables| record_batch(&tables.propensity),
     ),
     port::<SensitivityRow>(
-        SENSITIVITY,
+        "sensitivity",
         &["outcome", "treatment", "control", "analysis", "measure"],
         |tables| record_batch(&tables.sensitivity),
     ),
-    port::<ContourRow>(CONTOURS, &["outcome", "treatment", "control", "kind", "point"], |tables| {
-        record_batch(&tables.contours)
-    }),
+    port::<ContourRow>(
+        "contours",
+        &["outcome", "treatment", "control", "kind", "point"],
+        |tables| record_batch(&tables.contours),
+    ),
     port::<ModifierRow>(
-        MODIFIERS,
+        "modifiers",
         &["outcome", "treatment", "control", "modifier", "bin"],
         |tables| record_batch(&tables.modifiers),
     ),
-    port::<DoseRow>(DOSE, &["outcome", "dose"], |tables| record_batch(&tables.dose)),
-    port::<TrendRow>(TREND, &["outcome", "test"], |tables| record_batch(&tables.trend)),
-    port::<GraphRow>(GRAPH, &["outcome", "kind", "variables", "given"], |tables| {
+    port::<DoseRow>("dose", &["outcome", "dose"], |tables| record_batch(&tables.dose)),
+    port::<TrendRow>("trend", &["outcome", "test"], |tables| record_batch(&tables.trend)),
+    port::<GraphRow>("graph", &["outcome", "kind", "variables", "given"], |tables| {
         record_batch(&tables.graph)
     }),
 ];
 
 /// The ports with the columns of a registration.
-const REGISTERED_PORTS: &[&str] = &[MAIN, FINDINGS];
+const REGISTERED_PORTS: &[&str] = &[MAIN, "findings"];
 
 /// The columns that hold sentences.
 const WORDED: &[&str] = &["note", "sentence"];

@@ -132,7 +132,7 @@ fn why_inapplicable(
     of_estimator.map(|(_, reason)| *reason).or_else(|| (refuter.unfit)(&estimator, in_pairs))
 }
 
-/// Whether most rows are of units that have rows under both arms; so it is without units.
+/// Most rows have a counterpart in the other arm, or there are no units.
 fn mostly_in_pairs(set: &RowSet) -> bool {
     let Some(units) = &set.units else { return true };
     let mut arms = vec![[false; 2]; group_count(units)];
@@ -151,7 +151,7 @@ pub(super) fn refute(
     progress: &RefutationProgress<'_>,
 ) -> Result<(), StepError> {
     let (args, set) = (cx.args, cx.set);
-    // The mediators of the front door are no part of the samples that refuters change.
+    // The samples that refuters change do not include the mediators of the front door.
     let mut refuted_entries: Vec<&mut EstimateEntry> = entries
         .iter_mut()
         .filter(|entry| entry.effect().is_some() && entry.estimator.controls != Controls::Mediators)

@@ -1,10 +1,10 @@
-//! Which estimates are as registered: the columns `registered` and `deviation`, and what a sentence
-//! says of it.
+//! The registration of estimates: the columns `registered` and `deviation`, and a remark in
+//! sentences.
 //!
 //! An estimate is registered if one registration that was made before there were results names its
-//! outcome, its contrast and its estimator, and everything else that decides its number is as it
-//! was: the other arguments, the steps before, and that nothing registered is left out. More may be
-//! estimated, and what is no estimate (refuters, modifiers, ranges for bounds) may change.
+//! outcome, contrast and estimator, everything else that decides its number is unchanged (the other
+//! arguments, the steps before), and nothing registered is left out. More estimates, refuters,
+//! modifiers and ranges for bounds may be added.
 
 use std::sync::Arc;
 
@@ -204,7 +204,6 @@ fn left_out(registered: &Args, args: &Args) -> Option<String> {
     narrower.then(|| "registered contrasts are left out".into())
 }
 
-/// Whether registration adds a column of this name.
 pub(super) fn is_column(name: &str) -> bool {
     [REGISTERED, DEVIATION].contains(&name)
 }

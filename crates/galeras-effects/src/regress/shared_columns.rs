@@ -1,5 +1,4 @@
-//! Columns that several tables of `regress` have, and what they say of a row: whether its numbers
-//! are there, and why not.
+//! Columns that several tables of `regress` have, and the status of a row.
 
 use galeras_causal::{ColumnRef, Refusal};
 use galeras_operator::small_table::TableColumn;
@@ -10,7 +9,7 @@ pub(super) enum RowStatus {
     Ok,
     /// A number would not be right, and why.
     Refused(String),
-    /// There is no such number, and why.
+    /// The number does not exist, and why.
     NotApplicable(String),
 }
 

@@ -130,7 +130,6 @@ impl EstimatorSpec {
         }
     }
 
-    /// Whether it uses the confounders.
     pub(super) fn adjusts(&self) -> bool {
         matches!(self.controls, Controls::Covariates | Controls::Instruments)
     }
@@ -313,7 +312,7 @@ impl EstimationSample<'_> {
         Ok(())
     }
 
-    /// Whether each cluster lies in one arm.
+    /// Whole clusters are treated: each lies in one arm.
     fn treats_clusters(&self, clusters: &[u32]) -> bool {
         let mut arms = vec![[false; 2]; clusters.len()];
         let rows = clusters.iter().zip(self.treated);

@@ -62,7 +62,7 @@ pub(in crate::regress) struct UnitPairs {
     pub(in crate::regress) control: Vec<f64>,
     /// The unit of each pair.
     pub(in crate::regress) units: Vec<u32>,
-    /// Whether some unit has several rows in an arm.
+    /// Some unit has several rows in an arm.
     averaged: bool,
 }
 
