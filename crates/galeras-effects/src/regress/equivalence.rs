@@ -14,7 +14,7 @@ use super::estimate_table::{EstimateEntry, EstimatorAnswer};
 use super::estimators::{DIFFERENCE, OLS, PAIRED};
 use super::shared_columns::{self as columns, RowStatus};
 use crate::words::ci;
-use galeras_base::prose::{four_digits, interval, p_equals};
+use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};
 use galeras_operator::small_table::{TableColumn, TableRow};
 

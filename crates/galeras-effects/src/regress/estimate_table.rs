@@ -7,9 +7,7 @@ use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
 use super::refuters::Refutation;
 use super::shared_columns::{self as columns, RowStatus};
 use crate::words::{ci, left_out};
-use galeras_base::prose::{
-    count, degrees_of_freedom, four_digits, interval, name_list, p, p_equals, thousands,
-};
+use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
 use galeras_causal::Estimate;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
