@@ -6,6 +6,7 @@ mod correlate;
 mod mixed;
 mod power;
 mod regress;
+mod step;
 mod words;
 
 pub use correlate::CorrelateOperator;

@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use self::number_column::NumberColumn;
 use crate::checks::ArgChecks;
+use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
 use galeras_base::prose::{count, four_digits, p_equals, thousands};
 use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
@@ -31,8 +32,8 @@ use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_schema};
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableStep, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext, MAIN,
+    Operator, Port, Ports, StepError, args_schema, parse_args,
 };
 use galeras_sql::group_columns::{GroupColumns, check_by};
 use galeras_sql::projection::in_key_order;
@@ -107,7 +108,7 @@ const DOC: &str = include_str!("doc.md");
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "correlate",
     version: 2,
-    grain: Grain::of::<BoundCorrelate, _>(),
+    grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
     doc: DOC,
@@ -142,14 +143,10 @@ impl Operator for CorrelateOperator {
             let groups = GroupColumns::new(&args.by, &input);
             let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
             let table = groups.in_front_of(&produced);
-            let order = input.key;
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
-            Ok(Box::new(BoundCorrelate {
-                args,
-                resolved_args,
-                groups,
-                order,
+            Ok(Box::new(BoundAnalysis {
+                resolved_args: resolved(&args)?,
+                analysis: CorrelateAnalysis { args, groups },
+                key: input.key,
                 ports: vec![Port::new(MAIN, table)],
             }) as Box<dyn BoundStep>)
         })
@@ -208,41 +205,9 @@ impl TableRow for CorrelationRow {
 }
 
 #[derive(Debug)]
-struct BoundCorrelate {
+struct CorrelateAnalysis {
     args: Args,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
     groups: GroupColumns,
-    /// The key of the input: the order of rows.
-    order: Vec<String>,
-    ports: Vec<Port>,
-}
-
-impl BoundStep for BoundCorrelate {
-    fn args(&self) -> Value {
-        self.resolved_args.clone()
-    }
-
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
-        let Args { outcomes, variables, by, .. } = &self.args;
-        let all = self.order.iter().chain(outcomes).chain(variables).chain(by);
-        let mut columns: Vec<String> = all.cloned().collect();
-        columns.sort();
-        columns.dedup();
-        Reads::Columns(columns)
-    }
-
-    fn stays(&self) -> Option<&'static str> {
-        Some("its tables are small, and its sums are taken in one order")
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
 }
 
 /// A hidden column with the group of a row.
@@ -251,22 +216,29 @@ const GROUP: &str = "__group";
 /// The columns of a group, by position in outcomes and then variables.
 type GroupNumbers = Vec<NumberColumn>;
 
-impl TableStep for BoundCorrelate {
-    fn lower<'a>(
-        &'a self,
+impl Analysis for CorrelateAnalysis {
+    const STAYS: Option<&'static str> =
+        Some("its tables are small, and its sums are taken in one order");
+
+    fn columns(&self) -> Vec<String> {
+        let Args { outcomes, variables, by, .. } = &self.args;
+        outcomes.iter().chain(variables).chain(by).cloned().collect()
+    }
+
+    fn tables<'a>(
+        bound: &'a BoundAnalysis<Self>,
         cx: &'a LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
+        input: Option<DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let missing = || StepError::new("`correlate` needs an input table");
-            let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let (by, group) = (self.groups.values()?, self.groups.id()?);
-            let groups = self.read(input.clone(), group.clone()).await?;
-            let (args, jobs) = (self.args.clone(), cx.jobs);
+            let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
+            let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
+            let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
+            let (owned, jobs) = (args.clone(), cx.jobs);
             let (names, rows) =
-                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&args, &groups)))).await?;
+                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
             let results = record_batch(&rows)?;
-            if self.args.by.is_empty() {
+            if args.by.is_empty() {
                 return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
             }
             // The values of the group columns come from the input again, with their types.
@@ -277,12 +249,12 @@ impl TableStep for BoundCorrelate {
             }
             let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
             let mut kept: Vec<Expr> =
-                by.into_iter().zip(&self.args.by).map(|(value, name)| value.alias(name)).collect();
+                by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
             kept.push(group.alias("__of"));
             let groups = input.select(kept)?.distinct()?;
             let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
-            let all = self.ports[0].table.names().map(|name| match name {
-                "note" => self.where_it_holds().alias(name),
+            let all = bound.ports[0].table.names().map(|name| match name {
+                "note" => bound.analysis.where_it_holds().alias(name),
                 _ => column(name),
             });
             Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
@@ -290,7 +262,7 @@ impl TableStep for BoundCorrelate {
     }
 }
 
-impl BoundCorrelate {
+impl CorrelateAnalysis {
     /// The note of a row, with its group.
     fn where_it_holds(&self) -> Expr {
         let join = |left, right| binary_expr(left, DataFusionOperator::StringConcat, right);
@@ -310,6 +282,7 @@ impl BoundCorrelate {
     async fn read(
         &self,
         input: DataFrame,
+        key: &[String],
         group: Expr,
     ) -> Result<BTreeMap<String, GroupNumbers>, StepError> {
         let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
@@ -323,7 +296,7 @@ impl BoundCorrelate {
             };
             columns.push(value.alias(format!("n{at}")));
         }
-        let mut stream = in_key_order(input, &self.order, columns)?.execute_stream().await?;
+        let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
         let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;

@@ -17,12 +17,13 @@ use serde_json::Value;
 use self::pilot::{PilotColumns, read_pilot};
 use self::rows::{ComponentsRow, PowerRow, Sources, power_rows};
 use crate::checks::{ArgChecks, is_plain};
+use crate::step::{Analysis, BoundAnalysis, resolved};
 use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{record_batch, table_schema};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableStep, args_schema, parse_args,
+    MAIN, Operator, Port, Ports, StepError, args_schema, parse_args,
 };
 use galeras_workflow::code::Code;
 
@@ -124,7 +125,7 @@ pub struct PowerOperator;
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "power",
     version: 2,
-    grain: Grain::of::<BoundPower, _>(),
+    grain: Grain::of::<BoundAnalysis<PowerAnalysis>, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::Any,
     doc: include_str!("doc.md"),
@@ -149,17 +150,18 @@ impl Operator for PowerOperator {
             if !checks.errors.is_empty() {
                 return Err(checks.errors);
             }
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
             let contrast = ["outcome", "treatment"];
             let all = ["outcome", "treatment", "units", "samples", "effect"];
             let ports = vec![
                 Port::new(MAIN, table_schema::<PowerRow>().keyed(&all)),
                 Port::new(COMPONENTS, table_schema::<ComponentsRow>().keyed(&contrast)),
             ];
-            let key = cx.input().key;
-            Ok(Box::new(BoundPower { args, resolved_args, pilot, key, ports })
-                as Box<dyn BoundStep>)
+            Ok(Box::new(BoundAnalysis {
+                resolved_args: resolved(&args)?,
+                analysis: PowerAnalysis { args, pilot },
+                key: cx.input().key,
+                ports,
+            }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -299,59 +301,35 @@ fn check_sources(args: &Args, checks: &mut ArgChecks<'_>) -> Option<PilotColumns
 }
 
 #[derive(Debug)]
-struct BoundPower {
+struct PowerAnalysis {
     args: Args,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
     /// None if the standard deviations are assumed.
     pilot: Option<PilotColumns>,
-    /// The key of the pilot: the order of rows.
-    key: Vec<String>,
-    ports: Vec<Port>,
 }
 
-impl BoundStep for BoundPower {
-    fn args(&self) -> Value {
-        self.resolved_args.clone()
+impl Analysis for PowerAnalysis {
+    fn columns(&self) -> Vec<String> {
+        let Some(pilot) = &self.pilot else { return Vec::new() };
+        let labels = [&pilot.treatment].into_iter().chain(&pilot.unit).chain(&pilot.cluster);
+        labels.chain(&pilot.outcomes).cloned().collect()
     }
 
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
-        let mut columns = self.key.clone();
-        if let Some(pilot) = &self.pilot {
-            columns.push(pilot.treatment.clone());
-            columns.extend(pilot.unit.iter().chain(&pilot.cluster).chain(&pilot.outcomes).cloned());
-        }
-        columns.sort();
-        columns.dedup();
-        Reads::Columns(columns)
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
-}
-
-impl TableStep for BoundPower {
-    fn lower<'a>(
-        &'a self,
+    fn tables<'a>(
+        bound: &'a BoundAnalysis<Self>,
         cx: &'a LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
+        input: Option<DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let sources = match &self.pilot {
-                None => Sources::assumed(&self.args),
+            let Self { args, pilot } = &bound.analysis;
+            let sources = match pilot {
+                None => Sources::assumed(args),
                 Some(pilot) => {
                     let missing = || StepError::new("`power` needs the table of its pilot");
-                    let input = inputs.remove(INPUT).ok_or_else(missing)?;
-                    let frame = read_pilot(input, &self.key, pilot).await?;
-                    Sources::of_pilot(&self.args, pilot, &frame)
+                    let frame = read_pilot(input.ok_or_else(missing)?, &bound.key, pilot).await?;
+                    Sources::of_pilot(args, pilot, &frame)
                 }
             };
-            let rows = power_rows(&self.args, &sources);
+            let rows = power_rows(args, &sources);
             let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
             Ok(vec![
                 (MAIN, table(record_batch(&rows)?)?),

@@ -42,7 +42,6 @@ mod shared_columns;
 mod trim;
 mod usable_rows;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::dataframe::DataFrame;
@@ -54,11 +53,11 @@ use self::analysis::{ActivityReporter, AnalysisPlan};
 use self::args::Args;
 use self::groups::analyse;
 use self::registration::RegisteredEstimates;
+use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, Operator, Port, Ports, REGISTRATION, Reads, StepError, TableStep, Tell, args_schema,
-    parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    Operator, Ports, REGISTRATION, StepError, Tell, args_schema, parse_args,
 };
 use galeras_sql::group_columns::GroupColumns;
 use galeras_workflow::code::Code;
@@ -69,7 +68,7 @@ pub struct RegressOperator;
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "regress",
     version: 5,
-    grain: Grain::of::<BoundRegress, _>(),
+    grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,
     doc: include_str!("doc.md"),
@@ -103,90 +102,58 @@ impl Operator for RegressOperator {
             if !errors.is_empty() {
                 return Err(errors);
             }
-            let data = |error: serde_json::Error| {
-                vec![ArgError::new("", Code::WrongType, error.to_string())]
-            };
-            let mut resolved_args = serde_json::to_value(&args).map_err(data)?;
+            let mut resolved_args = resolved(&args)?;
             let registered = cx.registration.as_deref().map(|registration| {
                 Arc::new(RegisteredEstimates::new(registration, &args, &resolved_args))
             });
             if let (Some(registration), Some(args)) =
                 (&cx.registration, resolved_args.as_object_mut())
             {
-                let registration = serde_json::to_value(registration).map_err(data)?;
-                args.insert(REGISTRATION.to_string(), registration);
+                args.insert(REGISTRATION.to_string(), resolved(registration)?);
             }
             let input = cx.input();
             let groups = GroupColumns::new(&args.by, &input);
-            Ok(Box::new(BoundRegress {
-                resolved_args,
-                plan: Arc::new(AnalysisPlan { args, graph, adjustments }),
-                key: input.key,
-                ports: ports::ports(&groups, registered.is_some()),
-                registered,
-                groups,
-            }) as Box<dyn BoundStep>)
+            let ports = ports::ports(&groups, registered.is_some());
+            let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
+            let analysis = RegressAnalysis { plan, groups, registered };
+            let key = input.key;
+            Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports })
+                as Box<dyn BoundStep>)
         })
     }
 }
 
 #[derive(Debug)]
-struct BoundRegress {
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
+struct RegressAnalysis {
     plan: Arc<AnalysisPlan>,
-    /// The key of the input: the order of rows.
-    key: Vec<String>,
     groups: GroupColumns,
     registered: Option<Arc<RegisteredEstimates>>,
-    ports: Vec<Port>,
 }
 
-impl BoundStep for BoundRegress {
-    fn args(&self) -> Value {
-        self.resolved_args.clone()
-    }
+impl Analysis for RegressAnalysis {
+    const STAYS: Option<&'static str> =
+        Some("its tables are small, and its sums are taken in one order");
 
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
+    fn columns(&self) -> Vec<String> {
         let args = &self.plan.args;
-        let mut columns = self.key.clone();
-        columns.push(args.treatment.clone());
-        columns.extend(args.unit.iter().chain(&args.cluster).chain(&args.by).cloned());
-        columns.extend(self.plan.numbers());
-        columns.sort();
-        columns.dedup();
-        Reads::Columns(columns)
+        let labels = args.unit.iter().chain(&args.cluster).chain(&args.by);
+        labels.chain([&args.treatment]).cloned().chain(self.plan.numbers()).collect()
     }
 
-    fn stays(&self) -> Option<&'static str> {
-        Some("its tables are small, and its sums are taken in one order")
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
-}
-
-impl TableStep for BoundRegress {
-    fn lower<'a>(
-        &'a self,
+    fn tables<'a>(
+        bound: &'a BoundAnalysis<Self>,
         cx: &'a LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
+        input: Option<DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let missing = || StepError::new("`regress` needs an input table");
-            let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let plan = Arc::clone(&self.plan);
-            let groups = match self.groups.is_empty() {
+            let Self { plan, groups: by, registered } = &bound.analysis;
+            let (input, plan) = (required(input, "regress")?, Arc::clone(plan));
+            let groups = match by.is_empty() {
                 true => None,
-                false => Some(Arc::new(self.groups.groups(input.clone()).await?)),
+                false => Some(Arc::new(by.groups(input.clone()).await?)),
             };
-            let group = self.groups.id()?;
-            let frame = frame::read(input, &self.key, &plan.args, &plan.numbers(), group).await?;
+            let group = by.id()?;
+            let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
             let stop = StopOnDrop::default();
             let (flag, jobs) = (stop.flag(), cx.jobs);
             let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
@@ -202,7 +169,7 @@ impl TableStep for BoundRegress {
             for warning in tables.iter().flat_map(|tables| &tables.warnings) {
                 (cx.tell)(Tell::Warning(warning.clone()));
             }
-            ports::into_ports(&tables, groups.as_deref(), self.registered.as_deref(), &cx.session)
+            ports::into_ports(&tables, groups.as_deref(), registered.as_deref(), &cx.session)
         })
     }
 }
