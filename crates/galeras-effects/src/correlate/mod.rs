@@ -22,15 +22,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::number_column::NumberColumn;
-use galeras_base::prose::{confidence_level, count, four_digits, interval, p_equals, thousands};
+use crate::checks::ArgChecks;
+use crate::step::{Analysis, BoundAnalysis, required, resolved};
+use crate::words::{ci, left_out};
+use galeras_base::prose::{count, four_digits, p_equals, thousands};
 use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
-use galeras_operator::columns::{is_number, require_column};
+use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_schema};
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableStep, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext, MAIN,
+    Operator, Port, Ports, StepError, args_schema, parse_args,
 };
 use galeras_sql::group_columns::{GroupColumns, check_by};
 use galeras_sql::projection::in_key_order;
@@ -87,7 +90,7 @@ impl MethodName {
         }
     }
 
-    /// What the coefficient is called in a sentence.
+    /// The name of the coefficient in a sentence.
     fn in_a_sentence(self) -> &'static str {
         match self {
             Self::Pearson => "Pearson's r",
@@ -105,7 +108,7 @@ const DOC: &str = include_str!("doc.md");
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "correlate",
     version: 2,
-    grain: Grain::of::<BoundCorrelate, _>(),
+    grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
     doc: DOC,
@@ -124,42 +127,26 @@ impl Operator for CorrelateOperator {
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            for (list, names) in [("outcomes", &args.outcomes), ("variables", &args.variables)] {
-                for (at, name) in names.iter().enumerate() {
-                    let path = format!("{list}[{at}]");
-                    require_column(cx, &path, name, "a number", is_number, &mut errors);
-                    if names[..at].contains(name) {
-                        let message = format!("column `{name}` is named twice");
-                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-                    } else if list == "variables" && args.outcomes.contains(name) {
-                        let message = format!("column `{name}` is already an outcome");
-                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-                    }
-                }
-            }
+            let mut checks = ArgChecks::new(cx);
+            checks.columns("outcomes", &args.outcomes, "a number", is_number);
+            checks.columns("variables", &args.variables, "a number", is_number);
+            let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
+            checks.role("variables", &args.variables, Code::DuplicateColumn, outcome);
             let is_result =
                 |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
-            check_by(cx, &args.by, is_result, &mut errors);
-            if !(args.alpha > 0.0 && args.alpha < 1.0) {
-                let message = "`alpha` must lie between 0 and 1";
-                errors.push(ArgError::new("alpha", Code::OutOfRange, message));
-            }
-            if !errors.is_empty() {
-                return Err(errors);
+            check_by(cx, &args.by, is_result, &mut checks.errors);
+            checks.alpha(args.alpha);
+            if !checks.errors.is_empty() {
+                return Err(checks.errors);
             }
             let input = cx.input();
             let groups = GroupColumns::new(&args.by, &input);
             let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
             let table = groups.in_front_of(&produced);
-            let order = input.key;
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
-            Ok(Box::new(BoundCorrelate {
-                args,
-                resolved_args,
-                groups,
-                order,
+            Ok(Box::new(BoundAnalysis {
+                resolved_args: resolved(&args)?,
+                analysis: CorrelateAnalysis { args, groups },
+                key: input.key,
                 ports: vec![Port::new(MAIN, table)],
             }) as Box<dyn BoundStep>)
         })
@@ -172,7 +159,6 @@ struct CorrelationRow {
     variable: String,
     method: MethodName,
     correlation: Option<Correlation>,
-    /// Why there is no correlation.
     refused: Option<String>,
     n: usize,
     n_missing: usize,
@@ -219,66 +205,40 @@ impl TableRow for CorrelationRow {
 }
 
 #[derive(Debug)]
-struct BoundCorrelate {
+struct CorrelateAnalysis {
     args: Args,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
-    /// The columns of `by`.
     groups: GroupColumns,
-    /// The key of the input: the order of rows.
-    order: Vec<String>,
-    ports: Vec<Port>,
 }
 
-impl BoundStep for BoundCorrelate {
-    fn args(&self) -> Value {
-        self.resolved_args.clone()
-    }
-
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
-        let Args { outcomes, variables, by, .. } = &self.args;
-        let all = self.order.iter().chain(outcomes).chain(variables).chain(by);
-        let mut columns: Vec<String> = all.cloned().collect();
-        columns.sort();
-        columns.dedup();
-        Reads::Columns(columns)
-    }
-
-    fn stays(&self) -> Option<&'static str> {
-        Some("its tables are small, and its sums are taken in one order")
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
-}
-
-/// A hidden column: which group a row belongs to.
+/// A hidden column with the group of a row.
 const GROUP: &str = "__group";
 
 /// The columns of a group, by position in outcomes and then variables.
 type GroupNumbers = Vec<NumberColumn>;
 
-impl TableStep for BoundCorrelate {
-    fn lower<'a>(
-        &'a self,
+impl Analysis for CorrelateAnalysis {
+    const STAYS: Option<&'static str> =
+        Some("its tables are small, and its sums are taken in one order");
+
+    fn columns(&self) -> Vec<String> {
+        let Args { outcomes, variables, by, .. } = &self.args;
+        outcomes.iter().chain(variables).chain(by).cloned().collect()
+    }
+
+    fn tables<'a>(
+        bound: &'a BoundAnalysis<Self>,
         cx: &'a LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
+        input: Option<DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let missing = || StepError::new("`correlate` needs an input table");
-            let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let (by, group) = (self.groups.values()?, self.groups.id()?);
-            let groups = self.read(input.clone(), group.clone()).await?;
-            let (args, jobs) = (self.args.clone(), cx.jobs);
+            let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
+            let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
+            let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
+            let (owned, jobs) = (args.clone(), cx.jobs);
             let (names, rows) =
-                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&args, &groups)))).await?;
+                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
             let results = record_batch(&rows)?;
-            if self.args.by.is_empty() {
+            if args.by.is_empty() {
                 return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
             }
             // The values of the group columns come from the input again, with their types.
@@ -289,12 +249,12 @@ impl TableStep for BoundCorrelate {
             }
             let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
             let mut kept: Vec<Expr> =
-                by.into_iter().zip(&self.args.by).map(|(value, name)| value.alias(name)).collect();
+                by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
             kept.push(group.alias("__of"));
             let groups = input.select(kept)?.distinct()?;
             let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
-            let all = self.ports[0].table.names().map(|name| match name {
-                "note" => self.where_it_holds().alias(name),
+            let all = bound.ports[0].table.names().map(|name| match name {
+                "note" => bound.analysis.where_it_holds().alias(name),
                 _ => column(name),
             });
             Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
@@ -302,8 +262,8 @@ impl TableStep for BoundCorrelate {
     }
 }
 
-impl BoundCorrelate {
-    /// The note of a row, which says of which group it is.
+impl CorrelateAnalysis {
+    /// The note of a row, with its group.
     fn where_it_holds(&self) -> Expr {
         let join = |left, right| binary_expr(left, DataFusionOperator::StringConcat, right);
         let mut before = "Where ";
@@ -318,10 +278,11 @@ impl BoundCorrelate {
         text.map_or(note.clone(), |text| join(join(text, lit(": ")), note))
     }
 
-    /// The columns of numbers by group, in the order of the input's key.
+    /// Reads the columns of numbers by group, in the order of the input's key.
     async fn read(
         &self,
         input: DataFrame,
+        key: &[String],
         group: Expr,
     ) -> Result<BTreeMap<String, GroupNumbers>, StepError> {
         let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
@@ -335,7 +296,7 @@ impl BoundCorrelate {
             };
             columns.push(value.alias(format!("n{at}")));
         }
-        let mut stream = in_key_order(input, &self.order, columns)?.execute_stream().await?;
+        let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
         let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
@@ -426,22 +387,11 @@ fn correlation_row(
     let note = match &result {
         Ok(correlation) => {
             let covered = match correlation.interval {
-                Some(ends) => {
-                    format!("{} % CI {}, ", confidence_level(args.alpha), interval(ends))
-                }
+                Some(ends) => format!("{}, ", ci(args.alpha, ends)),
                 None => String::new(),
             };
-            let left_out = match missing {
-                0 => String::new(),
-                rows => {
-                    let rows = count(
-                        rows,
-                        "row without one of the two is",
-                        "rows without one of the two are",
-                    );
-                    format!(" {rows} left out.")
-                }
-            };
+            let (row, rows) = ("row without one of the two is", "rows without one of the two are");
+            let left_out = left_out(missing, row, rows);
             format!(
                 "{what}: {} ({covered}p {}, n = {}).{left_out}",
                 four_digits(correlation.coefficient),

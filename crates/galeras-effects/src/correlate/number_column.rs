@@ -1,5 +1,4 @@
-//! A column of numbers that keeps whole numbers of 64 bits as they are, and what of them a
-//! correlation can be computed from.
+//! A column of numbers that keeps whole numbers of 64 bits as they are.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
@@ -12,7 +11,7 @@ use galeras_sql::functions::aggregate::whole_in_parts;
 pub(super) struct NumberColumn {
     /// The double nearest to the number.
     nearest: Vec<f64>,
-    /// What a whole number beyond 2^53 is more than that; zero behind the end.
+    /// The remainder of a whole number beyond 2^53; zero behind the end.
     rest: Vec<f64>,
 }
 
@@ -47,7 +46,6 @@ impl NumberColumn {
         self.nearest.push(nearest);
     }
 
-    /// The two doubles of a row.
     pub(super) fn get(&self, row: usize) -> [f64; 2] {
         [self.nearest[row], self.rest.get(row).copied().unwrap_or(0.0)]
     }
@@ -56,7 +54,6 @@ impl NumberColumn {
         self.nearest.len()
     }
 
-    /// Whether a row has a number.
     pub(super) fn has(&self, row: usize) -> bool {
         !self.nearest[row].is_nan()
     }
@@ -101,7 +98,7 @@ mod tests {
         assert!(!signed.has(1));
         assert_eq!(signed.comparable(&[0, 2, 3], false), [1.0, 0.0, 38.0]);
         assert_eq!(signed.comparable(&[0, 2, 3], true), [1.0, 0.0, 2.0]);
-        // What is a double stays it, whatever its size.
+        // A double stays as it is.
         assert_eq!(signed.comparable(&[2], false), [from as f64]);
         let unsigned = UInt64Array::from(vec![u64::MAX, 0, u64::MAX - 1, 7]);
         let unsigned = NumberColumn::of(&(Arc::new(unsigned) as ArrayRef)).unwrap();

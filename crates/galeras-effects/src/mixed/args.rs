@@ -1,4 +1,4 @@
-//! The arguments of `mixed`, and what can be wrong with them.
+//! The arguments of `mixed`, and their checks.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use arrow::datatypes::DataType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use galeras_operator::columns::{is_number, is_text, require_column};
+use crate::checks::{ArgChecks, is_plain};
+use galeras_operator::columns::{is_number, is_text};
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::{ArgError, BindContext};
 use galeras_workflow::code::Code;
@@ -78,146 +79,106 @@ impl Args {
     }
 }
 
-/// What a grouping is called.
+/// The name of a grouping in tables and sentences.
 pub(super) fn grouping_name(grouping: &[String]) -> String {
     grouping.join(" x ")
 }
 
-/// Adds what is wrong with the arguments.
-pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
-    let plain = |data_type: &DataType| !data_type.is_nested();
+/// Checks the arguments against the input.
+pub(super) fn check(args: &Args, cx: &BindContext) -> Result<(), Vec<ArgError>> {
+    let mut checks = ArgChecks::new(cx);
+    checks.columns("outcomes", &args.outcomes, "a number", is_number);
     let number_or_text = |data_type: &DataType| is_number(data_type) || is_text(data_type);
-    for (at, name) in args.outcomes.iter().enumerate() {
-        let path = format!("outcomes[{at}]");
-        require_column(cx, &path, name, "a number", is_number, errors);
-        once(&path, &args.outcomes[..at], name, errors);
-    }
-    for (at, name) in args.fixed.iter().enumerate() {
-        let path = format!("fixed[{at}]");
-        require_column(cx, &path, name, "a number or text", number_or_text, errors);
-        once(&path, &args.fixed[..at], name, errors);
-        if args.outcomes.contains(name) {
-            let message = format!("column `{name}` is already an outcome");
-            errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
-        }
-        if name == INTERCEPT {
-            let message = format!("`{INTERCEPT}` is what the intercept is called");
-            let help = "rename the column in a `sql` step";
-            errors.push(ArgError::new(path, Code::DuplicateColumn, message).help(help));
-        }
+    checks.columns("fixed", &args.fixed, "a number or text", number_or_text);
+    let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
+    checks.role("fixed", &args.fixed, Code::ConflictingArguments, outcome);
+    if let Some(at) = args.fixed.iter().position(|name| name == INTERCEPT) {
+        let message = format!("`{INTERCEPT}` is what the intercept is called");
+        let error = ArgError::new(format!("fixed[{at}]"), Code::DuplicateColumn, message);
+        checks.errors.push(error.help("rename the column in a `sql` step"));
     }
     if args.random.is_empty() && args.interactions.is_empty() {
         let message = "a mixed model needs a random effect";
         let help = "name the columns of data points, repositories or models in `random`; without \
                     any, `regress` is the operator";
-        errors.push(ArgError::new("random", Code::ConflictingArguments, message).help(help));
+        checks.conflict("random", message, help);
     }
-    for (at, name) in args.random.iter().enumerate() {
-        let path = format!("random[{at}]");
-        require_column(cx, &path, name, "a plain value", plain, errors);
-        once(&path, &args.random[..at], name, errors);
-        grouping_is_no_outcome(args, &path, name, errors);
+    let interactions = args.interactions.iter().enumerate();
+    let interactions = interactions.map(|(at, names)| (format!("interactions[{at}]"), names));
+    for (list, names) in std::iter::once(("random".to_owned(), &args.random)).chain(interactions) {
+        checks.columns(&list, names, "a plain value", is_plain);
+        checks.role(&list, names, Code::ConflictingArguments, outcome);
     }
     for (at, grouping) in args.interactions.iter().enumerate() {
-        let path = format!("interactions[{at}]");
+        let path = &format!("interactions[{at}]");
         if grouping.len() < 2 {
             let message = "an interaction has at least two columns";
-            let help = "one column alone belongs in `random`";
-            errors
-                .push(ArgError::new(path.as_str(), Code::ConflictingArguments, message).help(help));
+            checks.conflict(path, message, "one column alone belongs in `random`");
         }
         let same = |other: &Vec<String>| {
             other.len() == grouping.len() && other.iter().all(|name| grouping.contains(name))
         };
         if args.interactions[..at].iter().any(same) {
-            let message = "the interaction is listed twice";
-            errors.push(ArgError::new(path.as_str(), Code::DuplicateColumn, message));
-        }
-        for (inner, name) in grouping.iter().enumerate() {
-            let path = format!("{path}[{inner}]");
-            require_column(cx, &path, name, "a plain value", plain, errors);
-            once(&path, &grouping[..inner], name, errors);
-            grouping_is_no_outcome(args, &path, name, errors);
+            checks.error(path, Code::DuplicateColumn, "the interaction is listed twice");
         }
     }
     // `a x b` may be a column as well as a combination of two.
     let names: Vec<String> = args.groupings().iter().map(|one| grouping_name(one)).collect();
     for (at, name) in names.iter().enumerate().skip(args.random.len()) {
-        if names[..at].contains(name) && errors.is_empty() {
+        if names[..at].contains(name) && checks.errors.is_empty() {
             let message = format!("two groupings are called `{name}`");
             let path = format!("interactions[{}]", at - args.random.len());
-            errors.push(ArgError::new(path, Code::DuplicateColumn, message));
+            checks.error(&path, Code::DuplicateColumn, message);
         }
     }
-    bases(args, cx, errors);
-    slopes(args, cx, errors);
-    if !(args.alpha > 0.0 && args.alpha < 1.0) {
-        let message = "`alpha` must lie between 0 and 1";
-        errors.push(ArgError::new("alpha", Code::OutOfRange, message));
-    }
-}
-
-fn once(path: &str, before: &[String], name: &String, errors: &mut Vec<ArgError>) {
-    if before.contains(name) {
-        let message = format!("column `{name}` is named twice");
-        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-    }
-}
-
-fn grouping_is_no_outcome(args: &Args, path: &str, name: &String, errors: &mut Vec<ArgError>) {
-    if args.outcomes.contains(name) {
-        let message = format!("column `{name}` is already an outcome");
-        errors.push(ArgError::new(path, Code::ConflictingArguments, message));
-    }
+    bases(args, &mut checks);
+    slopes(args, &mut checks);
+    checks.alpha(args.alpha);
+    if checks.errors.is_empty() { Ok(()) } else { Err(checks.errors) }
 }
 
 /// A base is that of a text column among the fixed ones.
-fn bases(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
-    let input = cx.input();
+fn bases(args: &Args, checks: &mut ArgChecks<'_>) {
+    let input = checks.cx.input();
     for name in args.base.keys() {
         let path = format!("base.{name}");
         if !args.fixed.contains(name) {
             let message = format!("`{name}` is not one of `fixed`");
-            errors.push(
-                ArgError::new(path, Code::ConflictingArguments, message)
-                    .help("`base` names values of text columns in `fixed`"),
-            );
+            checks.conflict(&path, message, "`base` names values of text columns in `fixed`");
         } else if input.field(name).is_some_and(|field| !is_text(field.data_type())) {
             let message = format!("column `{name}` is not text, and so it has no base");
             let help = "to compare its values, make it text in a `sql` step";
-            errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
+            checks.conflict(&path, message, help);
         }
     }
 }
 
 /// Slopes are of numbers that are fixed effects, between groups that are random effects.
-fn slopes(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
-    let input = cx.input();
-    let mut conflict = |path: String, message: String, help: &str| {
-        errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
-    };
+fn slopes(args: &Args, checks: &mut ArgChecks<'_>) {
+    let input = checks.cx.input();
     for (grouping, names) in &args.slopes {
         if !args.random.contains(grouping) {
             let message = format!("`{grouping}` is not one of `random`");
-            conflict(format!("slopes.{grouping}"), message, "add it to `random`");
+            checks.conflict(&format!("slopes.{grouping}"), message, "add it to `random`");
         }
         for (at, name) in names.iter().enumerate() {
-            let path = format!("slopes.{grouping}[{at}]");
+            let path = &format!("slopes.{grouping}[{at}]");
             if names[..at].contains(name) {
-                conflict(path, format!("column `{name}` is named twice"), "remove one of them");
+                let message = format!("column `{name}` is named twice");
+                checks.conflict(path, message, "remove one of them");
             } else if !args.fixed.contains(name) {
                 let message = format!("`{name}` is not one of `fixed`");
                 let help = "slopes differ around a mean: add the column to `fixed`";
-                conflict(path, message, help);
+                checks.conflict(path, message, help);
             } else if input.field(name).is_some_and(|field| !is_number(field.data_type())) {
                 let message = format!("column `{name}` is not a number");
                 let help = "make it a column of 0 and 1 in a `sql` step, for one of its values";
-                conflict(path, message, help);
+                checks.conflict(path, message, help);
             }
         }
     }
     if !args.correlated && args.slopes.values().all(Vec::is_empty) {
-        let message = "`correlated` is about slopes, and there are none".to_owned();
-        conflict("correlated".into(), message, "add `slopes`, or remove it");
+        let message = "`correlated` is about slopes, and there are none";
+        checks.conflict("correlated", message, "add `slopes`, or remove it");
     }
 }

@@ -10,7 +10,6 @@ mod model;
 mod rows;
 mod tables;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::dataframe::DataFrame;
@@ -20,13 +19,13 @@ use serde_json::Value;
 
 use self::args::{Args, check};
 use self::tables::ResultTables;
+use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::columns::is_text;
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, Operator, Port, Ports, Reads, StepError, TableStep, Tell, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    Operator, Ports, StepError, Tell, args_schema, parse_args,
 };
-use galeras_workflow::code::Code;
 
 /// The operator.
 pub struct MixedOperator;
@@ -34,7 +33,7 @@ pub struct MixedOperator;
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "mixed",
     version: 2,
-    grain: Grain::of::<BoundMixed, _>(),
+    grain: Grain::of::<BoundAnalysis<MixedAnalysis>, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
     doc: include_str!("doc.md"),
@@ -53,22 +52,15 @@ impl Operator for MixedOperator {
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            check(&args, cx, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
+            check(&args, cx)?;
             let input = cx.input();
             let is_level =
                 |name: &String| input.field(name).is_some_and(|field| is_text(field.data_type()));
             let texts: Vec<String> =
                 args.fixed.iter().filter(|one| is_level(one)).cloned().collect();
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
-            Ok(Box::new(BoundMixed {
-                args: Arc::new(args),
-                texts: Arc::new(texts),
-                resolved_args,
+            Ok(Box::new(BoundAnalysis {
+                resolved_args: resolved(&args)?,
+                analysis: MixedAnalysis { args: Arc::new(args), texts: Arc::new(texts) },
                 key: input.key,
                 ports: tables::ports(),
             }) as Box<dyn BoundStep>)
@@ -77,25 +69,18 @@ impl Operator for MixedOperator {
 }
 
 #[derive(Debug)]
-struct BoundMixed {
+struct MixedAnalysis {
     args: Arc<Args>,
-    /// The columns of text among the fixed ones.
+    /// The fixed columns of text.
     texts: Arc<Vec<String>>,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
-    /// The key of the input: the order of rows.
-    key: Vec<String>,
-    ports: Vec<Port>,
 }
 
-impl BoundMixed {
-    /// The columns of numbers that are read.
+impl MixedAnalysis {
     fn numbers(&self) -> Vec<String> {
         let fixed = self.args.fixed.iter().filter(|name| !self.texts.contains(name));
         self.args.outcomes.iter().chain(fixed).cloned().collect()
     }
 
-    /// The columns of labels that are read, each once.
     fn labels(&self) -> Vec<String> {
         let mut names: Vec<String> = self.texts.to_vec();
         names.extend(self.args.groupings().into_iter().flatten());
@@ -105,40 +90,20 @@ impl BoundMixed {
     }
 }
 
-impl BoundStep for BoundMixed {
-    fn args(&self) -> Value {
-        self.resolved_args.clone()
+impl Analysis for MixedAnalysis {
+    fn columns(&self) -> Vec<String> {
+        self.numbers().into_iter().chain(self.labels()).collect()
     }
 
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
-        let mut columns = self.key.clone();
-        columns.extend(self.numbers());
-        columns.extend(self.labels());
-        columns.sort();
-        columns.dedup();
-        Reads::Columns(columns)
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
-}
-
-impl TableStep for BoundMixed {
-    fn lower<'a>(
-        &'a self,
+    fn tables<'a>(
+        bound: &'a BoundAnalysis<Self>,
         cx: &'a LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
+        input: Option<DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let missing = || StepError::new("`mixed` needs an input table");
-            let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let frame = frame::read(input, &self.key, &self.numbers(), &self.labels()).await?;
-            let (args, texts, jobs) = (Arc::clone(&self.args), Arc::clone(&self.texts), cx.jobs);
+            let (input, own) = (required(input, "mixed")?, &bound.analysis);
+            let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
+            let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.jobs);
             let models = on_thread(move || {
                 let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);
                 let models: Vec<_> =

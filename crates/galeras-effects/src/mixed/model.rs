@@ -1,7 +1,8 @@
-//! The model of one outcome: which rows it has, its columns, the fit, and what may be wrong.
+//! The model of one outcome: rows, columns, fit, and reasons for a refusal.
 
 use super::args::{Args, grouping_name};
-use super::frame::{LabelColumn, MixedFrame, NONE, combined};
+use super::frame::{LabelCodes, MixedFrame, NONE, combined};
+use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{ColumnRef, MixedFit, RandomTerm, Refusal, is_nested, mixed};
 use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far, lost_digits, moved};
@@ -10,11 +11,9 @@ use galeras_operator::missing_values::MissingValues;
 /// A fixed column of text with more values than this is a grouping column.
 const MOST_LEVELS: usize = 200;
 
-/// One column of the fixed effects.
 pub(super) struct FixedColumn {
-    /// The column of the input.
     pub(super) name: String,
-    /// For text: which value of it, and which one it is compared with.
+    /// For text, the value and the base that it is compared with.
     pub(super) level: Option<(String, String)>,
 }
 
@@ -27,7 +26,6 @@ pub(super) struct RandomEffects {
     pub(super) slopes: Vec<String>,
 }
 
-/// A model that was fitted.
 pub(super) struct FittedModel {
     pub(super) fixed: Vec<FixedColumn>,
     pub(super) effects: Vec<RandomEffects>,
@@ -40,7 +38,7 @@ pub(super) struct FittedModel {
 pub(super) struct OutcomeModel {
     pub(super) outcome: String,
     pub(super) model: Result<FittedModel, String>,
-    /// Whether the search came to an end; none where it was not begun.
+    /// None if the search was not started.
     pub(super) converged: Option<bool>,
     /// Rows that are used, and rows without a value.
     pub(super) rows: usize,
@@ -69,13 +67,12 @@ pub(super) fn fit(
     OutcomeModel { outcome: outcome.to_owned(), model, converged, rows: rows.len(), missing }
 }
 
-/// The rows that have a value in every column of the model.
 fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &str) -> Vec<u32> {
     let numbers: Vec<&Vec<f64>> = std::iter::once(outcome)
         .chain(args.fixed.iter().map(String::as_str))
         .filter_map(|name| frame.numbers.get(name))
         .collect();
-    let labels: Vec<&LabelColumn> = texts
+    let labels: Vec<&LabelCodes> = texts
         .iter()
         .chain(args.groupings().iter().flatten())
         .filter_map(|name| frame.labels.get(name))
@@ -84,7 +81,7 @@ fn complete_rows(args: &Args, texts: &[String], frame: &MixedFrame, outcome: &st
         .filter(|row| {
             let row = *row as usize;
             numbers.iter().all(|column| !column[row].is_nan())
-                && labels.iter().all(|column| column.codes[row] != NONE)
+                && labels.iter().all(|column| column.rows()[row] != NONE)
         })
         .collect()
 }
@@ -99,15 +96,11 @@ fn fit_rows(
 ) -> Result<FittedModel, String> {
     let gather = |name: &str| -> Result<Vec<f64>, String> {
         let values: Vec<f64> = rows.iter().map(|row| frame.numbers[name][*row as usize]).collect();
-        match values.iter().filter(|value| value.is_infinite()).count() {
-            0 => {
-                let whole = frame.integers.contains(name);
-                match lost_digits(name, whole, values.iter().copied(), LEAST_RANGE) {
-                    Some(reason) => Err(reason),
-                    None => Ok(values),
-                }
-            }
-            infinite => Err(format!("`{name}` is infinite in {}", count(infinite, "row", "rows"))),
+        let whole = frame.integers.contains(name);
+        let lost = || lost_digits(name, whole, values.iter().copied(), LEAST_RANGE);
+        match infinite(name, values.iter().copied()).or_else(lost) {
+            Some(reason) => Err(reason),
+            None => Ok(values),
         }
     };
     let values = gather(outcome)?;
@@ -139,7 +132,7 @@ fn fit_rows(
         .iter()
         .map(|grouping| {
             let columns: Vec<&[u32]> =
-                grouping.iter().map(|name| frame.labels[name].codes.as_slice()).collect();
+                grouping.iter().map(|name| frame.labels[name].rows()).collect();
             combined(&columns, rows)
         })
         .collect();
@@ -207,14 +200,14 @@ fn random_effects(args: &Args, groupings: &[Vec<String>]) -> Vec<RandomEffects> 
 /// The columns of zeros and ones of a column of text, each with its value and the base.
 fn one_hot(
     name: &str,
-    labels: &LabelColumn,
+    labels: &LabelCodes,
     rows: &[u32],
     args: &Args,
 ) -> Result<Vec<(String, String, Vec<f64>)>, String> {
-    let mut occurs = vec![false; labels.names.len()];
-    rows.iter().for_each(|row| occurs[labels.codes[*row as usize] as usize] = true);
+    let mut occurs = vec![false; labels.names().len()];
+    rows.iter().for_each(|row| occurs[labels.rows()[*row as usize] as usize] = true);
     let mut levels: Vec<(&String, u32)> =
-        labels.names.iter().zip(0..).filter(|(_, code)| occurs[*code as usize]).collect();
+        labels.names().iter().zip(0..).filter(|(_, code)| occurs[*code as usize]).collect();
     levels.sort();
     if levels.len() > MOST_LEVELS {
         return Err(format!(
@@ -241,7 +234,7 @@ fn one_hot(
         return Err(format!("`{name}` has one value only"));
     }
     let column = |code: u32| {
-        let is = |row: &u32| f64::from(u8::from(labels.codes[*row as usize] == code));
+        let is = |row: &u32| f64::from(u8::from(labels.rows()[*row as usize] == code));
         rows.iter().map(is).collect()
     };
     Ok(levels
@@ -251,7 +244,6 @@ fn one_hot(
         .collect())
 }
 
-/// A refusal in words, with the names of the columns.
 fn words(
     refusal: &Refusal,
     outcome: &str,

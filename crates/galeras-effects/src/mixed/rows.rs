@@ -3,7 +3,6 @@
 use galeras_causal::Estimate;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// A fixed effect.
 #[derive(Default)]
 pub(super) struct FixedRow {
     pub(super) outcome: String,
@@ -17,7 +16,6 @@ pub(super) struct FixedRow {
     pub(super) note: String,
 }
 
-/// Why there is no number, in every table.
 const REASON: &str = "why there is no number; null if there is one";
 
 fn status(reason: &Option<String>) -> &str {
@@ -126,7 +124,6 @@ impl TableRow for ComponentRow {
     ];
 }
 
-/// A fit as a whole.
 #[derive(Default)]
 pub(super) struct FitRow {
     pub(super) outcome: String,

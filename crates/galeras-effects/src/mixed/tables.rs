@@ -6,34 +6,29 @@ use datafusion::prelude::SessionContext;
 use super::args::{Args, INTERCEPT, RESIDUAL, grouping_name};
 use super::model::{FittedModel, OutcomeModel};
 use super::rows::{ComponentRow, FitRow, FixedRow};
+use crate::words::{ci, left_out};
 use galeras_base::prose::{
-    confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
-    significant, thousands,
+    count, degrees_of_freedom, four_digits, name_list, p_equals, significant, thousands,
 };
 use galeras_causal::Estimate;
 use galeras_operator::small_table::{TableRow, record_batch, table_schema};
 use galeras_operator::{MAIN, Port, Ports, StepError};
 
-/// The port of variances.
 const COMPONENTS: &str = "components";
-/// The port of what is known of a fit as a whole.
 const FIT: &str = "fit";
 
-/// Groups below which a variance of them is hardly known.
+/// With fewer groups, their variance is hardly known.
 const FEW_GROUPS: usize = 5;
 
-/// The rows of every port.
 #[derive(Default)]
 pub(super) struct ResultTables {
     fixed: Vec<FixedRow>,
     components: Vec<ComponentRow>,
     fits: Vec<FitRow>,
-    /// What the user should hear of at once.
     pub(super) warnings: Vec<String>,
 }
 
 impl ResultTables {
-    /// The rows of these models.
     pub(super) fn new(args: &Args, models: Vec<OutcomeModel>) -> Self {
         let mut tables = Self::default();
         for model in models {
@@ -49,7 +44,7 @@ impl ResultTables {
         tables
     }
 
-    /// The rows of a model that is refused: those that there would be, as far as that is known.
+    /// Adds the rows of a refused model, as far as its columns are known.
     fn refuse(&mut self, args: &Args, model: &OutcomeModel, reason: &str) {
         let outcome = &model.outcome;
         self.warnings.push(format!("no model of `{outcome}`: {reason}"));
@@ -90,7 +85,6 @@ impl ResultTables {
         });
     }
 
-    /// The rows as tables.
     pub(super) fn into_ports(self, session: &SessionContext) -> Result<Ports, StepError> {
         Ok(vec![
             (MAIN, table(session, &self.fixed)?),
@@ -104,7 +98,6 @@ fn table<Row: TableRow>(session: &SessionContext, rows: &[Row]) -> Result<DataFr
     Ok(session.read_batch(record_batch(rows)?)?)
 }
 
-/// Every port.
 pub(super) fn ports() -> Vec<Port> {
     vec![
         Port::new(MAIN, table_schema::<FixedRow>().keyed(&["outcome", "term", "level"])),
@@ -120,17 +113,11 @@ fn method(args: &Args) -> &'static str {
     if args.reml { "REML" } else { "ML" }
 }
 
-/// What was fitted, as the end of a sentence.
+/// The model, as the end of a sentence.
 fn model_phrase(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> String {
     let groupings: Vec<String> = args.groupings().iter().map(|one| grouping_name(one)).collect();
     let singular = if fitted.fit.singular { ", a singular fit" } else { "" };
-    let left_out = match model.missing {
-        0 => String::new(),
-        missing => {
-            let rows = count(missing, "row without a value is", "rows without a value are");
-            format!(" {rows} left out.")
-        }
-    };
+    let left_out = left_out(model.missing, "row without a value is", "rows without a value are");
     format!(
         "linear mixed model with random effects of {} by {}{singular}, n = {}.{left_out}",
         name_list(&groupings),
@@ -159,10 +146,9 @@ fn fixed_rows(args: &Args, model: &OutcomeModel, fitted: &FittedModel) -> Vec<Fi
             },
         };
         let note = format!(
-            "{what} {} ({} % CI {}, p {}, t with {} degrees of freedom); {phrase}",
+            "{what} {} ({}, p {}, t with {} degrees of freedom); {phrase}",
             four_digits(estimate.value),
-            confidence_level(args.alpha),
-            interval(ends),
+            ci(args.alpha, ends),
             p_equals(estimate.p_value()),
             degrees_of_freedom(estimate.degrees)
         );

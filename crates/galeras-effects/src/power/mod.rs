@@ -1,7 +1,7 @@
-//! `power`: what a study detects, before it is run.
+//! `power`: the effects that a study detects, before it is run.
 //!
-//! The arithmetic is in `galeras-causal`. Here: arguments and what is wrong with them; `pilot` reads
-//! the table of a pilot, `rows` makes the rows of the results.
+//! The arithmetic is in `galeras-causal`. Here: arguments and their checks; `pilot` reads the table
+//! of a pilot, `rows` makes the rows of the results.
 
 mod pilot;
 mod rows;
@@ -16,16 +16,17 @@ use serde_json::Value;
 
 use self::pilot::{PilotColumns, read_pilot};
 use self::rows::{ComponentsRow, PowerRow, Sources, power_rows};
-use galeras_operator::columns::{is_number, require_column};
+use crate::checks::{ArgChecks, is_plain};
+use crate::step::{Analysis, BoundAnalysis, resolved};
+use galeras_operator::columns::is_number;
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{record_batch, table_schema};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableStep, args_schema, parse_args,
+    MAIN, Operator, Port, Ports, StepError, args_schema, parse_args,
 };
 use galeras_workflow::code::Code;
 
-/// The port of standard deviations.
 const COMPONENTS: &str = "components";
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -124,7 +125,7 @@ pub struct PowerOperator;
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "power",
     version: 2,
-    grain: Grain::of::<BoundPower, _>(),
+    grain: Grain::of::<BoundAnalysis<PowerAnalysis>, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::Any,
     doc: include_str!("doc.md"),
@@ -143,182 +144,156 @@ impl Operator for PowerOperator {
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            check_numbers(&args, &mut errors);
-            let pilot = check_sources(&args, cx, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
+            let mut checks = ArgChecks::new(cx);
+            check_numbers(&args, &mut checks);
+            let pilot = check_sources(&args, &mut checks);
+            if !checks.errors.is_empty() {
+                return Err(checks.errors);
             }
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
             let contrast = ["outcome", "treatment"];
             let all = ["outcome", "treatment", "units", "samples", "effect"];
             let ports = vec![
                 Port::new(MAIN, table_schema::<PowerRow>().keyed(&all)),
                 Port::new(COMPONENTS, table_schema::<ComponentsRow>().keyed(&contrast)),
             ];
-            let key = cx.input().key;
-            Ok(Box::new(BoundPower { args, resolved_args, pilot, key, ports })
-                as Box<dyn BoundStep>)
+            Ok(Box::new(BoundAnalysis {
+                resolved_args: resolved(&args)?,
+                analysis: PowerAnalysis { args, pilot },
+                key: cx.input().key,
+                ports,
+            }) as Box<dyn BoundStep>)
         })
     }
 }
 
-/// Every number lies in its range, and none is there twice.
-fn check_numbers(args: &Args, errors: &mut Vec<ArgError>) {
-    let mut refuse = |path: String, message: &str| {
-        errors.push(ArgError::new(path, Code::OutOfRange, message));
-    };
-    if !(args.alpha > 0.0 && args.alpha < 1.0) {
-        refuse("alpha".into(), "`alpha` must lie between 0 and 1");
-    } else if !(args.power > args.alpha && args.power < 1.0) {
-        refuse("power".into(), "`power` must lie between `alpha` and 1");
+/// Numbers are in range, and none is listed twice.
+fn check_numbers(args: &Args, checks: &mut ArgChecks<'_>) {
+    checks.alpha(args.alpha);
+    if args.alpha > 0.0 && args.alpha < 1.0 && !(args.power > args.alpha && args.power < 1.0) {
+        checks.out_of_range("power", "`power` must lie between `alpha` and 1");
     }
     for (at, units) in args.units.iter().enumerate() {
         if !(2..=1_000_000_000).contains(units) {
-            refuse(format!("units[{at}]"), "a study has 2 to 1,000,000,000 data points");
+            let message = "a study has 2 to 1,000,000,000 data points";
+            checks.out_of_range(&format!("units[{at}]"), message);
         }
     }
     for (at, samples) in args.samples.iter().enumerate() {
         if !(1..=1_000_000).contains(samples) {
-            refuse(format!("samples[{at}]"), "a data point has 1 to 1,000,000 samples");
+            let message = "a data point has 1 to 1,000,000 samples";
+            checks.out_of_range(&format!("samples[{at}]"), message);
         }
     }
     for (at, effect) in args.effects.iter().enumerate() {
         if !(effect.abs() > 0.0 && effect.is_finite()) {
-            refuse(format!("effects[{at}]"), "an effect of 0 is never found");
+            checks.out_of_range(&format!("effects[{at}]"), "an effect of 0 is never found");
         }
     }
     for (path, number, least) in
         [("arms", args.arms, 2), ("tests", args.tests, 1), ("cluster_size", args.cluster_size, 1)]
     {
         if number.is_some_and(|number| number < least || number > 1_000_000_000) {
-            refuse(path.into(), &format!("`{path}` must be at least {least}"));
+            checks.out_of_range(path, format!("`{path}` must be at least {least}"));
         }
     }
     if args.margin.is_some_and(|margin| !(margin > 0.0 && margin.is_finite())) {
-        refuse("margin".into(), "a margin must be above 0");
+        checks.out_of_range("margin", "a margin must be above 0");
     }
     if args.margin.is_some() && args.alpha >= 0.5 {
-        refuse("alpha".into(), "one-sided tests need an `alpha` below 0.5");
+        checks.out_of_range("alpha", "one-sided tests need an `alpha` below 0.5");
     }
-    let twice = |path: &str, at: usize| {
-        let error = ArgError::new(
-            format!("{path}[{at}]"),
-            Code::ConflictingArguments,
-            "it is listed twice",
-        );
-        error.help("remove one of them")
-    };
-    for (path, list) in [("units", &args.units), ("samples", &args.samples)] {
-        let again = (0..list.len()).filter(|at| list[..*at].contains(&list[*at]));
-        errors.extend(again.map(|at| twice(path, at)));
-    }
-    let again =
-        (0..args.effects.len()).filter(|at| args.effects[..*at].contains(&args.effects[*at]));
-    errors.extend(again.map(|at| twice("effects", at)));
+    checks.once("units", &args.units, "it is listed twice");
+    checks.once("samples", &args.samples, "it is listed twice");
+    checks.once("effects", &args.effects, "it is listed twice");
     if args.cluster_size.is_some() && !args.paired {
         let message = "clusters are for paired studies: an arm of whole clusters is another design";
-        errors.push(ArgError::new("cluster_size", Code::ConflictingArguments, message));
+        checks.error("cluster_size", Code::ConflictingArguments, message);
+    }
+}
+
+/// The standard deviations that are assumed, without a pilot.
+fn check_assumed(args: &Args, checks: &mut ArgChecks<'_>) {
+    if args.assume.is_empty() {
+        let help = "add `from: <step>`, or `assume: { <outcome>: { unit: <number> } }`";
+        checks.conflict("", "`power` needs a pilot or assumed standard deviations", help);
+    }
+    for (path, given) in [
+        ("treatment", args.treatment.is_some()),
+        ("control", args.control.is_some()),
+        ("unit", args.unit.is_some()),
+        ("cluster", args.cluster.is_some()),
+        ("outcomes", !args.outcomes.is_empty()),
+    ] {
+        if given {
+            let message = format!("`{path}` is a column of a pilot");
+            checks.conflict(path, message, "add `from: <step>`");
+        }
+    }
+    for (outcome, deviations) in &args.assume {
+        let AssumedDeviations { unit, sample, cluster } = *deviations;
+        let path = format!("assume.{outcome}");
+        for (name, value) in [("unit", unit), ("sample", sample), ("cluster", cluster)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                let message = "a standard deviation must be 0 or more";
+                checks.out_of_range(&format!("{path}.{name}"), message);
+            }
+        }
+        if unit == 0.0 && sample == 0.0 && cluster == 0.0 {
+            checks.out_of_range(&path, "at least one standard deviation must be above 0");
+        }
+        if cluster > 0.0 && args.cluster_size.is_none() {
+            let message = "clusters need the data points of each";
+            checks.conflict(&format!("{path}.cluster"), message, "add `cluster_size: <number>`");
+        }
     }
 }
 
 /// There is a pilot with its columns, or something is assumed; the columns of the pilot.
-fn check_sources(
-    args: &Args,
-    cx: &BindContext,
-    errors: &mut Vec<ArgError>,
-) -> Option<PilotColumns> {
-    let mut conflict = |path: &str, message: &str, help: &str| {
-        errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
-    };
-    if cx.inputs.is_empty() {
-        if args.assume.is_empty() {
-            let help = "add `from: <step>`, or `assume: { <outcome>: { unit: <number> } }`";
-            conflict("", "`power` needs a pilot or assumed standard deviations", help);
-        }
-        for (path, given) in [
-            ("treatment", args.treatment.is_some()),
-            ("control", args.control.is_some()),
-            ("unit", args.unit.is_some()),
-            ("cluster", args.cluster.is_some()),
-            ("outcomes", !args.outcomes.is_empty()),
-        ] {
-            if given {
-                conflict(path, &format!("`{path}` is a column of a pilot"), "add `from: <step>`");
-            }
-        }
-        for (outcome, deviations) in &args.assume {
-            let AssumedDeviations { unit, sample, cluster } = *deviations;
-            for (name, value) in [("unit", unit), ("sample", sample), ("cluster", cluster)] {
-                if !(value >= 0.0 && value.is_finite()) {
-                    let message = "a standard deviation must be 0 or more";
-                    let path = format!("assume.{outcome}.{name}");
-                    errors.push(ArgError::new(path, Code::OutOfRange, message));
-                }
-            }
-            if unit == 0.0 && sample == 0.0 && cluster == 0.0 {
-                let message = "at least one standard deviation must be above 0";
-                let path = format!("assume.{outcome}");
-                errors.push(ArgError::new(path, Code::OutOfRange, message));
-            }
-            if cluster > 0.0 && args.cluster_size.is_none() {
-                let message = "clusters need the data points of each";
-                let path = format!("assume.{outcome}.cluster");
-                let error = ArgError::new(path, Code::ConflictingArguments, message);
-                errors.push(error.help("add `cluster_size: <number>`"));
-            }
-        }
+fn check_sources(args: &Args, checks: &mut ArgChecks<'_>) -> Option<PilotColumns> {
+    if checks.cx.inputs.is_empty() {
+        check_assumed(args, checks);
         return None;
     }
-    if !cx.inputs.contains_key(INPUT) || cx.inputs.len() > 1 {
-        conflict("", "`power` takes one table", "use `from: <step>`");
+    if !checks.cx.inputs.contains_key(INPUT) || checks.cx.inputs.len() > 1 {
+        checks.conflict("", "`power` takes one table", "use `from: <step>`");
         return None;
     }
     if !args.assume.is_empty() {
-        conflict("assume", "the pilot says what is assumed here", "remove `assume` or `from`");
+        let message = "the pilot says what is assumed here";
+        checks.conflict("assume", message, "remove `assume` or `from`");
     }
     if args.outcomes.is_empty() {
-        conflict("outcomes", "a pilot needs its outcomes", "add `outcomes: [<column>]`");
+        let message = "a pilot needs its outcomes";
+        checks.conflict("outcomes", message, "add `outcomes: [<column>]`");
     }
     if args.paired && args.unit.is_none() {
         let help = "add `unit: <column>`, or `paired: false`";
-        conflict("unit", "a paired study needs the data point of each row", help);
+        checks.conflict("unit", "a paired study needs the data point of each row", help);
     }
     if !args.paired && (args.unit.is_some() || args.cluster.is_some()) {
         let help = "remove `unit` and `cluster`, or `paired: false`";
-        conflict("paired", "a study without pairs is planned from rows without units", help);
+        let message = "a study without pairs is planned from rows without units";
+        checks.conflict("paired", message, help);
     }
     if args.cluster.is_some() != args.cluster_size.is_some() && args.paired {
-        let message = "`cluster` and `cluster_size` belong together";
-        conflict("cluster", message, "give both: the column, and the data points of each cluster");
+        let help = "give both: the column, and the data points of each cluster";
+        checks.conflict("cluster", "`cluster` and `cluster_size` belong together", help);
     }
-    let (treatment, control) = match (&args.treatment, &args.control) {
-        (Some(treatment), Some(control)) => (treatment.clone(), control.clone()),
-        _ => {
-            let help = "add `treatment: <column>` and `control: <value>`";
-            conflict("", "a pilot needs `treatment` and `control`", help);
-            return None;
-        }
+    let (Some(treatment), Some(control)) = (&args.treatment, &args.control) else {
+        let help = "add `treatment: <column>` and `control: <value>`";
+        checks.conflict("", "a pilot needs `treatment` and `control`", help);
+        return None;
     };
-    let plain = |t: &arrow::datatypes::DataType| !t.is_nested();
-    require_column(cx, "treatment", &treatment, "a plain value", plain, errors);
-    for (path, name) in [("unit", &args.unit), ("cluster", &args.cluster)] {
+    let labels = [("treatment", &args.treatment), ("unit", &args.unit), ("cluster", &args.cluster)];
+    for (path, name) in labels {
         if let Some(name) = name {
-            require_column(cx, path, name, "a plain value", plain, errors);
+            checks.column(path, name, "a plain value", is_plain);
         }
     }
-    for (at, name) in args.outcomes.iter().enumerate() {
-        let path = format!("outcomes[{at}]");
-        require_column(cx, &path, name, "a number", is_number, errors);
-        if args.outcomes[..at].contains(name) {
-            let message = format!("column `{name}` is named twice");
-            errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-        }
-    }
+    checks.columns("outcomes", &args.outcomes, "a number", is_number);
     Some(PilotColumns {
-        treatment,
-        control,
+        treatment: treatment.clone(),
+        control: control.clone(),
         unit: args.unit.clone(),
         cluster: args.cluster.clone(),
         outcomes: args.outcomes.clone(),
@@ -326,59 +301,35 @@ fn check_sources(
 }
 
 #[derive(Debug)]
-struct BoundPower {
+struct PowerAnalysis {
     args: Args,
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
     /// None if the standard deviations are assumed.
     pilot: Option<PilotColumns>,
-    /// The key of the pilot: the order of rows.
-    key: Vec<String>,
-    ports: Vec<Port>,
 }
 
-impl BoundStep for BoundPower {
-    fn args(&self) -> Value {
-        self.resolved_args.clone()
+impl Analysis for PowerAnalysis {
+    fn columns(&self) -> Vec<String> {
+        let Some(pilot) = &self.pilot else { return Vec::new() };
+        let labels = [&pilot.treatment].into_iter().chain(&pilot.unit).chain(&pilot.cluster);
+        labels.chain(&pilot.outcomes).cloned().collect()
     }
 
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
-        let mut columns = self.key.clone();
-        if let Some(pilot) = &self.pilot {
-            columns.push(pilot.treatment.clone());
-            columns.extend(pilot.unit.iter().chain(&pilot.cluster).chain(&pilot.outcomes).cloned());
-        }
-        columns.sort();
-        columns.dedup();
-        Reads::Columns(columns)
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
-}
-
-impl TableStep for BoundPower {
-    fn lower<'a>(
-        &'a self,
+    fn tables<'a>(
+        bound: &'a BoundAnalysis<Self>,
         cx: &'a LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
+        input: Option<DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let sources = match &self.pilot {
-                None => Sources::assumed(&self.args),
+            let Self { args, pilot } = &bound.analysis;
+            let sources = match pilot {
+                None => Sources::assumed(args),
                 Some(pilot) => {
                     let missing = || StepError::new("`power` needs the table of its pilot");
-                    let input = inputs.remove(INPUT).ok_or_else(missing)?;
-                    let frame = read_pilot(input, &self.key, pilot).await?;
-                    Sources::of_pilot(&self.args, pilot, &frame)
+                    let frame = read_pilot(input.ok_or_else(missing)?, &bound.key, pilot).await?;
+                    Sources::of_pilot(args, pilot, &frame)
                 }
             };
-            let rows = power_rows(&self.args, &sources);
+            let rows = power_rows(args, &sources);
             let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
             Ok(vec![
                 (MAIN, table(record_batch(&rows)?)?),

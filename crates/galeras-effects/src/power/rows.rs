@@ -1,7 +1,8 @@
-//! The rows of `power`: standard deviations, and what a study detects with them.
+//! The rows of `power`: standard deviations, and the effects that a study detects with them.
 
 use super::Args;
 use super::pilot::{PilotColumns, PilotFrame};
+use crate::columns::{LabelCodes, NONE};
 use galeras_base::prose::{count, four_digits, name_list, significant, thousands};
 use galeras_causal::{Pilot, StudyDesign, VarianceComponents, pilot};
 use galeras_operator::far_numbers::{LEAST_RANGE, lost_digits, moved};
@@ -24,7 +25,7 @@ impl ComponentsRow {
         self.found.as_ref().ok().map(|found| &found.components)
     }
 
-    /// What a pilot says and an assumption does not.
+    /// The results of a pilot, which an assumption lacks.
     fn of_pilot(&self) -> Option<&Pilot> {
         self.found.as_ref().ok().filter(|_| self.source == "pilot")
     }
@@ -77,15 +78,13 @@ impl TableRow for ComponentsRow {
     ];
 }
 
-/// What a study rests on.
+/// The standard deviations that a study is planned with.
 pub(super) struct Sources {
     pub(super) rows: Vec<ComponentsRow>,
-    /// How many tests there are.
     tests: f64,
 }
 
 impl Sources {
-    /// Of standard deviations that are assumed.
     pub(super) fn assumed(args: &Args) -> Self {
         let arms = args.arms.unwrap_or(2);
         let rows: Vec<ComponentsRow> = args
@@ -115,27 +114,18 @@ impl Sources {
         Self { rows, tests: tests as f64 }
     }
 
-    /// Of the rows of a pilot.
     pub(super) fn of_pilot(args: &Args, columns: &PilotColumns, frame: &PilotFrame) -> Self {
-        let mut treatments: Vec<(usize, &String)> = frame.arms.names.iter().enumerate().collect();
+        let mut treatments: Vec<(usize, &String)> = frame.arms.names().iter().enumerate().collect();
         let control = treatments.iter().find(|(_, name)| **name == columns.control);
         let control = control.map(|(code, _)| *code as u32);
         treatments.retain(|(_, name)| **name != columns.control);
         treatments.sort_by_key(|(_, name)| *name);
         let arms = args.arms.unwrap_or(treatments.len() as u64 + 1);
         let mut rows = Vec::new();
-        for (at, outcome) in columns.outcomes.iter().enumerate() {
+        for outcome in &columns.outcomes {
             for (code, treatment) in &treatments {
-                let values = (frame.outcomes[at].as_slice(), frame.whole[at]);
                 let contrast = (*code as u32, control);
-                rows.push(pilot_row(
-                    args,
-                    columns,
-                    frame,
-                    (outcome.as_str(), values),
-                    treatment,
-                    contrast,
-                ));
+                rows.push(pilot_row(args, columns, frame, outcome, treatment, contrast));
             }
             if treatments.is_empty() {
                 let reason = format!("no row has another `{}` than control", columns.treatment);
@@ -196,38 +186,37 @@ fn pilot_row(
     args: &Args,
     columns: &PilotColumns,
     frame: &PilotFrame,
-    (outcome, (values, whole)): (&str, (&[f64], bool)),
+    outcome: &str,
     treatment: &str,
     (treated_code, control): (u32, Option<u32>),
 ) -> ComponentsRow {
     let (mut treated, mut outcomes) = (Vec::new(), Vec::new());
     let (mut units, mut clusters) = (Vec::new(), Vec::new());
     let mut missing = 0;
-    for (row, arm) in frame.arms.rows.iter().enumerate() {
-        if arm.is_some() && *arm != Some(treated_code) && *arm != control {
+    let values = &frame.columns.numbers[outcome];
+    for (row, (arm, value)) in frame.arms.rows().iter().zip(values).enumerate() {
+        if ![NONE, treated_code].contains(arm) && Some(*arm) != control {
             continue;
         }
-        let label = |labels: &Option<super::pilot::PilotLabels>| match labels {
-            None => Some(0),
-            Some(labels) => labels.rows[row],
-        };
-        let value = values[row];
-        match (arm, label(&frame.units), label(&frame.clusters)) {
-            (Some(arm), Some(unit), Some(cluster)) if !value.is_nan() => {
-                treated.push(*arm == treated_code);
-                outcomes.push(value);
-                units.push(unit);
-                clusters.push(cluster);
-            }
-            _ => missing += 1,
+        let label =
+            |labels: &Option<LabelCodes>| labels.as_ref().map_or(0, |labels| labels.rows()[row]);
+        let (unit, cluster) = (label(&frame.units), label(&frame.clusters));
+        if [*arm, unit, cluster].contains(&NONE) || value.is_nan() {
+            missing += 1;
+            continue;
         }
+        treated.push(*arm == treated_code);
+        outcomes.push(*value);
+        units.push(unit);
+        clusters.push(cluster);
     }
+    let whole = frame.integers.contains(outcome);
     let found = if control.is_none() {
         Err(format!(
             "no row has `{}` as `{}`: it is {}",
             columns.control,
             columns.treatment,
-            name_list(&frame.arms.names)
+            name_list(frame.arms.names())
         ))
     } else if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row is", "rows are");
@@ -245,7 +234,7 @@ fn pilot_row(
     components_row(columns, outcome, treatment, found, treated.len(), missing)
 }
 
-/// What a study detects: a row of the port `out`.
+/// A row of the port `out`: the effect or the power of one design.
 pub(super) struct PowerRow {
     outcome: String,
     treatment: String,
@@ -310,7 +299,6 @@ impl TableRow for PowerRow {
     ];
 }
 
-/// The rows of every combination.
 pub(super) fn power_rows(args: &Args, sources: &Sources) -> Vec<PowerRow> {
     let mut rows = Vec::new();
     for source in &sources.rows {

@@ -1,35 +1,29 @@
-//! What is adjusted for: the confounders as given, or what the causal graph says.
+//! The adjustment: the given confounders, or those that follow from the causal graph.
 
 use super::args::Args;
-use super::estimators::Estimator;
+use super::estimators::Controls;
 use galeras_base::prose::name_list;
 use galeras_causal::{CausalGraph, Identification, QueryError, identify};
 
 /// More instruments of a graph are not tried.
 const MOST_TRIED: usize = 1000;
 
-/// What the estimators of an outcome use.
+/// The columns that the estimators of an outcome use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AdjustmentPlan {
-    /// The covariates.
     pub(super) adjusted: Vec<String>,
-    /// The instruments.
     pub(super) instruments: Vec<String>,
-    /// Why adjusting for them does not give the effect, by the graph.
+    /// Why, by the graph, adjusting does not give the effect.
     pub(super) backdoor_refused: Option<String>,
-    /// Why the arms may not be compared without an adjustment.
+    /// Why the arms cannot be compared without an adjustment.
     pub(super) unadjusted_refused: Option<String>,
-    /// Why the instruments may not be used.
     pub(super) instruments_refused: Option<String>,
-    /// The mediators of the front door.
     pub(super) mediators: Vec<String>,
-    /// Why there is no front door.
     pub(super) mediators_refused: Option<String>,
     /// Modifiers that the treatment changes, by the graph.
     pub(super) affected: Vec<String>,
 }
 
-/// What the estimators of `outcome` use.
 pub(super) fn adjustment_plan(
     args: &Args,
     graph: Option<&CausalGraph>,
@@ -88,7 +82,8 @@ pub(super) fn adjustment_plan(
             ));
         }
     }
-    if args.estimators().contains(&Estimator::Frontdoor) {
+    let estimators = args.estimators();
+    if estimators.iter().any(|one| one.controls == Controls::Mediators) {
         match graph.minimal_frontdoor(treatment, outcome)?.smallest() {
             Some(mediators) => plan.mediators = mediators.clone(),
             None => {
@@ -98,14 +93,14 @@ pub(super) fn adjustment_plan(
             }
         }
     }
-    if args.estimators().contains(&Estimator::Iv) {
+    if estimators.iter().any(|one| one.controls == Controls::Instruments) {
         instruments(args, graph, outcome, &mut plan)?;
     }
     Ok(plan)
 }
 
-/// Takes the instruments from the graph, or checks those given: all must be instruments given what
-/// is adjusted for. Where nothing else decides that, it is what they need.
+/// Takes the instruments from the graph, or checks the given ones: all must be valid given the
+/// adjustment set. If nothing else decides that set, it is the one that they need.
 fn instruments(
     args: &Args,
     graph: &CausalGraph,

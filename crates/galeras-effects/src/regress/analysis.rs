@@ -2,50 +2,47 @@
 //! order. Each table has a file that makes its rows.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
-use super::comparison::{Comparison, RowSet, contrasts, row_sets};
+use super::choice::Entry;
+use super::comparison::{Comparison, RowSet, contrasts, group_count, row_sets};
 use super::contours::contour_rows;
-use super::data_faults::similar_arms;
+use super::data_faults::{remarks, similar_arms};
 use super::dose::dose_rows;
 use super::effect_sizes::{EffectSizes, effect_sizes};
-use super::estimate::{EffectEstimate, EstimationSample, FittedPropensity, fit_propensity};
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
-use super::estimators::Estimator;
+use super::estimators::{
+    Controls, EffectEstimate, EstimationSample, Estimator, FittedPropensity, OLS, PAIRED,
+};
 use super::frame::{AnalysisFrame, gather};
-use super::front_door::estimate_by_front_door;
-use super::generalised::estimate;
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::{overlap_row, usable_scores};
+use super::overlap::{overlap_row, propensity_bin_rows, usable_scores};
 use super::ports::ResultTables;
-use super::propensity_bins::propensity_bin_rows;
-use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
+use super::refuters::{RefutationProgress, refute};
 use super::sensitivity::sensitivity_rows;
-use super::suspect_rows::remarks;
 use super::trim::{self, trimmed};
-use super::unit_pairs::UnitPairs;
 use galeras_base::prose::count;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 use galeras_operator::StepError;
+use galeras_operator::far_numbers::moved;
 
-/// What an analysis knows before it sees a row.
+/// The inputs of an analysis that are known before its rows.
 #[derive(Debug)]
 pub(super) struct AnalysisPlan {
     pub(super) args: Args,
     pub(super) graph: Option<CausalGraph>,
-    /// For each outcome.
+    /// One per outcome.
     pub(super) adjustments: Vec<AdjustmentPlan>,
 }
 
 impl AnalysisPlan {
-    /// Every column of numbers that is read.
     pub(super) fn numbers(&self) -> Vec<String> {
         let mut more: Vec<String> = self
             .adjustments
@@ -61,7 +58,7 @@ impl AnalysisPlan {
     }
 }
 
-/// Reports what is going on, at most once in a while.
+/// Reports progress, at most once per second.
 pub(super) struct ActivityReporter {
     report: Box<dyn Fn(String) + Send + Sync>,
     last: Mutex<Instant>,
@@ -74,7 +71,6 @@ impl ActivityReporter {
         Self { report: Box::new(report), last: Mutex::new(Instant::now()) }
     }
 
-    /// Reports the text, unless another one was just reported, or is being reported.
     fn report(&self, text: impl FnOnce() -> String) {
         if let Ok(mut last) = self.last.try_lock()
             && last.elapsed() >= Self::PAUSE
@@ -85,16 +81,14 @@ impl ActivityReporter {
     }
 }
 
-/// What came of the rows of a group before p-values are adjusted.
+/// The results of a group before p-values are adjusted.
 pub(super) struct GroupAnalysis {
-    /// All tables but those of estimates.
     pub(super) tables: ResultTables,
     pub(super) entries: Vec<EstimateEntry>,
     /// For each primary estimate, in the order of `entries`.
     pub(super) sizes: Vec<EffectSizes>,
 }
 
-/// Analyses every contrast of the rows of a group.
 pub(super) fn analyse_group(
     plan: &AnalysisPlan,
     frame: &AnalysisFrame,
@@ -112,61 +106,51 @@ pub(super) fn analyse_group(
         let sets = row_sets(args, frame, &plan.adjustments, contrast);
         let mut modifiers: Vec<ModifierRow> = Vec::new();
         for set in sets {
-            let set = trimmed(args, frame, set, |set| shared_propensity(args, set, None));
-            let set = &set;
-            let folds = folds(args, frame, set);
-            let score = shared_propensity(args, set, folds.as_deref());
-            tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
-            tables.overlap.extend(overlap_row(args, set, score.as_ref()));
-            tables.propensity.extend(propensity_bin_rows(args, set, score.as_ref()));
-            let score = usable_scores(args, set, score);
-            let mut set_entries = estimates(plan, frame, set, score.as_ref(), folds.as_deref());
+            let set = trimmed(args, frame, set, |set| {
+                SetContext { args, frame, set, score: None, folds: None }.fit_propensity()
+            });
+            let folds = folds(args, frame, &set);
+            let cx = SetContext { args, frame, set: &set, score: None, folds: folds.as_deref() };
+            let score = cx.fit_propensity();
+            let scored = SetContext { score: score.as_ref(), ..cx };
+            tables.balance.extend(balance_rows(&scored));
+            tables.overlap.extend(overlap_row(&scored));
+            tables.propensity.extend(propensity_bin_rows(&scored));
+            let score = usable_scores(args, &set, score);
+            let cx = SetContext { score: score.as_ref(), ..cx };
+            let mut set_entries = estimates(plan, &cx);
             for comparison in &set.comparisons {
                 let about = format!("the effect of {versus} on `{}`", comparison.outcome);
-                let warnings = remarks(set, comparison).into_iter();
+                let warnings = remarks(&set, comparison).into_iter();
                 tables.warnings.extend(warnings.map(|remark| format!("{about}: {remark}")));
             }
-            refutations(
-                args,
-                frame,
-                set,
-                score.as_ref(),
-                folds.as_deref(),
-                &mut set_entries,
-                |done| {
-                    let all = args.simulations * args.refuters.len();
-                    activity.report(|| format!("{versus}: refuting, {done} of {all} data sets"));
-                },
-                stop,
-            )?;
+            let report = |done: usize| {
+                let all = args.simulations * args.refuters.len();
+                activity.report(|| format!("{versus}: refuting, {done} of {all} data sets"));
+            };
+            refute(&cx, &mut set_entries, &RefutationProgress { stop, report: &report })?;
             for comparison in &set.comparisons {
-                sizes.push(effect_sizes(args, set, comparison));
-                tables.contours.extend(contour_rows(args, set, comparison, score.as_ref()));
-                modifiers.extend(modifier_rows(args, frame, set, comparison, score.as_ref()));
-                let primary = set_entries
-                    .iter()
-                    .find(|entry| entry.outcome == comparison.outcome)
-                    .map_or(Err("nothing was estimated"), |entry| match &entry.answer {
-                        EstimatorAnswer::Estimated(effect) if effect.measure.is_ratio() => {
-                            Err("the primary estimate is a ratio, and this is about differences")
-                        }
-                        EstimatorAnswer::Estimated(_)
-                            if entry.estimator == Estimator::Ols && !args.absorb.is_empty() =>
-                        {
-                            Err("the primary estimate absorbs effects, which this does not")
-                        }
-                        EstimatorAnswer::Estimated(effect) => Ok(effect),
-                        EstimatorAnswer::Refused(reason)
-                        | EstimatorAnswer::NotApplicable(reason) => Err(reason.as_str()),
-                    });
-                tables.sensitivity.extend(sensitivity_rows(
-                    args,
-                    set,
-                    comparison,
-                    primary,
-                    score.as_ref(),
-                    folds.as_deref(),
-                ));
+                sizes.push(effect_sizes(args, &set, comparison));
+                tables.contours.extend(contour_rows(&cx, comparison));
+                modifiers.extend(modifier_rows(&cx, comparison));
+                let entry = set_entries.iter().find(|entry| entry.outcome == comparison.outcome);
+                let primary = match entry.map(|entry| (&entry.answer, entry.estimator)) {
+                    None => Err("nothing was estimated"),
+                    Some((EstimatorAnswer::Estimated(effect), _)) if effect.measure.is_ratio() => {
+                        Err("the primary estimate is a ratio, and this is about differences")
+                    }
+                    Some((EstimatorAnswer::Estimated(_), estimator))
+                        if estimator == OLS && !args.absorb.is_empty() =>
+                    {
+                        Err("the primary estimate absorbs effects, which this does not")
+                    }
+                    Some((EstimatorAnswer::Estimated(effect), _)) => Ok(effect),
+                    Some((
+                        EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason),
+                        _,
+                    )) => Err(reason.as_str()),
+                };
+                tables.sensitivity.extend(sensitivity_rows(&cx, comparison, primary));
                 let outcome = &comparison.outcome;
                 tables.sensitivity.extend(attrition_rows(args, frame, contrast, outcome));
             }
@@ -187,36 +171,53 @@ pub(super) fn analyse_group(
     Ok(GroupAnalysis { tables, entries, sizes })
 }
 
-/// The propensity model of a set of rows, if anything needs one.
-fn shared_propensity(args: &Args, set: &RowSet, folds: Option<&[u32]>) -> Option<FittedPropensity> {
-    if set.adjusting_refused().is_some() || set.covariates.is_empty() {
-        return None;
-    }
-    if set.comparisons.iter().all(|comparison| comparison.refused.is_some()) {
-        return None;
-    }
-    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    Some(fit_propensity(args, &sample(set, 0, &covariates, &[], &[], folds)))
+/// The inputs that the analyses of a set of rows share.
+#[derive(Clone, Copy)]
+pub(super) struct SetContext<'a> {
+    pub(super) args: &'a Args,
+    pub(super) frame: &'a AnalysisFrame,
+    pub(super) set: &'a RowSet,
+    /// The propensity model, if anything needs one.
+    pub(super) score: Option<&'a FittedPropensity>,
+    /// The fold of each row, for cross-fitting.
+    pub(super) folds: Option<&'a [u32]>,
 }
 
-fn sample<'a>(
-    set: &'a RowSet,
-    comparison: usize,
-    covariates: &'a [&'a [f64]],
-    instruments: &'a [&'a [f64]],
-    absorbed: &'a [&'a [u32]],
-    folds: Option<&'a [u32]>,
-) -> EstimationSample<'a> {
-    EstimationSample {
-        treated: &set.treated,
-        outcome: &set.comparisons[comparison].values,
-        covariates,
-        instruments,
-        units: set.units.as_deref(),
-        clusters: set.clusters.as_deref(),
-        absorbed,
-        folds,
-        only_value: false,
+impl<'a> SetContext<'a> {
+    /// The rows of the set with an outcome, for an estimator.
+    pub(super) fn sample(&self, outcome: &'a [f64]) -> EstimationSample<'a> {
+        EstimationSample {
+            args: self.args,
+            treated: &self.set.treated,
+            outcome,
+            covariates: self.set.covariates(),
+            instruments: self.set.instruments.iter().map(Vec::as_slice).collect(),
+            mediators: Vec::new(),
+            mediator_names: &[],
+            units: self.set.units.as_deref(),
+            clusters: self.set.clusters.as_deref(),
+            absorbed: self.set.absorbed.iter().map(Vec::as_slice).collect(),
+            folds: self.folds,
+            score: self.score,
+            only_value: false,
+        }
+    }
+
+    /// Why a regression would give a number of its form and not of the data: the confounders
+    /// separate the arms.
+    pub(super) fn separated(&self) -> Option<String> {
+        match self.score {
+            Some(Err(reason @ Refusal::Separated)) => Some(reason.to_string()),
+            _ => None,
+        }
+    }
+
+    fn fit_propensity(&self) -> Option<FittedPropensity> {
+        let set = self.set;
+        let useless = set.adjusting_refused().is_some()
+            || set.covariates.is_empty()
+            || set.comparisons.iter().all(|comparison| comparison.refused.is_some());
+        (!useless).then(|| self.sample(&[]).fit_propensity())
     }
 }
 
@@ -243,44 +244,36 @@ fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
 }
 
 /// Every estimate of a set of rows, the primary one of each outcome first.
-fn estimates(
-    plan: &AnalysisPlan,
-    frame: &AnalysisFrame,
-    set: &RowSet,
-    score: Option<&FittedPropensity>,
-    folds: Option<&[u32]>,
-) -> Vec<EstimateEntry> {
-    let args = &plan.args;
-    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
-    let absorbed: Vec<&[u32]> = set.absorbed.iter().map(Vec::as_slice).collect();
+fn estimates(plan: &AnalysisPlan, cx: &SetContext<'_>) -> Vec<EstimateEntry> {
+    let (args, set) = (&plan.args, cx.set);
     let n_treated = set.n_treated();
-    let n_clusters =
-        set.correlated().map(|codes| codes.iter().max().map_or(0, |last| *last as usize + 1));
+    let n_clusters = set.correlated().map(group_count);
     let mut entries = Vec::new();
-    for (at, comparison) in set.comparisons.iter().enumerate() {
+    for comparison in &set.comparisons {
         let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
         let adjustment = &plan.adjustments[position.unwrap_or(0)];
-        let sample = sample(set, at, &covariates, &instruments, &absorbed, folds);
-        let n_pairs = set
-            .units
-            .as_ref()
-            .map(|units| UnitPairs::of(&set.treated, &comparison.values, units).rows.len());
+        let mediators: Vec<Vec<f64>> = adjustment
+            .mediators
+            .iter()
+            .map(|name| moved(gather(&cx.frame.numbers[name], &set.rows)))
+            .collect();
+        let sample = EstimationSample {
+            mediators: mediators.iter().map(Vec::as_slice).collect(),
+            mediator_names: &adjustment.mediators,
+            ..cx.sample(&comparison.values)
+        };
+        let n_pairs = set.pairs(&comparison.values).map(|pairs| pairs.len());
         let remarks = remarks(set, comparison);
         for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let result = match why_withheld(args, set, adjustment, comparison, estimator, score) {
+            let result = match why_withheld(cx, adjustment, comparison, estimator) {
                 Some(result) => result,
-                None if estimator == Estimator::Frontdoor => {
-                    let mediators = &adjustment.mediators;
-                    match estimate_by_front_door(frame, set, comparison, mediators) {
-                        Ok(effect) => EstimatorAnswer::Estimated(effect),
-                        Err(reason) => EstimatorAnswer::Refused(reason),
+                None => match estimator.run(&sample) {
+                    Ok(effect) if estimator.controls == Controls::Mediators => {
+                        EstimatorAnswer::Estimated(effect)
                     }
-                }
-                None => match estimate(args, estimator, &sample, score) {
                     Ok(effect) => {
                         let mut effect =
-                            with_warnings(effect, set, comparison, adjustment, estimator, score);
+                            with_warnings(effect, cx, comparison, adjustment, estimator);
                         effect.remarks.extend(remarks.iter().cloned());
                         EstimatorAnswer::Estimated(effect)
                     }
@@ -304,7 +297,10 @@ fn estimates(
                     comparison.missing_always
                 },
                 n_absent: comparison.absent,
-                adjusted_for: adjusted_for(estimator, set),
+                adjusted_for: match estimator.adjusts() {
+                    true => set.described.clone(),
+                    false => Vec::new(),
+                },
                 answer: result,
                 p_adjusted: None,
                 refutations: Vec::new(),
@@ -314,7 +310,6 @@ fn estimates(
     entries
 }
 
-/// A refusal in words, with the names of the table's columns.
 fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
     refusal.describe(|column| match column {
         ColumnRef::Covariate(position) => set.names.get(position).map(String::as_str),
@@ -325,54 +320,44 @@ fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String
     })
 }
 
-fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {
-    if estimator.adjusts() { set.described.clone() } else { Vec::new() }
-}
-
-/// An estimate with remarks on what it rests on, as far as only the graph or the propensity show it.
+/// Adds remarks that only the graph, the rows or the propensity give reason for.
 fn with_warnings(
     mut effect: EffectEstimate,
-    set: &RowSet,
+    cx: &SetContext<'_>,
     comparison: &Comparison,
     adjustment: &AdjustmentPlan,
     estimator: Estimator,
-    score: Option<&FittedPropensity>,
 ) -> EffectEstimate {
     if comparison.left_out > 0 {
         let units =
             count(comparison.left_out, "unit lacks an arm and is", "units lack an arm and are");
         effect.remarks.push(format!("{units} left out."));
     }
-    if let Some(trimmed) = &set.trimmed {
+    if let Some(trimmed) = &cx.set.trimmed {
         effect.estimand = trim::estimand(effect.estimand);
-        effect.remarks.push(trim::remark(set, trimmed));
+        effect.remarks.push(trim::remark(cx.set, trimmed));
     }
-    match estimator {
-        Estimator::Paired if adjustment.unadjusted_refused.is_some() => effect.remarks.push(
-            "By the graph something confounds the effect: within units it is balanced only if it \
-             is a property of the unit."
-                .into(),
-        ),
-        one if one.is_regression() && matches!(score, Some(Err(Refusal::NoOverlap(_)))) => {
-            effect.remarks.push(
-                "Some rows have no like in the other arm: for them the regression extrapolates."
-                    .into(),
-            );
-        }
-        _ => {}
+    if estimator == PAIRED && adjustment.unadjusted_refused.is_some() {
+        let remark = "By the graph something confounds the effect: within units it is balanced only \
+                      if it is a property of the unit.";
+        effect.remarks.push(remark.into());
+    }
+    if estimator.is_regression && matches!(cx.score, Some(Err(Refusal::NoOverlap(_)))) {
+        let remark =
+            "Some rows have no like in the other arm: for them the regression extrapolates.";
+        effect.remarks.push(remark.into());
     }
     effect
 }
 
-/// Why an estimator gives no number, as far as that is known before it is asked.
+/// Why an estimator gives no number, as far as that is known before it runs.
 fn why_withheld(
-    args: &Args,
-    set: &RowSet,
+    cx: &SetContext<'_>,
     adjustment: &AdjustmentPlan,
     comparison: &Comparison,
     estimator: Estimator,
-    score: Option<&FittedPropensity>,
 ) -> Option<EstimatorAnswer> {
+    let (args, set) = (cx.args, cx.set);
     if let Some(reason) = &comparison.refused {
         return Some(EstimatorAnswer::Refused(reason.clone()));
     }
@@ -381,80 +366,28 @@ fn why_withheld(
         let reason = format!("`{name}` does not estimate the {estimand}");
         return Some(EstimatorAnswer::NotApplicable(reason));
     }
-    if estimator.adjusts() && estimator != Estimator::Ols && !args.absorb.is_empty() {
+    if estimator.adjusts() && estimator != OLS && !args.absorb.is_empty() {
         let reason = format!("`{}` does not absorb effects: only `ols` does", estimator.name());
         return Some(EstimatorAnswer::NotApplicable(reason));
     }
-    let reason = match estimator {
-        Estimator::Frontdoor => {
-            adjustment.mediators_refused.clone().or_else(|| set.covariates_refused.clone())
-        }
-        one if one.needs_unit() => None,
-        Estimator::Wilcoxon if set.units.is_some() => None,
-        one if !one.adjusts() => set.unadjusted_refused.clone(),
-        // The graph's word on backdoor paths is not about instruments.
-        Estimator::Iv => {
-            adjustment.instruments_refused.clone().or_else(|| set.covariates_refused.clone())
-        }
-        _ => set.adjusting_refused().cloned(),
+    let covariates_refused = || set.covariates_refused.clone();
+    let reason = match estimator.controls {
+        Controls::Units => None,
+        Controls::UnitsIfAny if set.units.is_some() => None,
+        Controls::Nothing | Controls::UnitsIfAny => set.unadjusted_refused.clone(),
+        Controls::Covariates => set.adjusting_refused().cloned(),
+        // Backdoor paths that the graph leaves open do not matter here.
+        Controls::Instruments => adjustment.instruments_refused.clone().or_else(covariates_refused),
+        Controls::Mediators => adjustment.mediators_refused.clone().or_else(covariates_refused),
     };
+    let reason = reason.or_else(|| cx.separated().filter(|_| estimator.is_regression));
     if let Some(reason) = reason {
         return Some(EstimatorAnswer::Refused(reason));
     }
-    // A regression would give a number here, of its form and not of the data.
-    if let (true, Some(Err(reason @ Refusal::Separated))) = (estimator.is_regression(), score) {
-        return Some(EstimatorAnswer::Refused(reason.to_string()));
-    }
-    (estimator.needs_propensity() && set.names.is_empty()).then(|| {
+    (estimator.needs_propensity && set.names.is_empty()).then(|| {
         let reason = "there is nothing to adjust for, and so no propensity score";
         EstimatorAnswer::NotApplicable(reason.into())
     })
-}
-
-/// Refutes the estimates there are.
-#[allow(clippy::too_many_arguments)]
-fn refutations(
-    args: &Args,
-    frame: &AnalysisFrame,
-    set: &RowSet,
-    score: Option<&FittedPropensity>,
-    folds: Option<&[u32]>,
-    entries: &mut [EstimateEntry],
-    report: impl Fn(usize) + Sync,
-    stop: &AtomicBool,
-) -> Result<(), StepError> {
-    let place = |entry: &EstimateEntry| {
-        set.comparisons.iter().position(|comparison| comparison.outcome == entry.outcome)
-    };
-    // The mediators of the front door are no part of the samples that refuters change.
-    let is_refuted = |entry: &EstimateEntry| {
-        matches!(entry.answer, EstimatorAnswer::Estimated(_))
-            && entry.estimator != Estimator::Frontdoor
-    };
-    let mut results = {
-        let refuted: Vec<RefutedEstimate> = entries
-            .iter()
-            .filter_map(|entry| match &entry.answer {
-                EstimatorAnswer::Estimated(_) if is_refuted(entry) => {
-                    Some(RefutedEstimate { comparison: place(entry)?, estimator: entry.estimator })
-                }
-                _ => None,
-            })
-            .collect();
-        if refuted.is_empty() {
-            return Ok(());
-        }
-        let rows = gather(&frame.draws, &set.rows);
-        let units = frame.unit_draws.as_ref().map(|draws| gather(draws, &set.rows));
-        let draws = RowDraws { rows: &rows, units: units.as_deref(), folds };
-        let constant = matches!(score, Some(Ok(score)) if score.constant().is_some());
-        let progress = RefutationProgress { stop, done: &AtomicUsize::new(0), report: &report };
-        refute(args, set, &draws, &refuted, constant, &progress)?.into_iter()
-    };
-    for entry in entries.iter_mut().filter(|entry| is_refuted(entry)) {
-        entry.refutations = results.next().unwrap_or_default();
-    }
-    Ok(())
 }
 
 /// Benjamini and Hochberg's q-values of the slopes of a contrast, over outcomes and modifiers.

@@ -1,4 +1,4 @@
-//! The arguments of `regress`: names and defaults. What is wrong with them is found in `check`.
+//! The arguments of `regress`: names and defaults. `check` checks them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::dose_args::DoseArgs;
-use super::estimators::{EstimandName, Estimator};
-use super::margins::{EquivalenceArgs, FamilyMember};
-use galeras_causal::{Adjustment, Covariance, Refuter};
+use super::equivalence::EquivalenceArgs;
+use super::estimators::{AIPW, DIFFERENCE, EstimandName, Estimator, OLS, PAIRED, WEIGHTING};
+use super::refuters::{ChosenRefuter, all_refuters};
+use galeras_causal::{Adjustment, Covariance};
 use galeras_operator::missing_values::MissingValues;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -108,8 +108,8 @@ pub(super) struct Args {
     #[schemars(range(min = 2))]
     pub(super) folds: Option<u32>,
     /// Checks that estimate again on changed data.
-    #[serde(default = "refuters")]
-    pub(super) refuters: Vec<RefuterName>,
+    #[serde(default = "all_refuters")]
+    pub(super) refuters: Vec<ChosenRefuter>,
     /// How often each refuter changes the data.
     #[serde(default = "simulations")]
     #[schemars(range(min = 1, max = 100000))]
@@ -155,10 +155,6 @@ fn clip() -> Vec<f64> {
 
 fn max_clipped() -> f64 {
     0.2
-}
-
-fn refuters() -> Vec<RefuterName> {
-    RefuterName::ALL.to_vec()
 }
 
 fn simulations() -> usize {
@@ -235,35 +231,45 @@ impl From<StandardErrors> for Covariance {
     }
 }
 
-/// A check on changed data.
+/// The spline of a treatment that is a number.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DoseArgs {
+    /// The number of knots of the natural cubic spline, at Harrell's quantiles of the doses. With no
+    /// more different doses than knots there is one at each.
+    #[serde(default = "knots")]
+    #[schemars(range(min = 3, max = 7))]
+    pub(super) knots: usize,
+    /// The doses at which the effect is given; if absent the doses there are, up to 20, else 20 from
+    /// the 2.5 % to the 97.5 % quantile.
+    #[serde(default)]
+    pub(super) at: Vec<f64>,
+}
+
+fn knots() -> usize {
+    4
+}
+
+/// What tests of a family may differ in.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub(super) enum RefuterName {
-    /// The treatment is permuted, within the unit if there is one, over whole clusters if each lies
-    /// in one arm: the effect should vanish.
-    Placebo,
-    /// A confounder of noise is added: the effect should stay.
-    RandomCommonCause,
-    /// A share of the units is kept: the effect should stay.
-    Subset,
-    /// Clusters, units or rows are drawn with replacement: the effect should stay.
-    Bootstrap,
+pub(super) enum FamilyMember {
+    /// Pairs of arms.
+    Contrasts,
+    /// Outcomes.
+    Outcomes,
+    /// Combinations of the columns of `by`.
+    Groups,
 }
 
-impl RefuterName {
-    const ALL: [Self; 4] = [Self::Placebo, Self::RandomCommonCause, Self::Subset, Self::Bootstrap];
-}
+impl FamilyMember {
+    const ALL: [Self; 3] = [Self::Contrasts, Self::Outcomes, Self::Groups];
 
-impl From<RefuterName> for Refuter {
-    fn from(name: RefuterName) -> Self {
-        match name {
-            RefuterName::Placebo => Self::Placebo,
-            RefuterName::RandomCommonCause => Self::RandomCommonCause,
-            RefuterName::Subset => Self::Subset,
-            RefuterName::Bootstrap => Self::Bootstrap,
-        }
+    /// The default: a family has all of them.
+    pub(super) fn all() -> Vec<Self> {
+        Self::ALL.to_vec()
     }
 }
 
@@ -316,20 +322,20 @@ impl Args {
     /// The estimators, with the default filled in; the primary one is the first.
     pub(super) fn estimators(&self) -> Vec<Estimator> {
         let mut chosen = match (self.estimators.as_slice(), &self.unit) {
-            ([], Some(_)) => vec![Estimator::Paired],
-            ([], None) if self.estimand != EstimandName::Ate => vec![Estimator::Weighting],
-            ([], None) if !self.absorb.is_empty() => vec![Estimator::Ols],
+            ([], Some(_)) => vec![PAIRED],
+            ([], None) if self.estimand != EstimandName::Ate => vec![WEIGHTING],
+            ([], None) if !self.absorb.is_empty() => vec![OLS],
             ([], None) if self.confounders.is_empty() && self.graph.is_none() => {
                 // Welch's interval knows no clusters, that of a regression on the arm does.
-                vec![if self.cluster.is_some() { Estimator::Ols } else { Estimator::Difference }]
+                vec![if self.cluster.is_some() { OLS } else { DIFFERENCE }]
             }
-            ([], None) => vec![Estimator::Ols, Estimator::Aipw],
+            ([], None) => vec![OLS, AIPW],
             (given, _) => given.to_vec(),
         };
         // With a unit the design is paired, and so is its primary analysis.
         if self.unit.is_some() {
-            chosen.retain(|one| *one != Estimator::Paired);
-            chosen.insert(0, Estimator::Paired);
+            chosen.retain(|one| *one != PAIRED);
+            chosen.insert(0, PAIRED);
         }
         chosen
     }

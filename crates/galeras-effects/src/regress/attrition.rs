@@ -1,13 +1,13 @@
-//! Bounds of an effect where outcomes are absent: rows of the port `sensitivity`. They are there
-//! whether an estimate is refused for what is absent or not.
+//! Bounds of an effect where outcomes are absent: rows of the port `sensitivity`, with or without
+//! an estimate.
 
 use super::args::Args;
 use super::comparison::Contrast;
 use super::data_faults::lost_in_rounding;
 use super::evalue::is_binary;
 use super::frame::{AnalysisFrame, NONE};
-use super::incomplete_units::IncompleteUnits;
-use super::sensitivity_table::{CLUSTERED, SensitivityRow};
+use super::sensitivity::{CLUSTERED, SensitivityRow};
+use super::usable_rows::IncompleteUnits;
 use galeras_base::prose::{confidence_level, count, four_digits};
 use galeras_causal::{
     AttritionBounds, ObservedArm, Refusal, lee_bounds, worst_case, worst_case_pairs,
@@ -16,20 +16,19 @@ use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far};
 
 /// The outcomes of a contrast, with gaps.
 struct ObservedOutcomes {
-    /// Those under the treatment and under control.
+    /// Under the treatment and under control.
     arms: [Vec<f64>; 2],
-    /// How many are absent from each.
     absent: [usize; 2],
-    /// What was subtracted from them, as they are far from zero.
+    /// The constant subtracted from outcomes that are far from zero.
     origin: f64,
-    /// Why they are not what they are in the file.
+    /// Why doubles do not represent them.
     lost: Option<String>,
-    /// With units: what each has under the treatment and under control.
+    /// With units, their means under the treatment and under control.
     pairs: Option<Vec<(Option<f64>, Option<f64>)>>,
 }
 
 impl ObservedOutcomes {
-    /// Of units where they are compared, else of rows.
+    /// Counts units where these are compared, else rows.
     fn of(frame: &AnalysisFrame, contrast: &Contrast, outcome: &str) -> Self {
         let values = &frame.numbers[outcome];
         let origin = least_if_far(values).unwrap_or(0.0);
@@ -166,7 +165,7 @@ pub(super) fn attrition_rows(
     rows
 }
 
-/// Lee's bounds; with units one sees whether an arm does both.
+/// Lee's bounds. Units show whether an arm both adds and removes outcomes.
 fn lee(found: &ObservedOutcomes, contrast: &Contrast) -> Result<AttritionBounds, String> {
     if let Some(reason) = &found.lost {
         return Err(reason.clone());
@@ -190,7 +189,6 @@ fn lee(found: &ObservedOutcomes, contrast: &Contrast) -> Result<AttritionBounds,
     lee_bounds(found.arm(0), found.arm(1)).map_err(|reason| reason.to_string())
 }
 
-/// The lowest and the highest value of an outcome.
 fn range(args: &Args, outcome: &str, found: &ObservedOutcomes) -> Result<(f64, f64), String> {
     if let Some(reason) = &found.lost {
         return Err(reason.clone());

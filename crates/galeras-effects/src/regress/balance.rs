@@ -1,10 +1,10 @@
 //! Balance of covariates: the rows of the port `balance`.
 
+use super::analysis::SetContext;
 use super::args::Args;
-use super::comparison::{Contrast, RowSet};
+use super::comparison::Contrast;
 use super::data_faults::lost_in_rounding;
-use super::estimate::FittedPropensity;
-use super::frame::{AnalysisFrame, gather};
+use super::frame::gather;
 use super::levels::covariate_columns;
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_base::prose::four_digits;
@@ -84,12 +84,8 @@ pub(super) fn weights(args: &Args, score: &[f64], treated: &[bool]) -> Vec<f64> 
 }
 
 /// The rows of the port `balance`: every confounder and modifier.
-pub(super) fn balance_rows(
-    args: &Args,
-    frame: &AnalysisFrame,
-    set: &RowSet,
-    score: Option<&FittedPropensity>,
-) -> Vec<BalanceRow> {
+pub(super) fn balance_rows(cx: &SetContext<'_>) -> Vec<BalanceRow> {
+    let SetContext { args, frame, set, score, .. } = *cx;
     let weights = match score {
         Some(Ok(score)) => Some(weights(args, &score.scores, &set.treated)),
         _ => None,

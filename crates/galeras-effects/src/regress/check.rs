@@ -1,292 +1,262 @@
-//! What is wrong with the arguments of `regress`, found before anything runs.
-
-use arrow::datatypes::DataType;
+//! Checks of the arguments of `regress`, before anything runs.
 
 use super::args::Args;
-use super::check_margins::check_margins;
-use super::estimators::Estimator;
+use super::choice::Entry;
+use super::equivalence::{EquivalenceTest, MarginUnits};
+use super::estimators::{Controls, estimator_with};
 use super::ports::is_result;
+use crate::checks::{ArgChecks, is_plain};
 use galeras_causal::{CausalGraph, Covariance};
-use galeras_operator::columns::{is_number, is_text, require_column};
+use galeras_operator::columns::{is_number, is_text};
 use galeras_operator::{ArgError, BindContext};
 use galeras_sql::group_columns::check_by;
 use galeras_workflow::code::Code;
 
-/// Checks the arguments against the input; the graph, if there is one.
-pub(super) fn check(
-    args: &Args,
-    cx: &BindContext,
-    errors: &mut Vec<ArgError>,
-) -> Option<CausalGraph> {
-    columns(args, cx, errors);
-    levels_and_dose(args, cx, errors);
-    roles(args, errors);
-    numbers(args, errors);
-    estimators(args, errors);
-    check_by(cx, &args.by, is_result, errors);
-    check_margins(args, errors);
-    graph(args, cx, errors)
+/// Checks the arguments against the input and returns the graph, if there is one.
+pub(super) fn check(args: &Args, cx: &BindContext) -> Result<Option<CausalGraph>, Vec<ArgError>> {
+    let mut checks = ArgChecks::new(cx);
+    columns(args, &mut checks);
+    levels_and_dose(args, &mut checks);
+    roles(args, &mut checks);
+    numbers(args, &mut checks);
+    estimators(args, &mut checks);
+    check_by(cx, &args.by, is_result, &mut checks.errors);
+    margins(args, &mut checks);
+    let graph = graph(args, &mut checks);
+    if checks.errors.is_empty() { Ok(graph) } else { Err(checks.errors) }
 }
 
-/// Every column is there and has a fitting type.
-fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
-    let plain = |t: &DataType| !t.is_nested();
-    require_column(cx, "treatment", &args.treatment, "a plain value", plain, errors);
+/// Every column exists and has a fitting type.
+fn columns(args: &Args, checks: &mut ArgChecks<'_>) {
+    checks.column("treatment", &args.treatment, "a plain value", is_plain);
     for (path, name) in [("unit", &args.unit), ("cluster", &args.cluster)] {
         if let Some(name) = name {
-            require_column(cx, path, name, "a plain value", plain, errors);
+            checks.column(path, name, "a plain value", is_plain);
         }
     }
-    for (list, names) in lists(args) {
-        for (at, name) in names.iter().enumerate() {
-            let path = format!("{list}[{at}]");
-            let levels = matches!(list, "confounders" | "modifiers");
-            let fits = |t: &DataType| is_number(t) || (levels && is_text(t));
-            let wanted = if levels { "a number or a text" } else { "a number" };
-            match list {
-                "absorb" => require_column(cx, &path, name, "a plain value", plain, errors),
-                _ => require_column(cx, &path, name, wanted, fits, errors),
-            }
-            if names[..at].contains(name) {
-                let message = format!("column `{name}` is named twice");
-                errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-            }
-        }
+    for (list, names) in [("confounders", &args.confounders), ("modifiers", &args.modifiers)] {
+        checks.columns(list, names, "a number or a text", |t| is_number(t) || is_text(t));
     }
-}
-
-/// The arguments that list columns.
-fn lists(args: &Args) -> [(&'static str, &Vec<String>); 5] {
-    [
-        ("outcomes", &args.outcomes),
-        ("confounders", &args.confounders),
-        ("modifiers", &args.modifiers),
-        ("instruments", &args.instruments),
-        ("absorb", &args.absorb),
-    ]
+    checks.columns("outcomes", &args.outcomes, "a number", is_number);
+    checks.columns("instruments", &args.instruments, "a number", is_number);
+    checks.columns("absorb", &args.absorb, "a plain value", is_plain);
 }
 
 /// The base levels are of columns of text that are expanded, and the dose is a number.
-fn levels_and_dose(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+fn levels_and_dose(args: &Args, checks: &mut ArgChecks<'_>) {
+    let input = checks.cx.input();
     for name in args.base.keys() {
         let path = format!("base.{name}");
-        let input = cx.input();
-        let field = input.field(name);
-        let named = args.confounders.iter().chain(&args.modifiers).any(|one| one == name);
-        if !named {
+        if !args.confounders.iter().chain(&args.modifiers).any(|one| one == name) {
             let message = format!("`{name}` is neither a confounder nor a modifier");
-            errors.push(
-                ArgError::new(path, Code::ConflictingArguments, message)
-                    .help("add it to `confounders` or remove its base"),
-            );
-        } else if field.is_some_and(|field| !is_text(field.data_type())) {
+            checks.conflict(&path, message, "add it to `confounders` or remove its base");
+        } else if input.field(name).is_some_and(|field| !is_text(field.data_type())) {
             let message = format!("`{name}` is not a column of text, and so has no base");
-            errors.push(
-                ArgError::new(path, Code::ConflictingArguments, message).help("remove its base"),
-            );
+            checks.conflict(&path, message, "remove its base");
         }
     }
     let Some(dose) = &args.dose else { return };
-    let number = |t: &DataType| t.is_numeric();
-    require_column(cx, "treatment", &args.treatment, "a number for `dose`", number, errors);
+    checks.column("treatment", &args.treatment, "a number for `dose`", |t| t.is_numeric());
     if !args.control.trim().parse::<f64>().is_ok_and(f64::is_finite) {
         let message = format!("`control` is `{}`, which is not a dose", args.control);
-        errors.push(
-            ArgError::new("control", Code::WrongType, message)
-                .help("give the dose that others are compared with, as a number"),
-        );
+        let help = "give the dose that others are compared with, as a number";
+        checks.errors.push(ArgError::new("control", Code::WrongType, message).help(help));
     }
     if !(3..=7).contains(&dose.knots) {
-        errors.push(ArgError::new("dose.knots", Code::OutOfRange, "a spline has 3 to 7 knots"));
+        checks.out_of_range("dose.knots", "a spline has 3 to 7 knots");
     }
     for (at, value) in dose.at.iter().enumerate() {
         if !value.is_finite() || dose.at[..at].contains(value) {
             let message = "doses must be finite and each named once";
-            errors.push(ArgError::new(format!("dose.at[{at}]"), Code::OutOfRange, message));
+            checks.out_of_range(&format!("dose.at[{at}]"), message);
         }
     }
 }
 
-/// A column plays one role; only a modifier may be a confounder too.
-fn roles(args: &Args, errors: &mut Vec<ArgError>) {
-    let mut taken = vec![("treatment", &args.treatment)];
-    taken.extend(args.unit.iter().map(|name| ("unit", name)));
-    let taken = |name: &String| taken.iter().find(|(_, column)| *column == name).map(|(r, _)| *r);
-    for (list, names) in lists(args) {
-        for (at, name) in names.iter().enumerate() {
-            let mut role = taken(name);
-            if list == "absorb" {
-                // Each unit may have a constant of its own.
-                role = role.filter(|role| *role != "unit");
-                if args.confounders.contains(name) || args.modifiers.contains(name) {
-                    role = Some("confounder or modifier");
-                }
-                if args.instruments.contains(name) {
-                    role = Some("instrument");
-                }
-            }
-            if list != "outcomes" && args.outcomes.contains(name) {
-                role = Some("outcome");
-            }
-            if list == "instruments" && args.confounders.contains(name) {
-                role = Some("confounder");
-            }
-            if let Some(role) = role {
-                let message = format!("column `{name}` is already the {role}");
-                let path = format!("{list}[{at}]");
-                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
-            }
+/// A column plays one role; only a modifier can be a confounder as well.
+fn roles(args: &Args, checks: &mut ArgChecks<'_>) {
+    let given = |names: &[String], name: &String, role| names.contains(name).then_some(role);
+    let is_unit = |name: &String| (args.unit.as_ref() == Some(name)).then_some("the unit");
+    let is_treatment = |name: &String| (*name == args.treatment).then_some("the treatment");
+    let taken = |name: &String| is_treatment(name).or_else(|| is_unit(name));
+    let outcome = |name: &String| given(&args.outcomes, name, "the outcome");
+    let free = |name: &String| outcome(name).or_else(|| taken(name));
+    let mut role =
+        |list: &str, names: &[String], role: &dyn Fn(&String) -> Option<&'static str>| {
+            checks.role(list, names, Code::ConflictingArguments, role);
+        };
+    role("outcomes", &args.outcomes, &taken);
+    role("confounders", &args.confounders, &free);
+    role("modifiers", &args.modifiers, &free);
+    role("instruments", &args.instruments, &|name| {
+        given(&args.confounders, name, "the confounder").or_else(|| free(name))
+    });
+    // Each unit may have a constant of its own.
+    role("absorb", &args.absorb, &|name| {
+        let covariate = [&args.confounders, &args.modifiers].iter().any(|all| all.contains(name));
+        outcome(name)
+            .or_else(|| given(&args.instruments, name, "the instrument"))
+            .or_else(|| covariate.then_some("the confounder or modifier"))
+            .or_else(|| is_treatment(name))
+    });
+    role("by", &args.by, &|name| taken(name).or_else(|| outcome(name)));
+    for (path, name, message) in [
+        ("unit", &args.unit, "the treatment cannot be the unit: it differs within units"),
+        (
+            "cluster",
+            &args.cluster,
+            "the treatment cannot be the cluster: each arm would be a single one",
+        ),
+    ] {
+        if name.as_ref() == Some(&args.treatment) {
+            checks.error(path, Code::ConflictingArguments, message);
         }
-    }
-    for (at, name) in args.by.iter().enumerate() {
-        let outcome = args.outcomes.contains(name).then_some("outcome");
-        if let Some(role) = taken(name).or(outcome) {
-            let message = format!("column `{name}` is already the {role}");
-            let path = format!("by[{at}]");
-            errors.push(ArgError::new(path, Code::ConflictingArguments, message));
-        }
-    }
-    if args.unit.as_ref() == Some(&args.treatment) {
-        let message = "the treatment cannot be the unit: it differs within units";
-        errors.push(ArgError::new("unit", Code::ConflictingArguments, message));
-    }
-    if args.cluster.as_ref() == Some(&args.treatment) {
-        let message = "the treatment cannot be the cluster: each arm would be a single one";
-        errors.push(ArgError::new("cluster", Code::ConflictingArguments, message));
     }
 }
 
-/// Every number lies in its range.
-fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
-    let mut refuse = |path: &str, message: &str| {
-        errors.push(ArgError::new(path, Code::OutOfRange, message));
-    };
-    if !(args.alpha > 0.0 && args.alpha < 1.0) {
-        refuse("alpha", "`alpha` must lie between 0 and 1");
-    }
+fn numbers(args: &Args, checks: &mut ArgChecks<'_>) {
+    checks.alpha(args.alpha);
     if !(args.subset_fraction > 0.0 && args.subset_fraction < 1.0) {
-        refuse("subset_fraction", "`subset_fraction` must lie between 0 and 1");
+        checks.out_of_range("subset_fraction", "`subset_fraction` must lie between 0 and 1");
     }
     if args.penalty.is_some_and(|c| !(c > 0.0 && c.is_finite())) {
-        refuse("penalty", "`penalty` must be above 0 (it is scikit-learn's `C`)");
+        checks.out_of_range("penalty", "`penalty` must be above 0 (it is scikit-learn's `C`)");
     }
     if !(0.0..=1.0).contains(&args.max_clipped) {
-        refuse("max_clipped", "`max_clipped` is a share: it must lie between 0 and 1");
+        let message = "`max_clipped` is a share: it must lie between 0 and 1";
+        checks.out_of_range("max_clipped", message);
     }
     for (outcome, range) in &args.ranges {
         let is_range = |[low, high]: [f64; 2]| low < high && (high - low).is_finite();
         if !args.outcomes.contains(outcome) {
-            refuse("ranges", &format!("`{outcome}` is not one of `outcomes`"));
+            checks.out_of_range("ranges", format!("`{outcome}` is not one of `outcomes`"));
         } else if !<[f64; 2]>::try_from(range.as_slice()).is_ok_and(is_range) {
             let message = format!("the range of `{outcome}` must be a low and a high value");
-            refuse("ranges", &message);
+            checks.out_of_range("ranges", message);
         }
     }
     match args.clip.as_slice() {
         [low, high] if 0.0 < *low && low < high && *high < 1.0 => {}
-        _ => refuse("clip", "`clip` must be a low and a high score between 0 and 1"),
+        _ => checks.out_of_range("clip", "`clip` must be a low and a high score between 0 and 1"),
     }
 }
 
-/// The estimators fit the rest.
-fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
-    let mut conflict = |path: String, message: &str, help: &str| {
-        errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
-    };
+/// The other arguments have everything that the estimators need.
+fn estimators(args: &Args, checks: &mut ArgChecks<'_>) {
+    let graph = args.graph.is_some();
     for (at, estimator) in args.estimators.iter().enumerate() {
-        let path = format!("estimators[{at}]");
+        let path = &format!("estimators[{at}]");
         let name = estimator.name();
         if args.estimators[..at].contains(estimator) {
-            conflict(path.clone(), &format!("`{name}` is listed twice"), "remove one of them");
+            checks.conflict(path, format!("`{name}` is listed twice"), "remove one of them");
         }
-        match estimator {
-            _ if estimator.needs_unit() && args.unit.is_none() => {
-                conflict(path, &format!("`{name}` needs a unit"), "add `unit: <column>`");
+        let (lacks, help) = match estimator.controls {
+            Controls::Units if args.unit.is_none() => ("a unit", "add `unit: <column>`"),
+            Controls::Instruments if args.instruments.is_empty() && !graph => {
+                ("an instrument", "add `instruments: [<column>]`")
             }
-            Estimator::Iv if args.instruments.is_empty() && args.graph.is_none() => {
-                conflict(path, "`iv` needs an instrument", "add `instruments: [<column>]`");
+            Controls::Mediators if !graph => {
+                ("a graph", "add a causal `graph`, in which mediators carry the whole effect")
             }
-            Estimator::Frontdoor if args.graph.is_none() => {
-                let help = "add a causal `graph`, in which mediators carry the whole effect";
-                conflict(path, "`frontdoor` needs a graph", help);
+            _ if estimator.needs_propensity && args.confounders.is_empty() && !graph => {
+                ("confounders", "add `confounders: [<column>, …]` or a `graph`")
             }
-            _ if estimator.needs_propensity()
-                && args.confounders.is_empty()
-                && args.graph.is_none() =>
-            {
-                let message = format!("`{name}` needs confounders");
-                conflict(path, &message, "add `confounders: [<column>, …]` or a `graph`");
-            }
-            _ => {}
-        }
+            _ => continue,
+        };
+        checks.conflict(path, format!("`{name}` needs {lacks}"), help);
     }
     let chosen = args.estimators();
-    for (path, given, estimator) in [
-        ("instruments", !args.instruments.is_empty(), Estimator::Iv),
-        ("folds", args.folds.is_some(), Estimator::Aipw),
-        ("strata", args.strata.is_some(), Estimator::Stratification),
-        ("absorb", !args.absorb.is_empty(), Estimator::Ols),
+    for (path, given) in [
+        ("instruments", !args.instruments.is_empty()),
+        ("folds", args.folds.is_some()),
+        ("strata", args.strata.is_some()),
+        ("absorb", !args.absorb.is_empty()),
     ] {
-        if given && !chosen.contains(&estimator) {
+        if let Some(estimator) = estimator_with(path).filter(|one| given && !chosen.contains(one)) {
             let name = estimator.name();
             let message = format!("`{path}` is for `{name}`, which is not one of `estimators`");
-            conflict(path.into(), &message, &format!("add `{name}` to `estimators`"));
+            checks.conflict(path, message, &format!("add `{name}` to `estimators`"));
         }
     }
-    if let Some(kind) = args.standard_errors
-        && !Covariance::from(kind).is_clustered()
-        && args.cluster.is_some()
-    {
-        let message = format!("{} ignores `cluster`", Covariance::from(kind));
-        conflict("standard_errors".into(), &message, "use CR2, or remove `cluster`");
-    }
-    for (at, refuter) in args.refuters.iter().enumerate() {
-        if args.refuters[..at].contains(refuter) {
-            conflict(
-                format!("refuters[{at}]"),
-                "the refuter is listed twice",
-                "remove one of them",
-            );
+    checks.once("refuters", &args.refuters, "the refuter is listed twice");
+    if let Some(kind) = args.standard_errors {
+        let clustered = Covariance::from(kind).is_clustered();
+        if !clustered && args.cluster.is_some() {
+            let message = format!("{} ignores `cluster`", Covariance::from(kind));
+            checks.conflict("standard_errors", message, "use CR2, or remove `cluster`");
+        } else if clustered && args.unit.is_none() && args.cluster.is_none() {
+            let message = format!("{kind:?} needs clusters");
+            checks.conflict("standard_errors", message, "add `cluster: <column>` or a `unit`");
         }
     }
-    if let Some(kind) = args.standard_errors
-        && Covariance::from(kind).is_clustered()
-        && args.unit.is_none()
-        && args.cluster.is_none()
-    {
-        let message = format!("{kind:?} needs clusters");
-        conflict("standard_errors".into(), &message, "add `cluster: <column>` or a `unit`");
-    }
-    if let Some(treatments) = &args.treatments {
-        for (at, name) in treatments.iter().enumerate() {
-            let path = format!("treatments[{at}]");
-            if *name == args.control {
-                conflict(path, "control cannot be compared with itself", "remove it");
-            } else if treatments[..at].contains(name) {
-                conflict(path, "the arm is listed twice", "remove one of them");
-            }
+    for (at, name) in args.treatments.iter().flatten().enumerate() {
+        let path = &format!("treatments[{at}]");
+        if *name == args.control {
+            checks.conflict(path, "control cannot be compared with itself", "remove it");
+        } else if args.treatments.iter().flatten().take(at).any(|before| before == name) {
+            checks.conflict(path, "the arm is listed twice", "remove one of them");
         }
+    }
+}
+
+/// `equivalence` and `adjust_over` are consistent.
+fn margins(args: &Args, checks: &mut ArgChecks<'_>) {
+    checks.once("adjust_over", &args.adjust_over, "it is listed twice");
+    let Some(equivalence) = &args.equivalence else { return };
+    let margins = equivalence.margins.keys().map(|name| (format!("margins.{name}"), name));
+    let lower = equivalence.lower_is_better.iter().enumerate();
+    let lower = lower.map(|(at, name)| (format!("lower_is_better[{at}]"), name));
+    for (path, name) in margins.chain(lower) {
+        if !args.outcomes.contains(name) {
+            let message = format!("`{name}` is not one of `outcomes`");
+            checks.error(&format!("equivalence.{path}"), Code::ConflictingArguments, message);
+        }
+    }
+    let own = equivalence.margins.iter();
+    let margins = own.map(|(name, margin)| (format!("equivalence.margins.{name}"), *margin));
+    let shared = equivalence.margin.map(|margin| ("equivalence.margin".to_owned(), margin));
+    for (path, margin) in margins.chain(shared) {
+        if !(margin > 0.0 && margin.is_finite()) {
+            checks.out_of_range(&path, "a margin must be above 0");
+        }
+    }
+    if equivalence.margin.is_none() && equivalence.margins.is_empty() {
+        let error = "`equivalence` needs a margin: how large an effect still counts as none";
+        let help = "add `margin: <number>`, or `margins: { <outcome>: … }`";
+        checks.conflict("equivalence", error, help);
+    }
+    if equivalence.units == MarginUnits::SdDifference && args.unit.is_none() {
+        let message = "differences within units need a `unit`";
+        checks.conflict("equivalence.units", message, "add `unit: <column>`, or use `sd`");
+    }
+    if !equivalence.lower_is_better.is_empty() && equivalence.test == EquivalenceTest::Equivalence {
+        let message = "`lower_is_better` is for `test: noninferiority`: equivalence has two sides";
+        checks.conflict("equivalence.lower_is_better", message, "remove it");
+    }
+    if args.alpha >= 0.5 {
+        checks.out_of_range("alpha", "one-sided tests need an `alpha` below 0.5");
     }
 }
 
 /// The graph is well-formed, names columns, and has the treatment and every outcome.
-fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<CausalGraph> {
+fn graph(args: &Args, checks: &mut ArgChecks<'_>) -> Option<CausalGraph> {
     let text = args.graph.as_ref()?;
     let graph = match CausalGraph::parse(text) {
         Ok(graph) => graph,
         Err(error) => {
             let line = text[..text.floor_char_boundary(error.offset)].matches('\n').count() + 1;
             let message = format!("line {line} of the graph: {}", error.message);
-            let mut shown = ArgError::new("graph", Code::BadGraph, message);
-            if let Some(help) = error.help {
-                shown = shown.help(help);
-            }
-            errors.push(shown);
+            let shown = ArgError::new("graph", Code::BadGraph, message);
+            checks.errors.push(match error.help {
+                Some(help) => shown.help(help),
+                None => shown,
+            });
             return None;
         }
     };
+    let input = checks.cx.input();
     let mut refuse = |message: String, help: &str| {
-        errors.push(ArgError::new("graph", Code::BadGraph, message).help(help));
+        checks.errors.push(ArgError::new("graph", Code::BadGraph, message).help(help));
     };
     if !graph.contains(&args.treatment) {
         let message = format!("the graph has no node `{}`", args.treatment);
@@ -296,11 +266,7 @@ fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Ca
         let message = format!("the graph has no node `{outcome}`");
         refuse(message, "add an edge to it from everything that has an effect on it");
     }
-    let input = cx.input();
-    for name in graph.names() {
-        if graph.is_latent(name) {
-            continue;
-        }
+    for name in graph.names().iter().filter(|name| !graph.is_latent(name)) {
         match input.field(name) {
             None => {
                 let message =

@@ -1,12 +1,14 @@
-//! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
-//! anything is estimated.
+//! The compared rows: contrasts of arms, complete rows, and the reasons that forbid an estimate
+//! before it is computed.
 
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
 use super::data_faults::{lost_in_rounding, short_list, split_units};
+use super::estimators::pairs::UnitPairs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns, level_codes};
 use super::usable_rows::UsableRows;
+use crate::words::infinite;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::dense;
 use galeras_operator::far_numbers::{LEAST_RANGE, moved, near_zero};
@@ -19,12 +21,10 @@ pub(super) const FEWEST_UNITS: usize = 10;
 /// numbers, or of names.
 const MOST_ARMS: usize = 100;
 
-/// Whether there are too many arms to compare them all.
 fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
     args.treatments.is_none() && frame.arms.names().len() > MOST_ARMS
 }
 
-/// Two arms that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Contrast {
     pub(super) treatment: String,
@@ -49,7 +49,7 @@ pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
         }
     };
     if arms.is_empty() {
-        // Nothing to compare: one row says so.
+        // One row reports that there is nothing to compare.
         arms.push(args.control.clone());
     }
     let contrast = |treatment: &String, control: &String| Contrast {
@@ -79,7 +79,6 @@ pub(super) struct Comparison {
     pub(super) absent: usize,
     /// Units that were left out because they lack an arm.
     pub(super) left_out: usize,
-    /// Why nothing is estimated.
     pub(super) refused: Option<String>,
 }
 
@@ -102,7 +101,7 @@ pub(super) struct RowSet {
     pub(super) clusters: Option<Vec<u32>>,
     /// The columns that are adjusted for, as named in the arguments or the graph.
     pub(super) adjusted: Vec<String>,
-    /// The same as a reader is told of them.
+    /// The same in sentences: text with its base.
     pub(super) described: Vec<String>,
     /// The name of each covariate: text has one for each level but the base.
     pub(super) names: Vec<String>,
@@ -111,42 +110,37 @@ pub(super) struct RowSet {
     pub(super) absorbed: Vec<Vec<u32>>,
     pub(super) instrument_names: Vec<String>,
     pub(super) instruments: Vec<Vec<f64>>,
-    /// Why no estimator may use the covariates: what is wrong with their values.
+    /// Why no estimator can use the values of the covariates.
     pub(super) covariates_refused: Option<String>,
-    /// Why adjusting for them does not give the effect, by the graph.
+    /// Why, by the graph, adjusting does not give the effect.
     pub(super) backdoor_refused: Option<String>,
-    /// Why the arms may not be compared without an adjustment.
+    /// Why the arms cannot be compared without an adjustment.
     pub(super) unadjusted_refused: Option<String>,
     /// Modifiers that the treatment changes, by the graph.
     pub(super) affected: Vec<String>,
-    /// What was left out because the arms do not overlap there.
     pub(super) trimmed: Option<TrimmedRows>,
     pub(super) comparisons: Vec<Comparison>,
 }
 
-/// How many rows were trimmed to those in the overlap.
+/// The numbers of rows that `overlap: trim` left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrimmedRows {
-    /// All rows there were.
+    /// All rows before.
     pub(super) of: usize,
-    /// Rows of the treatment that were left out.
     pub(super) treated: usize,
-    /// Rows of control that were left out.
     pub(super) control: usize,
 }
 
 impl RowSet {
-    /// What errors may be correlated within.
+    /// The groups within which errors may be correlated.
     pub(super) fn correlated(&self) -> Option<&[u32]> {
         self.clusters.as_deref().or(self.units.as_deref())
     }
 
-    /// Why there is no estimate that is adjusted for the covariates.
     pub(super) fn adjusting_refused(&self) -> Option<&String> {
         self.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
     }
 
-    /// The outcomes that are compared in these rows, with commas.
     pub(super) fn outcomes(&self) -> String {
         let names: Vec<&str> =
             self.comparisons.iter().map(|comparison| comparison.outcome.as_str()).collect();
@@ -181,10 +175,27 @@ impl RowSet {
         }
     }
 
-    /// Rows under the treatment.
+    pub(super) fn covariates(&self) -> Vec<&[f64]> {
+        self.covariates.iter().map(Vec::as_slice).collect()
+    }
+
+    pub(super) fn pairs(&self, outcome: &[f64]) -> Option<UnitPairs> {
+        self.units.as_ref().map(|units| UnitPairs::of(&self.treated, outcome, units))
+    }
+
     pub(super) fn n_treated(&self) -> usize {
         self.treated.iter().filter(|treated| **treated).count()
     }
+}
+
+/// The number of groups, from their codes: those from 0 without gaps.
+pub(super) fn group_count(codes: &[u32]) -> usize {
+    codes.iter().max().map_or(0, |last| *last as usize + 1)
+}
+
+pub(super) fn arm_values(treated: &[bool], values: &[f64], arm: bool) -> Vec<f64> {
+    let rows = treated.iter().zip(values).filter(|(treated, _)| **treated == arm);
+    rows.map(|(_, value)| *value).collect()
 }
 
 /// The rows of a contrast, by outcomes that share them.
@@ -285,7 +296,7 @@ fn row_set(
     }
 }
 
-/// Why nothing is estimated from these rows.
+/// Why nothing can be estimated from these rows.
 fn why_refused(
     args: &Args,
     frame: &AnalysisFrame,
@@ -333,12 +344,8 @@ fn why_refused(
         return Some(reason);
     }
     let values = &frame.numbers[outcome];
-    let infinite = rows.kept.iter().filter(|row| values[**row as usize].is_infinite()).count();
-    if infinite > 0 {
-        return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
-    }
-    let lost = lost_in_rounding(frame, outcome, rows.kept.iter().copied(), LEAST_RANGE);
-    if let Some(reason) = lost.or_else(|| split_units(frame, &rows.kept)) {
+    let faults = || split_units(frame, &rows.kept);
+    if let Some(reason) = unusable(frame, outcome, &rows.kept).or_else(faults) {
         return Some(reason);
     }
     let mut arms = [0usize; 2];
@@ -355,7 +362,7 @@ fn why_refused(
     let (units, what) = match &frame.units {
         Some(units) => {
             let codes = dense(rows.kept.iter().map(|row| units.rows()[*row as usize]));
-            (codes.iter().max().map_or(0, |last| *last as usize + 1), "units")
+            (group_count(&codes), "units")
         }
         None => (rows.kept.len(), "rows"),
     };
@@ -396,6 +403,13 @@ fn or_group_columns(args: &Args) -> String {
     names.iter().map(|name| format!(" or `{name}`")).collect()
 }
 
+/// Why the values of a column in these rows cannot be used.
+fn unusable(frame: &AnalysisFrame, name: &str, rows: &[u32]) -> Option<String> {
+    let column = &frame.numbers[name];
+    infinite(name, rows.iter().map(|row| column[*row as usize]))
+        .or_else(|| lost_in_rounding(frame, name, rows.iter().copied(), LEAST_RANGE))
+}
+
 /// Why no estimator may use the covariates and instruments in these rows.
 pub(super) fn why_covariates_refused(
     args: &Args,
@@ -416,15 +430,9 @@ pub(super) fn why_covariates_refused(
         ));
     }
     for name in plan.adjusted.iter().chain(&plan.instruments).chain(&plan.mediators) {
-        let column = &frame.numbers[name];
-        let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
-        if infinite > 0 {
-            return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
-        }
-        let kept = rows.kept.iter().copied();
-        let lost = lost_in_rounding(frame, name, kept, LEAST_RANGE);
-        if lost.is_some() {
-            return lost;
+        let reason = unusable(frame, name, &rows.kept);
+        if reason.is_some() {
+            return reason;
         }
     }
     if let Err(reason) = covariate_columns(args, frame, &plan.adjusted, &rows.kept) {
@@ -444,9 +452,9 @@ pub(super) fn why_covariates_refused(
     })
 }
 
-/// How many units have rows in which the column differs. Both are of the same rows.
+/// The number of units whose rows differ in the column.
 pub(super) fn differing_units(units: &[u32], column: &[f64]) -> usize {
-    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
+    let size = group_count(units);
     // The first value of a unit, and whether another one was seen.
     let mut first: Vec<Option<(f64, bool)>> = vec![None; size];
     for (unit, value) in units.iter().zip(column) {

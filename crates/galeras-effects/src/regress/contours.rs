@@ -1,11 +1,11 @@
-//! Sensitivity contours: the rows of the port `contours`, data for a figure of what the estimate
-//! of a regression would be with confounders of growing strength.
+//! Sensitivity contours: the rows of the port `contours`, data for a figure of the estimate of a
+//! regression with confounders of growing strength.
 
-use super::args::Args;
-use super::comparison::{Comparison, Contrast, RowSet};
-use super::estimate::FittedPropensity;
+use super::analysis::SetContext;
+use super::comparison::{Comparison, Contrast};
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_base::prose::{confidence_level, four_digits, interval};
+use crate::words::ci;
+use galeras_base::prose::four_digits;
 use galeras_causal::{Benchmarks, ConfounderStrength, Estimate, Refusal, with_confounder};
 use galeras_operator::small_table::{TableColumn, TableRow};
 
@@ -16,7 +16,7 @@ const LARGEST: f64 = 0.4;
 /// Confounders are shown that are as strong as a covariate this many times.
 const TIMES: [f64; 3] = [1.0, 2.0, 3.0];
 
-/// What the estimate would be with one confounder.
+/// The estimate with one more confounder.
 pub(super) struct ContourRow {
     outcome: String,
     contrast: Contrast,
@@ -69,14 +69,10 @@ impl TableRow for ContourRow {
     ];
 }
 
-/// The rows of the port `contours` of one comparison: none without covariates, one that says why
-/// where there is no adjusted regression.
-pub(super) fn contour_rows(
-    args: &Args,
-    set: &RowSet,
-    comparison: &Comparison,
-    score: Option<&FittedPropensity>,
-) -> Vec<ContourRow> {
+/// The rows of one comparison: none without covariates, one with the reason if there is no adjusted
+/// regression.
+pub(super) fn contour_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<ContourRow> {
+    let SetContext { args, set, .. } = *cx;
     if set.names.is_empty() {
         return Vec::new();
     }
@@ -95,7 +91,7 @@ pub(super) fn contour_rows(
             note,
         }
     };
-    let benchmarks = match regression(set, comparison, score) {
+    let benchmarks = match regression(cx, comparison) {
         Ok(benchmarks) => benchmarks,
         Err(reason) => {
             let note = format!("No contours: {reason}.");
@@ -105,12 +101,10 @@ pub(super) fn contour_rows(
     let words = |refusal: Refusal| columns::named(&refusal, &set.names);
     let sentence = |of: &str, found: &Result<Estimate, String>| match found {
         Ok(estimate) => format!(
-            "With a confounder {of}, the effect on {} in a linear regression would be {} ({} % CI \
-             {}).",
+            "With a confounder {of}, the effect on {} in a linear regression would be {} ({}).",
             comparison.outcome,
             four_digits(estimate.value),
-            confidence_level(args.alpha),
-            interval(estimate.interval(args.alpha))
+            ci(args.alpha, estimate.interval(args.alpha))
         ),
         Err(reason) => format!("With a confounder {of}: {reason}."),
     };
@@ -146,18 +140,12 @@ pub(super) fn contour_rows(
 }
 
 /// The linear regression with the covariates, or why it may not be used.
-fn regression(
-    set: &RowSet,
-    comparison: &Comparison,
-    score: Option<&FittedPropensity>,
-) -> Result<Benchmarks, String> {
-    if let Some(reason) = comparison.refused.as_ref().or(set.adjusting_refused()) {
-        return Err(reason.clone());
+fn regression(cx: &SetContext<'_>, comparison: &Comparison) -> Result<Benchmarks, String> {
+    let set = cx.set;
+    let refused = comparison.refused.as_ref().or(set.adjusting_refused()).cloned();
+    if let Some(reason) = refused.or_else(|| cx.separated()) {
+        return Err(reason);
     }
-    if let Some(Err(reason @ Refusal::Separated)) = score {
-        return Err(reason.to_string());
-    }
-    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    Benchmarks::new(&set.treated, comparison.near_zero(), &covariates)
+    Benchmarks::new(&set.treated, comparison.near_zero(), &set.covariates())
         .map_err(|refusal| columns::named(&refusal, &set.names))
 }

@@ -2,14 +2,14 @@
 //! rows of the ports `dose` and `trend`.
 
 use super::adjustment::AdjustmentPlan;
-use super::args::Args;
+use super::args::{Args, DoseArgs};
 use super::comparison::{FEWEST_UNITS, why_covariates_refused};
 use super::data_faults::lost_in_rounding;
-use super::dose_args::DoseArgs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
 use super::shared_columns::{self as columns, RowStatus};
 use super::usable_rows::UsableRows;
+use crate::words::{infinite, left_out};
 use galeras_base::prose::{
     confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p_equals,
     thousands,
@@ -76,7 +76,7 @@ pub(super) struct TrendRow {
     outcome: String,
     test: &'static str,
     statistic: Option<f64>,
-    /// Of the numerator and the denominator, for an F.
+    /// Of an F: numerator and denominator.
     degrees: Option<(usize, f64)>,
     p_value: Option<f64>,
     n: usize,
@@ -114,7 +114,6 @@ impl TableRow for TrendRow {
     ];
 }
 
-/// The rows of both ports: those of every outcome, if the treatment is a dose.
 pub(super) fn dose_rows(
     args: &Args,
     frame: &AnalysisFrame,
@@ -130,7 +129,7 @@ pub(super) fn dose_rows(
     (curve, trend)
 }
 
-/// The rows of an outcome along the dose, and what came of the spline.
+/// The rows of one outcome along the dose.
 struct DoseAnalysis<'a> {
     args: &'a Args,
     outcome: &'a str,
@@ -141,7 +140,6 @@ struct DoseAnalysis<'a> {
     moved: Option<Vec<f64>>,
     adjusted: CovariateColumns,
     clusters: Option<Vec<u32>>,
-    /// Why nothing is estimated at all, and why nothing is adjusted.
     refused: Option<String>,
     adjusting_refused: Option<String>,
     missing: usize,
@@ -199,9 +197,9 @@ impl<'a> DoseAnalysis<'a> {
             ));
         }
         for (name, column) in [(treatment.as_str(), &self.doses), (self.outcome, &self.values)] {
-            let infinite = column.iter().filter(|value| value.is_infinite()).count();
-            if infinite > 0 {
-                return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
+            let infinite = infinite(name, column.iter().copied());
+            if infinite.is_some() {
+                return infinite;
             }
         }
         if n < FEWEST_UNITS {
@@ -219,7 +217,7 @@ impl<'a> DoseAnalysis<'a> {
         None
     }
 
-    /// Why the table would have several rows of what looks like one dose.
+    /// Why several rows of the table would seem to have one dose.
     fn same_when_shown(&self) -> Option<String> {
         let places = self.places(self.args.dose.as_ref()?);
         let mut shown: Vec<f64> = places.iter().map(|place| rounded(*place)).collect();
@@ -243,7 +241,6 @@ impl<'a> DoseAnalysis<'a> {
         })
     }
 
-    /// The doses at which the effect is given.
     fn places(&self, dose: &DoseArgs) -> Vec<f64> {
         if !dose.at.is_empty() {
             return dose.at.clone();
@@ -290,10 +287,7 @@ impl<'a> DoseAnalysis<'a> {
     fn left_out(&self) -> String {
         let (one, many) =
             ("row without a value that is needed is", "rows without a value that is needed are");
-        match self.missing {
-            0 => String::new(),
-            missing => format!(" {} left out.", count(missing, one, many)),
-        }
+        left_out(self.missing, one, many)
     }
 
     fn curve_rows(&self, dose: &DoseArgs) -> Vec<DoseRow> {
@@ -387,7 +381,6 @@ impl<'a> DoseAnalysis<'a> {
         rows
     }
 
-    /// The row of a test that takes rows as independent and adjusts for nothing.
     fn rank_row(&self, test: &'static str, of: Option<Trend>) -> TrendRow {
         let refused =
             |reason: String| self.trend_row(test, None, None, RowStatus::Refused(reason), None);
@@ -449,10 +442,8 @@ impl<'a> DoseAnalysis<'a> {
     }
 }
 
-/// A test of a trend of the outcome along the dose.
 type Trend = fn(&[f64], &[f64]) -> Result<TrendTest, Refusal>;
 
-/// The least and the greatest value.
 fn ends(values: &[f64]) -> (f64, f64) {
     let start = (f64::INFINITY, f64::NEG_INFINITY);
     values.iter().fold(start, |(low, high), value| (low.min(*value), high.max(*value)))

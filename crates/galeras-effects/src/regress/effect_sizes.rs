@@ -1,18 +1,18 @@
 //! Effect sizes without a unit: the rows of the port `effect_sizes`.
 
 use super::args::Args;
-use super::comparison::{Comparison, Contrast, RowSet};
+use super::comparison::{Comparison, Contrast, RowSet, group_count};
+use super::estimators::pairs::UnitPairs;
 use super::frame::gather;
 use super::shared_columns::{self as columns, RowStatus};
-use super::unit_pairs::UnitPairs;
-use galeras_base::prose::{confidence_level, four_digits, interval, name_list};
+use crate::words::ci;
+use galeras_base::prose::{four_digits, name_list};
 use galeras_causal::{
     Dominance, OneSided, Refusal, Standardised, dense, dominance, dominance_within,
     standardised_difference, standardised_pairs,
 };
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// A row of the port `effect_sizes`.
 pub(super) struct EffectSizeRow {
     outcome: String,
     contrast: Contrast,
@@ -57,7 +57,7 @@ impl TableRow for EffectSizeRow {
     ];
 }
 
-/// The effect sizes of one outcome and contrast, as far as others ask for them.
+/// The effect sizes of one outcome and contrast.
 pub(super) struct EffectSizes {
     /// Rows of one arm against rows of the other.
     pub(super) dominance: Result<Dominance, String>,
@@ -65,7 +65,7 @@ pub(super) struct EffectSizes {
     pub(super) standardised: Result<Standardised, String>,
     /// Cohen's d_z; `None` without units.
     pub(super) standardised_pairs: Option<Result<Standardised, String>>,
-    /// Confounders that it is not adjusted for, though the estimate may be.
+    /// Confounders that only the estimate is adjusted for.
     pub(super) unadjusted_for: Vec<String>,
     pub(super) rows: Vec<EffectSizeRow>,
 }
@@ -81,7 +81,7 @@ impl ComparedRows {
     fn of(set: &RowSet, comparison: &Comparison, pairs: Option<&UnitPairs>) -> Self {
         let mut rows: Vec<u32> = (0..set.treated.len() as u32).collect();
         if let (Some(pairs), Some(units)) = (pairs, &set.units) {
-            let mut complete = vec![false; units.iter().max().map_or(0, |u| *u as usize + 1)];
+            let mut complete = vec![false; group_count(units)];
             pairs.units.iter().for_each(|unit| complete[*unit as usize] = true);
             rows.retain(|row| complete[units[*row as usize] as usize]);
         }
@@ -93,10 +93,8 @@ impl ComparedRows {
     }
 }
 
-/// The effect sizes of a comparison.
 pub(super) fn effect_sizes(args: &Args, set: &RowSet, comparison: &Comparison) -> EffectSizes {
-    let pairs =
-        set.units.as_ref().map(|units| UnitPairs::of(&set.treated, comparison.near_zero(), units));
+    let pairs = set.pairs(comparison.near_zero());
     let rows = ComparedRows::of(set, comparison, pairs.as_ref());
     // Within units everything about a unit is balanced; else the arms are compared as they are.
     let refused = comparison.refused.clone().or_else(|| match pairs {
@@ -166,7 +164,7 @@ struct SizeTable<'a> {
     rows: Vec<EffectSizeRow>,
 }
 
-/// What a measure says, without its row.
+/// The numbers of a measure.
 struct Size {
     value: f64,
     interval: (f64, f64),
@@ -235,10 +233,9 @@ impl SizeTable<'_> {
         );
         let mut note = match &size {
             Ok(size) => format!(
-                "{what}: {} ({} % CI {}).",
+                "{what}: {} ({}).",
                 four_digits(size.value),
-                confidence_level(self.args.alpha),
-                interval(size.interval)
+                ci(self.args.alpha, size.interval)
             ),
             Err(reason) => format!("{what}: refused, because {reason}."),
         };
@@ -261,7 +258,6 @@ impl SizeTable<'_> {
     }
 }
 
-/// What a measure is called.
 fn in_a_sentence(measure: &str) -> &'static str {
     match measure {
         "cliffs_delta" => "Cliff's delta",

@@ -1,17 +1,97 @@
-//! Equivalence and non-inferiority of the primary estimates: the rows of the port `equivalence`.
+//! Equivalence and non-inferiority of the primary estimates: the arguments, and the rows of the port
+//! `equivalence`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::args::Args;
+use super::choice::Entry;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
-use super::estimators::Estimator;
-use super::margins::{EquivalenceArgs, EquivalenceTest, MarginUnits};
+use super::estimators::{DIFFERENCE, OLS, PAIRED};
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_base::prose::{confidence_level, four_digits, interval, p_equals};
+use crate::words::ci;
+use galeras_base::prose::{four_digits, p_equals};
 use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// What follows from the tests of no difference and of equivalence, at the level alpha, both with
+/// The effects that count as none.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EquivalenceArgs {
+    /// How large an effect may be, to either side, and still count as none.
+    #[serde(default)]
+    pub(super) margin: Option<f64>,
+    /// The margins of outcomes that have one of their own: outcome -> margin.
+    #[serde(default)]
+    pub(super) margins: BTreeMap<String, f64>,
+    /// What margins are measured in: the outcome's unit (raw), standard deviations of the outcome
+    /// (sd, Cohen's d), or of the differences within units (sd_difference, d_z).
+    #[serde(default)]
+    pub(super) units: MarginUnits,
+    /// Whether the effect must lie within the margin to both sides (equivalence), or only not be
+    /// worse by it (noninferiority).
+    #[serde(default)]
+    pub(super) test: EquivalenceTest,
+    /// The outcomes of which less is better; of all others more is. For `noninferiority`.
+    #[serde(default)]
+    pub(super) lower_is_better: Vec<String>,
+}
+
+/// The unit of a margin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum MarginUnits {
+    /// The unit of the outcome.
+    #[default]
+    Raw,
+    /// Standard deviations of the outcome, pooled over the arms.
+    Sd,
+    /// Standard deviations of the differences within units.
+    SdDifference,
+}
+
+impl MarginUnits {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Sd => "sd",
+            Self::SdDifference => "sd_difference",
+        }
+    }
+}
+
+/// Which bounds an effect is tested against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EquivalenceTest {
+    /// Both: two one-sided tests.
+    #[default]
+    Equivalence,
+    /// The one on the worse side.
+    Noninferiority,
+}
+
+impl EquivalenceTest {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Equivalence => "equivalence",
+            Self::Noninferiority => "noninferiority",
+        }
+    }
+}
+
+impl EquivalenceArgs {
+    /// The margin of an outcome.
+    pub(super) fn margin_of(&self, outcome: &str) -> Option<f64> {
+        self.margins.get(outcome).copied().or(self.margin)
+    }
+}
+
+/// The conclusion from the tests of no difference and of equivalence, at the level alpha, both with
 /// adjusted p-values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -54,7 +134,7 @@ struct MarginTests {
     p_high: Option<f64>,
 }
 
-/// What is known of one estimate before its p-value is adjusted.
+/// The test of an estimate before its p-value is adjusted.
 pub(super) struct MarginEntry {
     pub(super) outcome: String,
     pub(super) contrast: Contrast,
@@ -65,13 +145,12 @@ pub(super) struct MarginEntry {
     interval: Option<(f64, f64)>,
     pub(super) excluded: Option<f64>,
     status: RowStatus,
-    /// Whether less of the outcome is better; none unless that is asked for.
+    /// None unless non-inferiority is tested.
     lower_is_better: Option<bool>,
     pub(super) p_adjusted: Option<f64>,
 }
 
 impl MarginEntry {
-    /// The p-value of the test against the margin.
     pub(super) fn p_value(&self) -> Option<f64> {
         let tests = self.tests.as_ref()?;
         match (tests.p_low, tests.p_high) {
@@ -92,7 +171,6 @@ impl MarginEntry {
         Some(format!("{sign}{}{units}", plain(tests.margin)))
     }
 
-    /// Whether this was a test of non-inferiority.
     pub(super) fn is_one_sided(&self) -> bool {
         self.lower_is_better.is_some()
     }
@@ -114,12 +192,10 @@ impl MarginEntry {
     }
 }
 
-/// A margin as its author wrote it.
 fn plain(margin: f64) -> String {
     if (1e-4..1e9).contains(&margin) { format!("{margin}") } else { format!("{margin:e}") }
 }
 
-/// An estimate on the scale of the margin.
 enum OnScale {
     Raw(Estimate),
     Standardised(Standardised),
@@ -171,9 +247,8 @@ fn on_scale(
         return Ok(OnScale::Raw(effect.estimate));
     }
     // A standardised effect is one of the arms as they are.
-    let plain = matches!(entry.estimator, Estimator::Paired | Estimator::Difference)
-        || (entry.estimator == Estimator::Ols && entry.adjusted_for.is_empty());
-    if !plain {
+    let plain = [PAIRED, DIFFERENCE, OLS].contains(&entry.estimator);
+    if !plain || !entry.adjusted_for.is_empty() {
         return Err(format!(
             "a margin in standard deviations is for `paired` and `difference`, and `{}` adjusts \
              (units: raw is for all)",
@@ -241,7 +316,6 @@ fn margin_tests(wanted: &EquivalenceArgs, outcome: &str, scale: &OnScale) -> Opt
     }
 }
 
-/// A row of the port `equivalence`.
 pub(super) struct EquivalenceRow {
     entry: MarginEntry,
     verdict: Option<Verdict>,
@@ -319,12 +393,7 @@ fn note(args: &Args, entry: &MarginEntry) -> String {
     let (Some(estimate), Some(ends)) = (entry.estimate, entry.interval) else {
         return format!("Equivalence of {what}: no interval, because alpha is not below 0.5.");
     };
-    let effect = format!(
-        "{} ({} % CI {})",
-        four_digits(estimate),
-        confidence_level(2.0 * args.alpha),
-        interval(ends)
-    );
+    let effect = format!("{} ({})", four_digits(estimate), ci(2.0 * args.alpha, ends));
     let excluded = match entry.excluded {
         Some(excluded) => format!(
             " Effects beyond ±{} are excluded at the {} level.",

@@ -1,20 +1,17 @@
-//! What the estimators answer: the rows of the ports `out` and `summary`, and in sentences.
+//! The estimates: the rows of the ports `out` and `summary`, and in sentences.
 
 use super::args::Args;
+use super::choice::Entry;
 use super::comparison::Contrast;
-use super::estimate::EffectEstimate;
-use super::estimators::Estimator;
-use super::measure::Measure;
-use super::refutations::Refutation;
+use super::estimators::{EffectEstimate, Estimator, Measure, PAIRED};
+use super::refuters::Refutation;
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_base::prose::{
-    confidence_level, count, degrees_of_freedom, four_digits, interval, name_list, p, p_equals,
-    thousands,
-};
+use crate::words::{ci, left_out};
+use galeras_base::prose::{degrees_of_freedom, four_digits, name_list, p, p_equals, thousands};
 use galeras_causal::Estimate;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// What came of an estimator.
+/// The result of an estimator.
 pub(super) enum EstimatorAnswer {
     Estimated(EffectEstimate),
     Refused(String),
@@ -22,7 +19,7 @@ pub(super) enum EstimatorAnswer {
 }
 
 impl EstimatorAnswer {
-    fn status(&self) -> RowStatus {
+    pub(super) fn status(&self) -> RowStatus {
         match self {
             Self::Estimated(_) => RowStatus::Ok,
             Self::Refused(reason) => RowStatus::Refused(reason.clone()),
@@ -52,7 +49,6 @@ pub(super) struct EstimateEntry {
 }
 
 impl EstimateEntry {
-    /// The effect, if there is an estimate.
     pub(super) fn effect(&self) -> Option<&EffectEstimate> {
         match &self.answer {
             EstimatorAnswer::Estimated(effect) => Some(effect),
@@ -64,13 +60,20 @@ impl EstimateEntry {
         self.effect().map(|effect| effect.estimate)
     }
 
-    /// The p-value, if there is an estimate.
+    /// The number of things that were compared, and their name.
+    pub(super) fn size(&self) -> (usize, &'static str) {
+        match (self.effect().and_then(|effect| effect.pairs), self.n_pairs) {
+            (Some(pairs), _) => (pairs, "data points"),
+            (None, Some(pairs)) if self.estimator == PAIRED => (pairs, "data points"),
+            _ => (self.n, "rows"),
+        }
+    }
+
     pub(super) fn p_value(&self) -> Option<f64> {
         self.effect().map(EffectEstimate::p_value)
     }
 }
 
-/// Warnings about the primary estimates that were refused.
 pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
     let primary = entries.iter().filter(|entry| entry.primary);
     primary
@@ -87,7 +90,6 @@ pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
         .collect()
 }
 
-/// An estimate for an outcome, a contrast and an estimator.
 pub(super) struct EstimateRow {
     entry: EstimateEntry,
     estimand: &'static str,
@@ -205,16 +207,17 @@ impl TableRow for EstimateRow {
 impl EstimateRow {
     pub(super) fn new(args: &Args, entry: EstimateEntry) -> Self {
         let effect = entry.effect();
-        let estimand = match (effect, entry.estimator) {
-            (Some(effect), _) => effect.estimand,
-            (None, Estimator::Iv) => "late",
-            (None, Estimator::Paired) => "ate",
-            (None, estimator) if estimator.estimates(args.estimand) => args.estimand.name(),
-            (None, _) => "ate",
+        let asked_for = || match entry.estimator.estimates(args.estimand) {
+            true => args.estimand.name(),
+            false => "ate",
+        };
+        let estimand = match effect {
+            Some(effect) => effect.estimand,
+            None => entry.estimator.fixed_estimand.unwrap_or_else(asked_for),
         };
         Self {
             estimand,
-            measure: effect.map_or(entry.estimator.measure(), |effect| effect.measure),
+            measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
             interval: effect.map(|effect| effect.interval(args.alpha)),
             status: entry.answer.status(),
             adjusted_for: effect.map(|_| entry.adjusted_for.join(", ")),
@@ -224,38 +227,9 @@ impl EstimateRow {
     }
 }
 
-/// The method of an estimator, as the beginning of a sentence.
-fn method(estimator: Estimator) -> &'static str {
-    match estimator {
-        Estimator::Paired => "Mean paired difference",
-        Estimator::Difference => "Difference in means",
-        Estimator::Ols => "Linear regression",
-        Estimator::Lin => "Linear regression with interactions (Lin 2013)",
-        Estimator::Matching => "Nearest-neighbour matching on the propensity score",
-        Estimator::Stratification => "Stratification by the propensity score",
-        Estimator::Weighting => "Inverse propensity weighting (Hájek)",
-        Estimator::Aipw => "Augmented inverse propensity weighting",
-        Estimator::Iv => "Two-stage least squares",
-        Estimator::RiskDifference => "Risk difference",
-        Estimator::RiskRatio => "Risk ratio",
-        Estimator::OddsRatio => "Odds ratio",
-        Estimator::Logistic => "Logistic regression",
-        Estimator::LogisticDifference => "Average marginal effect of a logistic regression",
-        Estimator::LogisticRatio => "Standardised risk ratio of a logistic regression",
-        Estimator::Poisson => "Poisson regression",
-        Estimator::NegativeBinomial => "Negative binomial regression",
-        Estimator::ProportionalOdds => "Proportional odds",
-        Estimator::Wilcoxon => "Hodges and Lehmann's shift with Wilcoxon's test",
-        Estimator::Mcnemar => "McNemar's exact test",
-        Estimator::McnemarMidP => "McNemar's mid-p test",
-        Estimator::Frontdoor => "Front-door adjustment",
-    }
-}
-
-/// An answer in words.
 fn note(args: &Args, entry: &EstimateEntry) -> String {
     let Contrast { treatment, control } = &entry.contrast;
-    let method = method(entry.estimator);
+    let method = entry.estimator.method;
     let what = format!("{method}, effect of {treatment} against {control} on {}", entry.outcome);
     let effect = match &entry.answer {
         EstimatorAnswer::Estimated(effect) => effect,
@@ -294,27 +268,22 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
         None => String::new(),
     };
     let mut text = format!(
-        "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{} % CI {}; {test}p \
+        "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{}; {test}p \
          {}{adjusted_p}).",
         effect.estimand.to_uppercase(),
         four_digits(effect.value()),
-        confidence_level(args.alpha),
-        interval(effect.interval(args.alpha)),
+        ci(args.alpha, effect.interval(args.alpha)),
         p_equals(effect.p_value()),
     );
     for remark in &effect.remarks {
         text.push(' ');
         text.push_str(remark);
     }
-    if entry.n_missing > 0 {
-        let (one, many) =
-            ("row without a value that is needed is", "rows without a value that is needed are");
-        text.push_str(&format!(" {} left out.", count(entry.n_missing, one, many)));
-    }
-    text
+    let (one, many) =
+        ("row without a value that is needed is", "rows without a value that is needed are");
+    text + &left_out(entry.n_missing, one, many)
 }
 
-/// A primary estimate, in so few columns that they fit a terminal.
 pub(super) struct SummaryRow {
     outcome: String,
     treatment: String,
@@ -364,26 +333,21 @@ impl SummaryRow {
         let four_digits = |x: f64| format!("{x:.3e}").parse::<f64>().unwrap_or(x);
         let effect = entry.effect();
         let interval = effect.map(|effect| effect.interval(args.alpha));
-        let n = match (entry.effect(), entry.n_pairs) {
-            (Some(EffectEstimate { pairs: Some(pairs), .. }), _) => *pairs,
-            (_, Some(pairs)) if entry.estimator == Estimator::Paired => pairs,
-            _ => entry.n,
-        };
         Self {
             outcome: entry.outcome.clone(),
             treatment: contrast_label(args, &entry.contrast),
             control: entry.contrast.control.clone(),
-            measure: effect.map_or(entry.estimator.measure(), |effect| effect.measure),
+            measure: effect.map_or(entry.estimator.measure, |effect| effect.measure),
             estimate: effect.map(|effect| four_digits(effect.value())),
             interval: interval.map(|(low, high)| (four_digits(low), four_digits(high))),
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
-            n,
+            n: entry.size().0,
             status: entry.answer.status().name(),
         }
     }
 }
 
-/// A contrast in a word: the treatment, and with what it is compared unless that is control.
+/// A contrast in a word: the treatment, and the other arm unless that is control.
 fn contrast_label(args: &Args, contrast: &Contrast) -> String {
     if contrast.control == args.control {
         contrast.treatment.clone()

@@ -1,52 +1,33 @@
 //! E-values: rows of the port `sensitivity`. An outcome of zeros and ones has that of its risk
 //! ratio, by the risks that the primary estimator compares; another one that of an approximation.
 
-use super::args::Args;
-use super::comparison::{Comparison, RowSet};
-use super::estimate::{EffectEstimate, EstimationSample, FittedPropensity};
-use super::estimators::Estimator;
-use super::generalised::estimate;
-use super::sensitivity_table::SensitivityMeasures;
-use galeras_base::prose::{confidence_level, four_digits, interval};
+use super::comparison::arm_values;
+use super::estimators::{EffectEstimate, EstimationSample, EstimatorSpec};
+use super::sensitivity::SensitivityMeasures;
+use crate::words::ci;
+use galeras_base::prose::{confidence_level, four_digits};
 use galeras_causal::{
     EValue, Refusal, RiskRatio, evalue_difference, evalue_ratio, pooled_deviation,
-    standardised_risks,
 };
 
 /// Adds the E-value of the primary estimate.
-pub(super) fn evalue(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    comparison: &Comparison,
-    effect: &EffectEstimate,
-    score: Option<&FittedPropensity>,
-    folds: Option<&[u32]>,
-) {
-    if is_binary(&comparison.values) {
-        of_risks(args, measures, set, comparison, effect, score, folds);
+pub(super) fn evalue(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
+    if is_binary(&measures.comparison.values) {
+        of_risks(measures, effect);
     } else {
-        of_difference(measures, set, comparison, effect);
+        of_difference(measures, effect);
     }
 }
 
-/// Whether an outcome is zero or one in every row.
 pub(super) fn is_binary(values: &[f64]) -> bool {
     values.iter().all(|value| *value == 0.0 || *value == 1.0)
 }
 
 /// By the approximation for continuous outcomes.
-fn of_difference(
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    comparison: &Comparison,
-    effect: &EffectEstimate,
-) {
+fn of_difference(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
     let estimate = effect.estimate;
-    let arm = |wanted: bool| -> Vec<f64> {
-        let rows = comparison.near_zero().iter().zip(&set.treated);
-        rows.filter(|(_, treated)| **treated == wanted).map(|(value, _)| *value).collect()
-    };
+    let (treated, values) = (&measures.cx.set.treated, measures.comparison.near_zero());
+    let arm = |wanted| arm_values(treated, values, wanted);
     let result = pooled_deviation(&arm(true), &arm(false))
         .and_then(|sd| Ok((sd, evalue_difference(estimate.value, estimate.standard_error, sd)?)));
     let (deviation, evalue) = match result {
@@ -67,23 +48,19 @@ fn of_difference(
 }
 
 /// By the risk ratio.
-fn of_risks(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    comparison: &Comparison,
-    effect: &EffectEstimate,
-    score: Option<&FittedPropensity>,
-    folds: Option<&[u32]>,
-) {
-    let result = risk_ratio(args, set, comparison, effect, score, folds).and_then(|risks| {
+fn of_risks(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
+    let (args, set) = (measures.cx.args, measures.cx.set);
+    let estimator = args.estimators()[0];
+    let sample = measures.cx.sample(&measures.comparison.values);
+    let risks = (estimator.risks)(&estimator, &sample, effect.estimate.value);
+    let result = risks.and_then(|risks| {
         Ok((risks, evalue_ratio(risks.ratio, Some(risks.interval(args.alpha)))?))
     });
     let (risks, evalue) = match result {
         Ok(result) => result,
         Err(reason) => return measures.refused("evalue", "evalue", reason),
     };
-    let outcome = measures.outcome;
+    let outcome = &measures.comparison.outcome;
     for (measure, risk, arm) in [
         ("risk_treatment", risks.treated, &set.contrast.treatment),
         ("risk_control", risks.control, &set.contrast.control),
@@ -92,16 +69,14 @@ fn of_risks(
         measures.add("evalue", measure, Ok(risk), note);
     }
     let note = format!(
-        "The risk ratio: {} ({} % CI {}).",
+        "The risk ratio: {} ({}).",
         four_digits(risks.ratio),
-        confidence_level(args.alpha),
-        interval(risks.interval(args.alpha)),
+        ci(args.alpha, risks.interval(args.alpha)),
     );
     measures.add("evalue", "risk_ratio", Ok(risks.ratio), note);
     of_ratio(measures, &evalue, &confidence_level(args.alpha));
 }
 
-/// What both have in common.
 fn of_ratio(measures: &mut SensitivityMeasures<'_>, evalue: &EValue, level: &str) {
     if let Some((low, high)) = evalue.interval {
         let note = |end: &str| format!("The {end} end of its {level} % interval.");
@@ -126,93 +101,42 @@ fn of_ratio(measures: &mut SensitivityMeasures<'_>, evalue: &EValue, level: &str
     }
 }
 
-/// The risk ratio of the primary estimator, whose estimate is the difference of the risks.
-fn risk_ratio(
-    args: &Args,
-    set: &RowSet,
-    comparison: &Comparison,
-    effect: &EffectEstimate,
-    score: Option<&FittedPropensity>,
-    folds: Option<&[u32]>,
+/// The risks of an estimator that counts the rows of each arm.
+pub(super) fn counted_risks(
+    _: &EstimatorSpec,
+    sample: &EstimationSample<'_>,
+    _: f64,
 ) -> Result<RiskRatio, Refusal> {
-    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
-    let absorbed: Vec<&[u32]> = set.absorbed.iter().map(Vec::as_slice).collect();
-    let of = EstimationSample {
-        absorbed: &absorbed,
-        treated: &set.treated,
-        outcome: &comparison.values,
-        covariates: &covariates,
-        instruments: &instruments,
-        units: set.units.as_deref(),
-        clusters: set.clusters.as_deref(),
-        folds,
-        only_value: false,
+    let count = |wanted: bool| {
+        let values = arm_values(sample.treated, sample.outcome, wanted);
+        (values.iter().filter(|value| **value == 1.0).count(), values.len())
     };
-    let estimator = args.estimators()[0];
-    match estimator {
-        Estimator::Difference
-        | Estimator::RiskDifference
-        | Estimator::RiskRatio
-        | Estimator::OddsRatio
-        | Estimator::Wilcoxon
-        | Estimator::Mcnemar
-        | Estimator::McnemarMidP => {
-            let count = |wanted: bool| {
-                let rows = set.treated.iter().zip(&comparison.values);
-                let arm = rows.filter(|(treated, _)| **treated == wanted);
-                arm.fold((0, 0), |(events, rows), (_, value)| {
-                    (events + usize::from(*value == 1.0), rows + 1)
-                })
-            };
-            RiskRatio::of_counts(count(true), count(false))
-        }
-        Estimator::Ols => {
-            let (kind, clusters) = (args.covariance(), set.correlated());
-            standardised_risks(&set.treated, &comparison.values, &covariates, kind, clusters)
-        }
-        Estimator::Frontdoor => {
-            Err(Refusal::Other("the front door gives a difference of risks, and no risks".into()))
-        }
-        // The average probabilities of one logistic regression, from their difference and ratio.
-        Estimator::Logistic
-        | Estimator::LogisticDifference
-        | Estimator::LogisticRatio
-        | Estimator::Poisson
-        | Estimator::NegativeBinomial
-        | Estimator::ProportionalOdds => {
-            let answer = |which| estimate(args, which, &of, score).map(|effect| effect.estimate);
-            let difference = answer(Estimator::LogisticDifference)?.value;
-            let ratio = answer(Estimator::LogisticRatio)?;
-            let control = difference / ratio.value.exp_m1();
-            RiskRatio::new(control + difference, control, ratio.standard_error, ratio.degrees)
-        }
-        // These are the difference of two means of which each is linear in the outcomes of its own
-        // arm. So the means come out of a second estimate with the treated outcomes doubled. And
-        // with the outcomes of each arm in units of its mean, the estimate is the logarithm of the
-        // ratio to first order, and its standard error the one of the delta method.
-        Estimator::Paired
-        | Estimator::Lin
-        | Estimator::Matching
-        | Estimator::Stratification
-        | Estimator::Weighting
-        | Estimator::Aipw
-        | Estimator::Iv => {
-            let scaled = |treated: f64, control: f64| -> Vec<f64> {
-                let factor = |t: &bool| if *t { treated } else { control };
-                comparison.values.iter().zip(&set.treated).map(|(y, t)| y * factor(t)).collect()
-            };
-            let doubled = scaled(2.0, 1.0);
-            let double = EstimationSample { outcome: &doubled, only_value: true, ..of };
-            let double = estimate(args, estimator, &double, score)?;
-            let treated = double.estimate.value - effect.estimate.value;
-            let control = treated - effect.estimate.value;
-            // Whether there is a ratio is known before its error.
-            RiskRatio::new(treated, control, 1.0, f64::INFINITY)?;
-            let linear = scaled(1.0 / treated, 1.0 / control);
-            let linear = EstimationSample { outcome: &linear, ..of };
-            let error = estimate(args, estimator, &linear, score)?.estimate;
-            RiskRatio::new(treated, control, error.standard_error, error.degrees)
-        }
-    }
+    RiskRatio::of_counts(count(true), count(false))
+}
+
+/// The risks of an estimator whose estimate is the difference of two means, each linear in the
+/// outcomes of its arm.
+///
+/// The means follow from a second estimate with the treated outcomes doubled. With the outcomes of
+/// each arm in units of its mean, the estimate is the logarithm of the ratio to first order, and its
+/// standard error the one of the delta method.
+pub(super) fn scaled_risks(
+    estimator: &EstimatorSpec,
+    sample: &EstimationSample<'_>,
+    difference: f64,
+) -> Result<RiskRatio, Refusal> {
+    let scaled = |treated: f64, control: f64| -> Vec<f64> {
+        let factor = |t: &bool| if *t { treated } else { control };
+        sample.outcome.iter().zip(sample.treated).map(|(y, t)| y * factor(t)).collect()
+    };
+    let doubled = scaled(2.0, 1.0);
+    let double = EstimationSample { outcome: &doubled, only_value: true, ..sample.clone() };
+    let treated = estimator.run(&double)?.estimate.value - difference;
+    let control = treated - difference;
+    // Refuse a ratio before its error is computed.
+    RiskRatio::new(treated, control, 1.0, f64::INFINITY)?;
+    let linear = scaled(1.0 / treated, 1.0 / control);
+    let linear = EstimationSample { outcome: &linear, ..sample.clone() };
+    let error = estimator.run(&linear)?.estimate;
+    RiskRatio::new(treated, control, error.standard_error, error.degrees)
 }

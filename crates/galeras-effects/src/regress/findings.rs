@@ -4,13 +4,11 @@ use super::args::Args;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginEntry;
-use super::estimate::EffectEstimate;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
-use super::estimators::Estimator;
+use super::estimators::EffectEstimate;
 use super::shared_columns as columns;
-use galeras_base::prose::{
-    confidence_level, four_digits, interval, name_list, p, p_equals, significant, thousands,
-};
+use crate::words::ci;
+use galeras_base::prose::{four_digits, name_list, p, p_equals, significant, thousands};
 use galeras_operator::small_table::{TableColumn, TableRow};
 
 /// A row of the port `findings`: numbers of four digits.
@@ -98,23 +96,10 @@ impl FindingRow {
             verdict: margin.verdict(args, entry).map(|verdict| verdict.name()),
             excluded: margin.excluded.map(|excluded| rounded(excluded, 4)),
             p_margin: margin.p_adjusted,
-            n: size(entry).0,
-            status: match entry.answer {
-                EstimatorAnswer::Estimated(_) => "ok",
-                EstimatorAnswer::Refused(_) => "refused",
-                EstimatorAnswer::NotApplicable(_) => "not_applicable",
-            },
+            n: entry.size().0,
+            status: entry.answer.status().name(),
             sentence: sentence(args, entry, sizes, margin),
         }
-    }
-}
-
-/// How many things were compared, and what they are.
-fn size(entry: &EstimateEntry) -> (usize, &'static str) {
-    match (entry.effect().and_then(|effect| effect.pairs), entry.n_pairs) {
-        (Some(pairs), _) => (pairs, "data points"),
-        (None, Some(pairs)) if entry.estimator == Estimator::Paired => (pairs, "data points"),
-        _ => (entry.n, "rows"),
     }
 }
 
@@ -137,11 +122,7 @@ fn sentence(
         }
     };
     let effect = direction(args, entry, estimated);
-    let mut numbers = vec![format!(
-        "{} % CI {}",
-        confidence_level(args.alpha),
-        interval(estimated.interval(args.alpha))
-    )];
+    let mut numbers = vec![ci(args.alpha, estimated.interval(args.alpha))];
     numbers.push(match entry.p_adjusted {
         Some(adjusted) => format!("adjusted p {}", p_equals(adjusted)),
         None => format!("p {}", p_equals(estimated.p_value())),
@@ -161,7 +142,7 @@ fn sentence(
         [] => String::new(),
         names => format!(", adjusted for {}", name_list(names)),
     };
-    let (n, what) = size(entry);
+    let (n, what) = entry.size();
     format!(
         "{effect} ({}), n = {} {what}{adjusted}{}.",
         numbers.join("; "),
@@ -170,7 +151,7 @@ fn sentence(
     )
 }
 
-/// What the treatment did, as the beginning of the sentence.
+/// The effect, as the beginning of the sentence.
 fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     // The control arm that all are compared with goes without saying.
@@ -200,7 +181,7 @@ fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> Str
     }
 }
 
-/// What the tests against the margin say, as the end of the sentence.
+/// The tests against the margin, as the end of the sentence.
 fn margin_clause(args: &Args, margin: &MarginEntry) -> String {
     let adjusted = margin.p_adjusted;
     let (Some(words), Some(p)) = (margin.margin_in_words(), adjusted) else {

@@ -1,80 +1,22 @@
 //! The input as columns of numbers, in the order of its key.
 //!
-//! A value that is missing is NaN (so a NaN of the file counts as missing), a missing arm, unit
-//! or cluster is [`NONE`]. Which rows are used for what is decided in `comparison`.
+//! A missing value is NaN (so a NaN of the file counts as missing), a missing arm, unit or cluster
+//! is [`NONE`]. `comparison` decides which rows are used.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type, UInt64Type};
-use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{Expr, cast, lit, when};
-use datafusion::prelude::isnan;
-use futures::StreamExt;
+use datafusion::logical_expr::{Expr, lit};
 
 use super::args::Args;
+pub(super) use crate::columns::{LabelCodes, NONE};
+use crate::columns::{integers, label, read_columns};
 use galeras_base::id::ID;
 use galeras_operator::StepError;
 use galeras_operator::columns::is_text;
 use galeras_sql::functions::{KeyedHash, RowId, call};
 use galeras_sql::group_columns::as_text;
-use galeras_sql::projection::in_key_order;
 use galeras_sql::session::column;
-
-/// The code of a row without an arm, unit or cluster.
-pub(super) const NONE: u32 = u32::MAX;
-
-/// Texts as codes, in the order in which they appear.
-#[derive(Default)]
-pub(super) struct LabelCodes {
-    names: Vec<String>,
-    known: HashMap<String, u32>,
-    of_rows: Vec<u32>,
-}
-
-impl LabelCodes {
-    fn push(&mut self, name: Option<&str>) {
-        let code = match name {
-            None => NONE,
-            Some(name) => match self.known.get(name) {
-                Some(code) => *code,
-                None => {
-                    let code = self.names.len() as u32;
-                    self.names.push(name.to_string());
-                    self.known.insert(name.to_string(), code);
-                    code
-                }
-            },
-        };
-        self.of_rows.push(code);
-    }
-
-    /// The codes of these rows: what is in none of them has no code.
-    fn of_rows(&self, rows: &[u32]) -> Self {
-        let mut codes = Self::default();
-        for row in rows {
-            let name = self.names.get(self.of_rows[*row as usize] as usize);
-            codes.push(name.map(String::as_str));
-        }
-        codes
-    }
-
-    /// The code of each row.
-    pub(super) fn rows(&self) -> &[u32] {
-        &self.of_rows
-    }
-
-    /// The names, by code.
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// The code of a name.
-    pub(super) fn code(&self, name: &str) -> Option<u32> {
-        self.known.get(name).copied()
-    }
-}
 
 /// The values of a column in some rows.
 pub(super) fn gather<T: Copy>(column: &[T], rows: &[u32]) -> Vec<T> {
@@ -84,13 +26,9 @@ pub(super) fn gather<T: Copy>(column: &[T], rows: &[u32]) -> Vec<T> {
 /// The columns that an analysis reads.
 #[derive(Default)]
 pub(super) struct AnalysisFrame {
-    /// The arm of each row.
     pub(super) arms: LabelCodes,
-    /// The unit of each row, if there are units.
     pub(super) units: Option<LabelCodes>,
-    /// The cluster of each row, if clusters are given.
     pub(super) clusters: Option<LabelCodes>,
-    /// The group of each row, if there are groups.
     groups: Option<LabelCodes>,
     /// Columns of numbers, by name; of a column of text the codes of its levels.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
@@ -100,12 +38,10 @@ pub(super) struct AnalysisFrame {
     pub(super) integers: BTreeSet<String>,
     /// A random number of each row.
     pub(super) draws: Vec<u64>,
-    /// A random number of the unit of each row.
     pub(super) unit_draws: Option<Vec<u64>>,
 }
 
 impl AnalysisFrame {
-    /// How many rows there are.
     pub(super) fn len(&self) -> usize {
         self.draws.len()
     }
@@ -124,7 +60,6 @@ impl AnalysisFrame {
         groups.iter().map(|id| self.of_rows(rows_of(id))).collect()
     }
 
-    /// The frame of these rows.
     fn of_rows(&self, rows: &[u32]) -> Self {
         let numbers = self.numbers.iter();
         Self {
@@ -141,8 +76,7 @@ impl AnalysisFrame {
     }
 }
 
-/// Reads `numbers`, the treatment, unit and cluster of `input`, and what `group` a row belongs to, in
-/// the order of `key`.
+/// Reads `numbers`, the treatment, unit, cluster and `group` of `input`, in the order of `key`.
 pub(super) async fn read(
     input: DataFrame,
     key: &[String],
@@ -151,126 +85,51 @@ pub(super) async fn read(
     group: Expr,
 ) -> Result<AnalysisFrame, StepError> {
     let types = input.schema().clone();
-    // A label that is NaN is missing, as pandas writes it; the two zeros are one label.
-    let text = |name: &str| {
-        let label = cast(column(name), DataType::Utf8);
-        match types.field_with_unqualified_name(name) {
-            Ok(field) if field.data_type().is_floating() => {
-                when(isnan(column(name)), lit(ScalarValue::Utf8(None)))
-                    .when(label.clone().eq(lit("-0.0")), lit("0.0"))
-                    .otherwise(label)
-            }
-            _ => Ok(label),
-        }
-    };
     let hash = |purpose: &str, id: Expr| call::<KeyedHash>(vec![lit(args.seed), lit(purpose), id]);
     let id = match key {
-        [only] if only == ID => text(ID)?,
+        [only] if only == ID => label(&types, ID)?,
         _ => call::<RowId>(key.iter().map(|name| column(name)).collect()),
     };
-    let mut columns = vec![hash("regress", id).alias("draw"), text(&args.treatment)?.alias("arm")];
+    let mut hashes = vec![hash("regress", id)];
+    let mut labels = vec![label(&types, &args.treatment)?];
     if let Some(unit) = &args.unit {
-        columns.push(text(unit)?.alias("unit"));
-        columns.push(hash("regress/unit", text(unit)?).alias("unit_draw"));
+        hashes.push(hash("regress/unit", label(&types, unit)?));
+        labels.push(label(&types, unit)?);
     }
     if let Some(cluster) = &args.cluster {
-        columns.push(text(cluster)?.alias("cluster"));
-    }
-    let of_text = |name: &str| {
-        let field = types.field_with_unqualified_name(name);
-        field.is_ok_and(|field| is_text(field.data_type())) || args.absorb.iter().any(|n| n == name)
-    };
-    let mut levels: Vec<Option<LabelCodes>> = Vec::new();
-    for (at, name) in numbers.iter().enumerate() {
-        levels.push(of_text(name).then(LabelCodes::default));
-        let value = match levels[at] {
-            Some(_) => text(name)?,
-            None => cast(column(name), DataType::Float64),
-        };
-        columns.push(value.alias(format!("n{at}")));
+        labels.push(label(&types, cluster)?);
     }
     if !args.by.is_empty() {
-        columns.push(as_text(group).alias("group"));
+        labels.push(as_text(group));
     }
-    let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
-    let mut frame = AnalysisFrame {
-        units: args.unit.as_ref().map(|_| LabelCodes::default()),
-        unit_draws: args.unit.as_ref().map(|_| Vec::new()),
-        clusters: args.cluster.as_ref().map(|_| LabelCodes::default()),
-        groups: (!args.by.is_empty()).then(LabelCodes::default),
-        ..AnalysisFrame::default()
+    let has_levels = |name: &&String| {
+        let field = types.field_with_unqualified_name(name);
+        field.is_ok_and(|field| is_text(field.data_type())) || args.absorb.contains(name)
     };
-    let mut values: Vec<Vec<f64>> = vec![Vec::new(); numbers.len()];
-    while let Some(batch) = stream.next().await {
-        frame.push(&batch?, &mut values, &mut levels)?;
+    let (texts, plain): (Vec<String>, Vec<String>) =
+        numbers.iter().cloned().partition(|name| has_levels(&name));
+    for name in &texts {
+        labels.push(label(&types, name)?);
     }
-    for (name, codes) in numbers.iter().zip(levels) {
-        frame.levels.extend(codes.map(|codes| (name.clone(), codes.names)));
-    }
-    let long = |name: &&String| {
-        types
-            .field_with_unqualified_name(name)
-            .is_ok_and(|field| matches!(field.data_type(), DataType::Int64 | DataType::UInt64))
-    };
-    frame.integers = numbers.iter().filter(long).cloned().collect();
-    frame.numbers = numbers.iter().cloned().zip(values).collect();
-    if frame.len() > NONE as usize / 2 {
+    let read = read_columns(input, key, hashes, labels, &plain).await?;
+    if read.rows > NONE as usize / 2 {
         return Err(StepError::new("`regress` takes at most 2³¹ rows"));
     }
+    let (mut hashes, mut labels) = (read.hashes.into_iter(), read.labels.into_iter());
+    let mut frame = AnalysisFrame {
+        draws: hashes.next().unwrap_or_default(),
+        unit_draws: hashes.next(),
+        arms: labels.next().unwrap_or_default(),
+        units: args.unit.as_ref().and_then(|_| labels.next()),
+        clusters: args.cluster.as_ref().and_then(|_| labels.next()),
+        groups: args.by.first().and_then(|_| labels.next()),
+        numbers: read.numbers,
+        levels: BTreeMap::new(),
+        integers: integers(&types, numbers),
+    };
+    for (name, codes) in texts.into_iter().zip(labels) {
+        frame.numbers.insert(name.clone(), codes.numbers());
+        frame.levels.insert(name, codes.names().to_vec());
+    }
     Ok(frame)
-}
-
-impl AnalysisFrame {
-    fn push(
-        &mut self,
-        batch: &RecordBatch,
-        values: &mut [Vec<f64>],
-        levels: &mut [Option<LabelCodes>],
-    ) -> Result<(), StepError> {
-        let mut columns = batch.columns().iter();
-        let mut next = || columns.next().ok_or_else(|| StepError::new("a defect: no column"));
-        self.draws.extend(next()?.as_primitive::<UInt64Type>().values());
-        self.push_codes(next()?.as_string::<i32>(), |frame| Some(&mut frame.arms));
-        if self.units.is_some() {
-            self.push_codes(next()?.as_string::<i32>(), |frame| frame.units.as_mut());
-            let draws = next()?;
-            let draws = draws.as_primitive::<UInt64Type>().iter().map(|draw| draw.unwrap_or(0));
-            self.unit_draws.get_or_insert_default().extend(draws);
-        }
-        if self.clusters.is_some() {
-            self.push_codes(next()?.as_string::<i32>(), |frame| frame.clusters.as_mut());
-        }
-        for (column, levels) in values.iter_mut().zip(levels) {
-            if let Some(codes) = levels {
-                let texts = next()?.as_string::<i32>();
-                texts.iter().for_each(|text| codes.push(text));
-                let new = codes.rows()[column.len()..].iter();
-                column.extend(new.map(|code| match *code {
-                    NONE => f64::NAN,
-                    code => f64::from(code),
-                }));
-                continue;
-            }
-            let array = next()?.as_primitive::<Float64Type>();
-            if array.null_count() == 0 {
-                column.extend_from_slice(array.values());
-            } else {
-                column.extend(array.iter().map(|value| value.unwrap_or(f64::NAN)));
-            }
-        }
-        if self.groups.is_some() {
-            self.push_codes(next()?.as_string::<i32>(), |frame| frame.groups.as_mut());
-        }
-        Ok(())
-    }
-
-    fn push_codes(
-        &mut self,
-        texts: &arrow::array::StringArray,
-        place: impl Fn(&mut Self) -> Option<&mut LabelCodes>,
-    ) {
-        if let Some(codes) = place(self) {
-            texts.iter().for_each(|text| codes.push(text));
-        }
-    }
 }

@@ -1,21 +1,22 @@
-//! The analysis of every group of rows, with p-values adjusted over all of them, and the tables of
-//! all groups as one.
+//! The analysis of every group of rows, with p-values adjusted over families of tests.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use super::analysis::{ActivityReporter, AnalysisPlan, GroupAnalysis, analyse_group};
-use super::args::Args;
+use super::args::{Args, FamilyMember};
+use super::choice::Entry;
+use super::comparison::Contrast;
 use super::equivalence::{EquivalenceRow, MarginEntry, margin_entry};
 use super::estimate_table::{EstimateEntry, EstimateRow, SummaryRow, refused_effects};
-use super::families::{Tested, adjusted};
 use super::findings::FindingRow;
 use super::frame::AnalysisFrame;
 use super::ports::ResultTables;
-use super::refutation_table::refutation_rows;
+use super::refuters::refutation_rows;
+use galeras_causal::adjust;
 use galeras_operator::StepError;
 use galeras_sql::group_columns::Groups;
 
-/// More warnings than these are counted.
 const MOST_WARNINGS: usize = 20;
 
 /// Analyses the groups, each a frame. Without groups there is one frame.
@@ -76,42 +77,68 @@ fn finished(args: &Args, group: GroupAnalysis, margins: Vec<MarginEntry>) -> Res
 
 /// Adjusts the p-values of each estimator over its family.
 fn adjust_entries(args: &Args, analyses: &mut [GroupAnalysis]) {
-    let entries = analyses
-        .iter()
-        .enumerate()
-        .flat_map(|(at, group)| group.entries.iter().map(move |entry| (at, entry)));
-    let tests: Vec<Tested<'_>> = entries
-        .map(|(group, entry)| Tested {
+    let tests = analyses.iter_mut().enumerate().flat_map(|(group, analysis)| {
+        analysis.entries.iter_mut().map(move |entry| Tested {
             kind: entry.estimator.name(),
             group,
+            p: entry.p_value(),
             outcome: &entry.outcome,
             contrast: &entry.contrast,
-            p: entry.p_value(),
+            adjusted: &mut entry.p_adjusted,
         })
-        .collect();
-    let values = adjusted(args, &tests);
-    let entries = analyses.iter_mut().flat_map(|group| &mut group.entries);
-    entries.zip(values).for_each(|(entry, value)| entry.p_adjusted = value);
+    });
+    adjust_families(args, tests.collect());
 }
 
 /// Adjusts the p-values of tests against margins over their family.
 fn adjust_margins(args: &Args, margins: &mut [Vec<MarginEntry>]) {
-    let entries = margins
-        .iter()
-        .enumerate()
-        .flat_map(|(at, group)| group.iter().map(move |entry| (at, entry)));
-    let tests: Vec<Tested<'_>> = entries
-        .map(|(group, entry)| Tested {
+    let tests = margins.iter_mut().enumerate().flat_map(|(group, entries)| {
+        entries.iter_mut().map(move |entry| Tested {
             kind: "margin",
             group,
+            p: entry.p_value(),
             outcome: &entry.outcome,
             contrast: &entry.contrast,
-            p: entry.p_value(),
+            adjusted: &mut entry.p_adjusted,
         })
-        .collect();
-    let values = adjusted(args, &tests);
-    let entries = margins.iter_mut().flatten();
-    entries.zip(values).for_each(|(entry, value)| entry.p_adjusted = value);
+    });
+    adjust_families(args, tests.collect());
+}
+
+struct Tested<'a> {
+    /// Tests of different kinds (estimators) are never in one family.
+    kind: &'static str,
+    group: usize,
+    outcome: &'a str,
+    contrast: &'a Contrast,
+    /// None where there is no test: it does not count.
+    p: Option<f64>,
+    adjusted: &'a mut Option<f64>,
+}
+
+/// Adjusts p-values. The tests of a family have the same kind, and differ only in the dimensions of
+/// `adjust_over`.
+fn adjust_families(args: &Args, tests: Vec<Tested<'_>>) {
+    type Family<'a> = (&'static str, Option<usize>, Option<&'a str>, Option<(&'a str, &'a str)>);
+    let mut families: BTreeMap<Family<'_>, Vec<(f64, &mut Option<f64>)>> = BTreeMap::new();
+    let apart = |member| !args.adjust_over.contains(&member);
+    for test in tests {
+        let Some(p) = test.p else { continue };
+        let Contrast { treatment, control } = test.contrast;
+        let family = (
+            test.kind,
+            apart(FamilyMember::Groups).then_some(test.group),
+            apart(FamilyMember::Outcomes).then_some(test.outcome),
+            apart(FamilyMember::Contrasts).then_some((treatment.as_str(), control.as_str())),
+        );
+        families.entry(family).or_default().push((p, test.adjusted));
+    }
+    for members in families.into_values() {
+        let p: Vec<f64> = members.iter().map(|(p, _)| *p).collect();
+        for ((_, adjusted), value) in members.into_iter().zip(adjust(&p, args.adjust.into())) {
+            *adjusted = Some(value);
+        }
+    }
 }
 
 /// Many groups have many warnings: the first of them, and how many there are.

@@ -1,5 +1,5 @@
-//! What follows from the causal graph, as the rows of the port `graph`: identification, sets that
-//! may be adjusted for, instruments, and the implied independencies with a test of each.
+//! Conclusions from the causal graph, the rows of the port `graph`: identification, adjustment
+//! sets, instruments, and the implied independencies with a test of each.
 
 use super::data_faults::lost_in_rounding;
 use galeras_operator::far_numbers::{LEAST_RANGE, near_zero};
@@ -9,6 +9,7 @@ use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::frame::{AnalysisFrame, NONE, gather};
 use super::shared_columns::{self as columns, RowStatus};
+use crate::words;
 use galeras_base::prose::{count, four_digits, name_list, p_equals, thousands};
 use galeras_causal::{
     CausalGraph, ColumnRef, Identification, QueryError, adjust, dense, identify, partial,
@@ -65,7 +66,6 @@ impl TableRow for GraphRow {
 }
 
 impl GraphRow {
-    /// A row without a test.
     fn new(
         outcome: &str,
         kind: &'static str,
@@ -86,14 +86,13 @@ impl GraphRow {
         }
     }
 
-    /// The row, refused if there is a reason.
     fn refused(mut self, reason: Option<String>) -> Self {
         self.status = reason.map_or(RowStatus::Ok, RowStatus::Refused);
         self
     }
 }
 
-/// The rows of the port, and what was cut off from them.
+/// The rows of the port, and warnings on lists that were cut.
 pub(super) fn graph_rows(
     args: &Args,
     graph: &CausalGraph,
@@ -132,7 +131,7 @@ fn adjust_independencies(args: &Args, rows: &mut [GraphRow]) {
     }
 }
 
-/// Notes that a list is not shown as a whole, or was not found as a whole.
+/// Notes a list that is not complete.
 fn note_cut(cut: &mut Vec<String>, what: &str, total: usize, complete: bool) {
     if total > MOST_SETS {
         cut.push(format!("the port `graph` shows {MOST_SETS} of {} {what}", thousands(total)));
@@ -141,7 +140,6 @@ fn note_cut(cut: &mut Vec<String>, what: &str, total: usize, complete: bool) {
     }
 }
 
-/// The rows about one outcome.
 fn set_rows(
     args: &Args,
     graph: &CausalGraph,
@@ -207,8 +205,7 @@ fn set_rows(
     Ok(())
 }
 
-/// A column to test implications of the graph with: the treatment of two arms is 0 or 1.
-/// If the column cannot be tested, the error is why not.
+/// A column for tests of implications: the treatment of two arms is 0 or 1.
 fn tested_column<'a>(
     args: &Args,
     frame: &'a AnalysisFrame,
@@ -238,17 +235,14 @@ fn tested_column<'a>(
         let rows = count(missing, "row has", "rows have");
         return refused(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
     }
-    match column.iter().filter(|value| value.is_infinite()).count() {
-        0 => match lost_in_rounding(frame, name, 0..column.len() as u32, LEAST_RANGE) {
-            Some(reason) => refused(reason),
-            None => Ok(near_zero(column).map_or(column.into(), Cow::Owned)),
-        },
-        n => refused(format!("`{name}` is infinite in {}", count(n, "row", "rows"))),
+    let lost = || lost_in_rounding(frame, name, 0..column.len() as u32, LEAST_RANGE);
+    match words::infinite(name, column.iter().copied()).or_else(lost) {
+        Some(reason) => refused(reason),
+        None => Ok(near_zero(column).map_or(column.into(), Cow::Owned)),
     }
 }
 
-/// The values of a column in some rows, which have these groups: the mean of each group, as its
-/// rows depend on each other.
+/// The mean of each group, as its rows depend on each other.
 fn means(column: &[f64], rows: &[u32], groups: &[u32]) -> Vec<f64> {
     let mut sums = vec![(0.0, 0u32); groups.iter().max().map_or(0, |last| *last as usize + 1)];
     for (group, row) in groups.iter().zip(rows) {
@@ -259,7 +253,7 @@ fn means(column: &[f64], rows: &[u32], groups: &[u32]) -> Vec<f64> {
     sums.into_iter().map(|(sum, n)| sum / f64::from(n)).collect()
 }
 
-/// A testable implication, tested by a partial correlation where all its variables are numbers.
+/// An implication, tested by a partial correlation where all variables are numbers.
 fn independence_row(
     args: &Args,
     frame: &AnalysisFrame,
@@ -316,10 +310,7 @@ fn independence_row(
                 (None, Some(_)) => "units (by their means)",
                 (None, None) => "rows",
             };
-            let incomplete = match left_out {
-                0 => String::new(),
-                n => format!(" {} left out.", count(n, "incomplete row is", "incomplete rows are")),
-            };
+            let incomplete = words::left_out(left_out, "incomplete row is", "incomplete rows are");
             row.note = format!(
                 "{claim}. In {} {what} their partial correlation is {} (p {}).{incomplete}",
                 thousands(correlation.n),

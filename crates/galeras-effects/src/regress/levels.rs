@@ -1,7 +1,7 @@
 //! Columns of text as covariates: an indicator for each level but the base.
 //!
-//! A frame holds such a column as the codes of its levels. The base is what `base` says, or else
-//! the level of most of the rows that are used, of several such the first by alphabet.
+//! A frame holds such a column as the codes of its levels. The base is the one given by `base`, or
+//! else the most frequent level of the used rows, of several such the first by alphabet.
 
 use super::args::Args;
 use super::frame::{AnalysisFrame, gather};
@@ -10,9 +10,8 @@ use galeras_base::prose::{count, name_list};
 /// A column of text with more levels is not expanded.
 const MOST_LEVELS: usize = 100;
 
-/// The indicators of a column of text in some rows.
 pub(super) struct Indicators {
-    /// The level that has none.
+    /// The level without an indicator.
     pub(super) base: String,
     /// The other levels in these rows, by alphabet, each with its column of zeros and ones; missing
     /// where the level is.
@@ -69,15 +68,14 @@ pub(super) fn indicators(
 /// Covariates as numbers.
 #[derive(Default)]
 pub(super) struct CovariateColumns {
-    /// The name of each column: `language=Java` for an indicator.
+    /// `language=Java` for an indicator.
     pub(super) names: Vec<String>,
     pub(super) values: Vec<Vec<f64>>,
-    /// The columns as a reader knows them: `language (base Python)`.
+    /// `language (base Python)` for a text.
     pub(super) described: Vec<String>,
 }
 
-/// The columns with these names in these rows, those of text as indicators; none for a column that
-/// has none, with the reason.
+/// The columns with these names in these rows, those of text as indicators.
 pub(super) fn covariate_columns(
     args: &Args,
     frame: &AnalysisFrame,
@@ -102,8 +100,8 @@ pub(super) fn covariate_columns(
     Ok(columns)
 }
 
-/// The level of each row as a code; a row without one has a code of its own, which only an estimate
-/// that is refused for it sees.
+/// The level of each row as a code. Rows without one share another code, which matters only to an
+/// estimate that is refused.
 pub(super) fn level_codes(frame: &AnalysisFrame, name: &str, rows: &[u32]) -> Vec<u32> {
     let missing = frame.levels.get(name).map_or(0, Vec::len) as u32;
     let code = |code: f64| if code.is_nan() { missing } else { code as u32 };

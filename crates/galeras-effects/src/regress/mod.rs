@@ -1,16 +1,13 @@
 //! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
 //!
-//! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `estimators`, `check`), the input as
-//! columns (`frame`), what is adjusted for (`adjustment`), which rows are compared and what forbids
-//! it (`comparison`, `usable_rows`, `data_faults`, `incomplete_units`, `trim`), rows that decide too much
-//! (`suspect_rows`), one estimate (`estimate`, `unit_pairs`, `generalised`, `instruments`), the refuters
-//! (`refutations`) and the analysis of
-//! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
-//! `estimate_table`, `refutation_table`, `balance`, `overlap`, `propensity_bins`, `sensitivity_table` (filled by
-//! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
-//! `identify` (what follows from the graph), `effect_sizes`, `equivalence` (with `margins`),
-//! `findings`, `dose`, `contours`. `registration` adds what was registered. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
-//! groups, and adjusts p-values over `families`. `front_door` has the estimate through mediators.
+//! The arithmetic is in the crate `galeras-causal`. Here:
+//! - arguments (`args`) and their checks (`check`), the registries of estimators (`estimators`) and
+//!   refuters (`refuters`), whose entries arguments name (`choice`);
+//! - the input as columns (`frame`, `levels`), the confounders (`adjustment`), the compared rows
+//!   (`comparison`, `usable_rows`, `trim`) and their faults (`data_faults`);
+//! - the analysis of all contrasts of a group (`analysis`) and of all groups (`groups`);
+//! - a file for each port (`ports` lists them): its columns, and the code that makes its rows. The port
+//!   `sensitivity` is filled by `evalue`, `robustness`, `attrition` and `omnibus`, too.
 
 mod adjustment;
 mod analysis;
@@ -18,48 +15,33 @@ mod args;
 mod attrition;
 mod balance;
 mod check;
-mod check_margins;
+mod choice;
 mod comparison;
 mod contours;
 mod data_faults;
 mod dose;
-mod dose_args;
 mod effect_sizes;
 mod equivalence;
-mod estimate;
 mod estimate_table;
 mod estimators;
 mod evalue;
-mod families;
 mod findings;
 mod frame;
-mod front_door;
-mod generalised;
 mod groups;
 mod identify;
-mod incomplete_units;
-mod instruments;
 mod levels;
-mod margins;
-mod measure;
 mod modifiers;
 mod omnibus;
 mod overlap;
 mod ports;
-mod propensity_bins;
-mod refutation_table;
-mod refutations;
+mod refuters;
 mod registration;
 mod robustness;
 mod sensitivity;
-mod sensitivity_table;
 mod shared_columns;
-mod suspect_rows;
 mod trim;
-mod unit_pairs;
 mod usable_rows;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::dataframe::DataFrame;
@@ -71,11 +53,11 @@ use self::analysis::{ActivityReporter, AnalysisPlan};
 use self::args::Args;
 use self::groups::analyse;
 use self::registration::RegisteredEstimates;
+use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, Operator, Port, Ports, REGISTRATION, Reads, StepError, TableStep, Tell, args_schema,
-    parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    Operator, Ports, REGISTRATION, StepError, Tell, args_schema, parse_args,
 };
 use galeras_sql::group_columns::GroupColumns;
 use galeras_workflow::code::Code;
@@ -86,7 +68,7 @@ pub struct RegressOperator;
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "regress",
     version: 5,
-    grain: Grain::of::<BoundRegress, _>(),
+    grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,
     doc: include_str!("doc.md"),
@@ -107,108 +89,71 @@ impl Operator for RegressOperator {
             let mut args: Args = parse_args(args)?;
             // A unit is a cluster where there are no others.
             args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
-            let mut errors = Vec::new();
-            let graph = check::check(&args, cx, &mut errors);
-            let mut adjustments = Vec::new();
-            if errors.is_empty() {
-                for outcome in &args.outcomes {
-                    match adjustment_plan(&args, graph.as_ref(), outcome) {
-                        Ok(plan) => adjustments.push(plan),
-                        Err(error) => {
-                            errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
-                        }
+            let graph = check::check(&args, cx)?;
+            let (mut adjustments, mut errors) = (Vec::new(), Vec::new());
+            for outcome in &args.outcomes {
+                match adjustment_plan(&args, graph.as_ref(), outcome) {
+                    Ok(plan) => adjustments.push(plan),
+                    Err(error) => {
+                        errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
                     }
                 }
             }
             if !errors.is_empty() {
                 return Err(errors);
             }
-            let data = |error: serde_json::Error| {
-                vec![ArgError::new("", Code::WrongType, error.to_string())]
-            };
-            let mut resolved_args = serde_json::to_value(&args).map_err(data)?;
+            let mut resolved_args = resolved(&args)?;
             let registered = cx.registration.as_deref().map(|registration| {
                 Arc::new(RegisteredEstimates::new(registration, &args, &resolved_args))
             });
             if let (Some(registration), Some(args)) =
                 (&cx.registration, resolved_args.as_object_mut())
             {
-                let registration = serde_json::to_value(registration).map_err(data)?;
-                args.insert(REGISTRATION.to_string(), registration);
+                args.insert(REGISTRATION.to_string(), resolved(registration)?);
             }
             let input = cx.input();
             let groups = GroupColumns::new(&args.by, &input);
-            Ok(Box::new(BoundRegress {
-                resolved_args,
-                plan: Arc::new(AnalysisPlan { args, graph, adjustments }),
-                key: input.key,
-                ports: ports::ports(&groups, registered.is_some()),
-                registered,
-                groups,
-            }) as Box<dyn BoundStep>)
+            let ports = ports::ports(&groups, registered.is_some());
+            let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
+            let analysis = RegressAnalysis { plan, groups, registered };
+            let key = input.key;
+            Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports })
+                as Box<dyn BoundStep>)
         })
     }
 }
 
 #[derive(Debug)]
-struct BoundRegress {
-    /// The arguments with their defaults, for the key of the result.
-    resolved_args: Value,
+struct RegressAnalysis {
     plan: Arc<AnalysisPlan>,
-    /// The key of the input: the order of rows.
-    key: Vec<String>,
-    /// The columns of `by`.
     groups: GroupColumns,
-    /// What is registered of the estimates, if the workflow registers them.
     registered: Option<Arc<RegisteredEstimates>>,
-    ports: Vec<Port>,
 }
 
-impl BoundStep for BoundRegress {
-    fn args(&self) -> Value {
-        self.resolved_args.clone()
-    }
+impl Analysis for RegressAnalysis {
+    const STAYS: Option<&'static str> =
+        Some("its tables are small, and its sums are taken in one order");
 
-    fn ports(&self) -> &[Port] {
-        &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
+    fn columns(&self) -> Vec<String> {
         let args = &self.plan.args;
-        let mut columns = self.key.clone();
-        columns.push(args.treatment.clone());
-        columns.extend(args.unit.iter().chain(&args.cluster).chain(&args.by).cloned());
-        columns.extend(self.plan.numbers());
-        columns.sort();
-        columns.dedup();
-        Reads::Columns(columns)
+        let labels = args.unit.iter().chain(&args.cluster).chain(&args.by);
+        labels.chain([&args.treatment]).cloned().chain(self.plan.numbers()).collect()
     }
 
-    fn stays(&self) -> Option<&'static str> {
-        Some("its tables are small, and its sums are taken in one order")
-    }
-
-    fn lowering(&self) -> Lowering<'_> {
-        Lowering::Table(self)
-    }
-}
-
-impl TableStep for BoundRegress {
-    fn lower<'a>(
-        &'a self,
+    fn tables<'a>(
+        bound: &'a BoundAnalysis<Self>,
         cx: &'a LowerContext,
-        mut inputs: BTreeMap<String, DataFrame>,
+        input: Option<DataFrame>,
     ) -> BoxFuture<'a, Result<Ports, StepError>> {
         Box::pin(async move {
-            let missing = || StepError::new("`regress` needs an input table");
-            let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let plan = Arc::clone(&self.plan);
-            let groups = match self.groups.is_empty() {
+            let Self { plan, groups: by, registered } = &bound.analysis;
+            let (input, plan) = (required(input, "regress")?, Arc::clone(plan));
+            let groups = match by.is_empty() {
                 true => None,
-                false => Some(Arc::new(self.groups.groups(input.clone()).await?)),
+                false => Some(Arc::new(by.groups(input.clone()).await?)),
             };
-            let group = self.groups.id()?;
-            let frame = frame::read(input, &self.key, &plan.args, &plan.numbers(), group).await?;
+            let group = by.id()?;
+            let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
             let stop = StopOnDrop::default();
             let (flag, jobs) = (stop.flag(), cx.jobs);
             let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
@@ -224,7 +169,7 @@ impl TableStep for BoundRegress {
             for warning in tables.iter().flat_map(|tables| &tables.warnings) {
                 (cx.tell)(Tell::Warning(warning.clone()));
             }
-            ports::into_ports(&tables, groups.as_deref(), self.registered.as_deref(), &cx.session)
+            ports::into_ports(&tables, groups.as_deref(), registered.as_deref(), &cx.session)
         })
     }
 }

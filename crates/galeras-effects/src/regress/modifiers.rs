@@ -1,15 +1,16 @@
 //! Effect modification: the rows of the port `modifiers`.
 
+use super::analysis::SetContext;
 use super::args::Args;
-use super::comparison::{Comparison, Contrast, RowSet, differing_units};
+use super::comparison::{Comparison, Contrast, RowSet, differing_units, group_count};
 use super::data_faults::lost_in_rounding;
-use super::estimate::FittedPropensity;
 use super::estimators::EstimandName;
-use super::frame::{AnalysisFrame, gather};
+use super::estimators::pairs::UnitPairs;
+use super::frame::gather;
 use super::levels::indicators;
 use super::shared_columns::{self as columns, RowStatus};
-use super::unit_pairs::UnitPairs;
-use galeras_base::prose::{confidence_level, count, four_digits, interval, name_list, p_equals};
+use crate::words::{ci, left_out};
+use galeras_base::prose::{count, four_digits, name_list, p_equals};
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
     overlap_interaction,
@@ -18,7 +19,7 @@ use galeras_operator::far_numbers::{LEAST_RANGE, least_if_far};
 use galeras_operator::missing_values::MissingValues;
 use galeras_operator::small_table::{TableColumn, TableRow};
 
-/// How the effect changes with a modifier (bin 0), or the effect in a fifth of its values.
+/// The change of the effect with a modifier (bin 0), or the effect in a fifth of its values.
 pub(super) struct ModifierRow {
     outcome: String,
     contrast: Contrast,
@@ -31,7 +32,6 @@ pub(super) struct ModifierRow {
     /// The p-value adjusted over the outcomes and modifiers of the contrast, filled in when all of
     /// them are known.
     pub(super) q_value: Option<f64>,
-    /// The edges of the group.
     edges: Option<(f64, f64)>,
     status: RowStatus,
     n: usize,
@@ -95,38 +95,23 @@ impl TableRow for ModifierRow {
 }
 
 /// The rows of one comparison, without adjusted p-values.
-pub(super) fn modifier_rows(
-    args: &Args,
-    frame: &AnalysisFrame,
-    set: &RowSet,
-    comparison: &Comparison,
-    score: Option<&FittedPropensity>,
-) -> Vec<ModifierRow> {
+pub(super) fn modifier_rows(cx: &SetContext<'_>, comparison: &Comparison) -> Vec<ModifierRow> {
+    let SetContext { args, frame, set, .. } = *cx;
     let mut rows = Vec::new();
     for modifier in &args.modifiers {
-        let context = ModifierContext { args, set, outcome: &comparison.outcome, modifier };
+        let context = ModifierContext { cx, comparison, modifier };
         let lost = || lost_in_rounding(frame, modifier, set.rows.iter().copied(), LEAST_RANGE);
-        let fit = match why_withheld(set, comparison, modifier, score).or_else(lost) {
-            Some(reason) => Err(reason),
-            None if frame.levels.contains_key(modifier) => {
-                rows.extend(level_rows(frame, &context, comparison));
-                continue;
-            }
-            None => {
-                let column = gather(&frame.numbers[modifier], &set.rows);
-                fit_modifier(args, set, comparison, modifier, &column)
-            }
-        };
-        match fit {
-            Ok(fit) => {
-                rows.push(context.slope_row(&fit));
-                let groups = fit.modification.groups.iter().enumerate();
-                rows.extend(groups.map(|(at, group)| context.group_row(at, group)));
-            }
-            Err(reason) => {
-                let note = format!("Whether the effect changes with `{modifier}`: {reason}.");
-                rows.push(context.row(0, Err(reason), 0, note));
-            }
+        match why_withheld(cx, comparison, modifier).or_else(lost) {
+            Some(reason) => rows.push(context.refused(reason)),
+            None if frame.levels.contains_key(modifier) => rows.extend(level_rows(&context)),
+            None => match context.fit(&gather(&frame.numbers[modifier], &set.rows)) {
+                Ok(fit) => {
+                    rows.push(context.slope_row(&fit));
+                    let groups = fit.modification.groups.iter().enumerate();
+                    rows.extend(groups.map(|(at, group)| context.group_row(at, group)));
+                }
+                Err(reason) => rows.push(context.refused(reason)),
+            },
         }
     }
     rows
@@ -134,26 +119,16 @@ pub(super) fn modifier_rows(
 
 /// The rows of a modifier that is a text: for each level but the base, how much larger the effect is
 /// than among rows of the base, in the rows of these two levels.
-fn level_rows(
-    frame: &AnalysisFrame,
-    context: &ModifierContext<'_>,
-    comparison: &Comparison,
-) -> Vec<ModifierRow> {
-    let ModifierContext { args, set, modifier, outcome } = *context;
-    let refused = |context: &ModifierContext<'_>, reason: String| {
-        let note = format!("Whether the effect changes with `{}`: {reason}.", context.modifier);
-        context.row(0, Err(reason), 0, note)
-    };
+fn level_rows(context: &ModifierContext<'_>) -> Vec<ModifierRow> {
+    let ModifierContext { cx, comparison, modifier } = *context;
+    let SetContext { args, frame, set, .. } = *cx;
     let codes = gather(&frame.numbers[modifier], &set.rows);
-    let missing = codes.iter().filter(|code| code.is_nan()).count();
-    if missing > 0 && args.missing == MissingValues::Refuse {
-        let rows = count(missing, "row has", "rows have");
-        let reason = format!("{rows} no value of it (missing: drop leaves such rows out)");
-        return vec![refused(context, reason)];
+    if let Some(reason) = context.missing(&codes) {
+        return vec![context.refused(reason)];
     }
     let found = match indicators(args, frame, modifier, &set.rows) {
         Ok(found) => found,
-        Err(reason) => return vec![refused(context, reason)],
+        Err(reason) => return vec![context.refused(reason)],
     };
     let base = found.levels.iter().fold(codes, |mut base, (_, level)| {
         base.iter_mut().zip(level).filter(|(_, is)| **is == 1.0).for_each(|(b, _)| *b = f64::NAN);
@@ -162,7 +137,7 @@ fn level_rows(
     let mut rows = Vec::new();
     for (level, indicator) in &found.levels {
         let name = format!("{modifier}={level}");
-        let context = ModifierContext { args, set, outcome, modifier: &name };
+        let context = ModifierContext { modifier: &name, ..*context };
         // Rows of other levels have no part in this comparison.
         let column: Vec<f64> = indicator
             .iter()
@@ -171,12 +146,12 @@ fn level_rows(
             .collect();
         let fit = match unit_of_two_levels(&frame.numbers[modifier], set) {
             Some(reason) => Err(reason),
-            None => fit_known(args, set, comparison, &name, &column),
+            None => context.fit_known(&column),
         };
         let fit = match fit {
             Ok(fit) => fit,
             Err(reason) => {
-                rows.push(refused(&context, reason));
+                rows.push(context.refused(reason));
                 continue;
             }
         };
@@ -188,12 +163,12 @@ fn level_rows(
             ..slope
         };
         let note = format!(
-            "The effect on {outcome} is larger by {} where `{modifier}` is {level} than where it is \
-             {} ({} % CI {}, p {}{}).",
+            "The effect on {} is larger by {} where `{modifier}` is {level} than where it is \
+             {} ({}, p {}{}).",
+            comparison.outcome,
             four_digits(effect.value),
             found.base,
-            confidence_level(args.alpha),
-            interval(effect.interval(args.alpha)),
+            ci(args.alpha, effect.interval(args.alpha)),
             p_equals(effect.p_value()),
             adjustment_phrase(set),
         );
@@ -209,7 +184,6 @@ fn level_rows(
     rows
 }
 
-/// Why a text is no modifier of pairs: it differs between the rows of some units.
 fn unit_of_two_levels(column: &[f64], set: &RowSet) -> Option<String> {
     let units = set.units.as_ref()?;
     let differing = differing_units(units, &gather(column, &set.rows));
@@ -219,11 +193,10 @@ fn unit_of_two_levels(column: &[f64], set: &RowSet) -> Option<String> {
     })
 }
 
-/// What the rows of a modifier have in common.
+#[derive(Clone, Copy)]
 struct ModifierContext<'a> {
-    args: &'a Args,
-    set: &'a RowSet,
-    outcome: &'a str,
+    cx: &'a SetContext<'a>,
+    comparison: &'a Comparison,
     modifier: &'a str,
 }
 
@@ -238,12 +211,12 @@ impl ModifierContext<'_> {
         let status = RowStatus::of(&effect);
         let effect = effect.ok();
         ModifierRow {
-            outcome: self.outcome.into(),
-            contrast: self.set.contrast.clone(),
+            outcome: self.comparison.outcome.clone(),
+            contrast: self.cx.set.contrast.clone(),
             modifier: self.modifier.into(),
             bin,
             effect,
-            interval: effect.map(|effect| effect.interval(self.args.alpha)),
+            interval: effect.map(|effect| effect.interval(self.cx.args.alpha)),
             p_value: None,
             q_value: None,
             edges: None,
@@ -253,24 +226,22 @@ impl ModifierContext<'_> {
         }
     }
 
-    /// How much the effect changes per standard deviation.
+    /// The change of the effect per standard deviation.
     fn slope_row(&self, fit: &ModifierFit) -> ModifierRow {
         let slope = fit.modification.estimate;
         let note = format!(
-            "The effect on {} changes by {} per standard deviation of `{}` ({} % CI {}, p {}{}).{}",
-            self.outcome,
+            "The effect on {} changes by {} per standard deviation of `{}` ({}, p {}{}).{}",
+            self.comparison.outcome,
             four_digits(slope.value),
             self.modifier,
-            confidence_level(self.args.alpha),
-            interval(slope.interval(self.args.alpha)),
+            ci(self.cx.args.alpha, slope.interval(self.cx.args.alpha)),
             p_equals(slope.p_value()),
-            adjustment_phrase(self.set),
-            left_out_sentence(self.set, fit.left_out)
+            adjustment_phrase(self.cx.set),
+            left_out_sentence(self.cx.set, fit.left_out)
         );
         ModifierRow { p_value: Some(slope.p_value()), ..self.row(0, Ok(slope), fit.n, note) }
     }
 
-    /// The effect in the group at this position.
     fn group_row(&self, at: usize, group: &ModifierGroup) -> ModifierRow {
         let (modifier, low, high) =
             (self.modifier, four_digits(group.low), four_digits(group.high));
@@ -283,27 +254,25 @@ impl ModifierContext<'_> {
         self.named_group_row(at, group, &format!("Where {range}"))
     }
 
-    /// The effect in the group at this position, which a sentence begins with.
     fn named_group_row(&self, at: usize, group: &ModifierGroup, which: &str) -> ModifierRow {
         let modifier = self.modifier;
-        let size = match self.set.units {
+        let size = match self.cx.set.units {
             Some(_) => count(group.n, "unit", "units"),
             None => count(group.n, "row", "rows"),
         };
         let effect = match &group.effect {
             Ok(effect) => Ok(*effect),
-            Err(refusal) => Err(words_of(refusal, &self.set.names, modifier)),
+            Err(refusal) => Err(words_of(refusal, &self.cx.set.names, modifier)),
         };
         let answer = match &effect {
             Ok(effect) => format!(
-                "the effect {}is {} ({} % CI {})",
-                match weighted_by_overlap(self.args, self.set) {
+                "the effect {}is {} ({})",
+                match weighted_by_overlap(self.cx.args, self.cx.set) {
                     true => "in the overlap of both arms ",
                     false => "",
                 },
                 four_digits(effect.value),
-                confidence_level(self.args.alpha),
-                interval(effect.interval(self.args.alpha))
+                ci(self.cx.args.alpha, effect.interval(self.cx.args.alpha))
             ),
             Err(reason) => format!("no effect is given, because {reason}"),
         };
@@ -311,14 +280,114 @@ impl ModifierContext<'_> {
         let edges = Some((group.low, group.high));
         ModifierRow { edges, ..self.row(at + 1, effect, group.n, note) }
     }
+
+    fn refused(&self, reason: String) -> ModifierRow {
+        let note = format!("Whether the effect changes with `{}`: {reason}.", self.modifier);
+        self.row(0, Err(reason), 0, note)
+    }
+
+    /// Why missing values forbid the modifier.
+    fn missing(&self, column: &[f64]) -> Option<String> {
+        let missing = column.iter().filter(|value| value.is_nan()).count();
+        let refused = missing > 0 && self.cx.args.missing == MissingValues::Refuse;
+        refused.then(|| {
+            let rows = count(missing, "row has", "rows have");
+            format!("{rows} no value of it (missing: drop leaves such rows out)")
+        })
+    }
+
+    fn fit(&self, column: &[f64]) -> Result<ModifierFit, String> {
+        let infinite = column.iter().filter(|value| value.is_infinite()).count();
+        if let Some(reason) = self.missing(column) {
+            return Err(reason);
+        }
+        if infinite > 0 {
+            return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
+        }
+        let Some(least) = least_if_far(column) else { return self.fit_known(column) };
+        // As the covariates, among which it may be: only the edges of groups know where zero is.
+        let moved: Vec<f64> = column.iter().map(|value| value - least).collect();
+        let mut fit = self.fit_known(&moved)?;
+        for group in &mut fit.modification.groups {
+            group.low += least;
+            group.high += least;
+        }
+        Ok(fit)
+    }
+
+    fn fit_known(&self, column: &[f64]) -> Result<ModifierFit, String> {
+        let ModifierContext { cx, comparison, modifier } = *self;
+        let (args, set) = (cx.args, cx.set);
+        let missing = column.iter().filter(|value| value.is_nan()).count();
+        let words = |refusal: Refusal| words_of(&refusal, &set.names, modifier);
+        let known: Vec<u32> =
+            (0..column.len() as u32).filter(|row| !column[*row as usize].is_nan()).collect();
+        let Some(units) = &set.units else {
+            // An indicator of a level that the rows with the modifier do not have is left out.
+            let covariates = set.names.iter().zip(&set.covariates);
+            let (names, covariates): (Vec<String>, Vec<Vec<f64>>) = covariates
+                .map(|(name, column)| (name.clone(), gather(column, &known)))
+                .filter(|(_, column)| missing == 0 || column.iter().any(|x| *x != column[0]))
+                .unzip();
+            let values = gather(column, &known);
+            let covariates: Vec<&[f64]> = covariates.iter().map(Vec::as_slice).collect();
+            let clusters =
+                set.clusters.as_ref().map(|codes| dense(gather(codes, &known).into_iter()));
+            let fit =
+                if args.estimand == EstimandName::Ato { overlap_interaction } else { interaction };
+            let modification = fit(
+                &gather(&set.treated, &known),
+                &gather(comparison.near_zero(), &known),
+                &values,
+                &covariates,
+                clusters.as_deref(),
+            );
+            let modification =
+                modification.map_err(|refusal| words_of(&refusal, &names, modifier))?;
+            let deviation = indicator_deviation(&values);
+            return Ok(ModifierFit { modification, deviation, n: known.len(), left_out: missing });
+        };
+        let of_known = (gather(units, &known), gather(column, &known));
+        // A modifier is a property of the unit: what the treatment changes cannot modify it.
+        let differing = differing_units(&of_known.0, &of_known.1);
+        if differing > 0 {
+            let units = count(differing, "unit", "units");
+            return Err(format!("it differs between the rows of {units}, so it is no modifier"));
+        }
+        let mut of_unit = vec![f64::NAN; group_count(units)];
+        of_known
+            .0
+            .iter()
+            .zip(&of_known.1)
+            .for_each(|(unit, value)| of_unit[*unit as usize] = *value);
+        let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
+        let values: Vec<f64> = pairs.units.iter().map(|unit| of_unit[*unit as usize]).collect();
+        let kept: Vec<u32> =
+            (0..values.len() as u32).filter(|pair| !values[*pair as usize].is_nan()).collect();
+        let clusters = match &set.clusters {
+            None => None,
+            Some(codes) => Some(gather(&pairs.clusters(units, codes).map_err(words)?, &kept)),
+        };
+        let clusters = clusters.map(|codes| dense(codes.into_iter()));
+        let differences = gather(&pairs.differences(), &kept);
+        let of_kept = gather(&values, &kept);
+        let modification =
+            modification(&differences, &of_kept, clusters.as_deref()).map_err(words)?;
+        let deviation = indicator_deviation(&of_kept);
+        Ok(ModifierFit {
+            modification,
+            deviation,
+            n: kept.len(),
+            left_out: values.len() - kept.len(),
+        })
+    }
 }
 
-/// Whether the effects of groups are weighted by the overlap of the arms.
 fn weighted_by_overlap(args: &Args, set: &RowSet) -> bool {
     args.estimand == EstimandName::Ato && set.units.is_none() && !set.names.is_empty()
 }
 
-/// What a slope is adjusted for and what its errors know, as the end of a parenthesis.
+/// The covariates and clusters of a slope, as the end of a parenthesis.
 fn adjustment_phrase(set: &RowSet) -> String {
     let mut text = String::new();
     if set.units.is_none() && !set.names.is_empty() {
@@ -330,37 +399,27 @@ fn adjustment_phrase(set: &RowSet) -> String {
     text
 }
 
-/// What is said of units without a value of the modifier.
 fn left_out_sentence(set: &RowSet, missing: usize) -> String {
     let (one, many) = match set.units {
         Some(_) => ("unit without a value of it is", "units without a value of it are"),
         None => ("row without a value of it is", "rows without a value of it are"),
     };
-    match missing {
-        0 => String::new(),
-        _ => format!(" {} left out.", count(missing, one, many)),
-    }
+    left_out(missing, one, many)
 }
 
-/// How the effect changes with a modifier, and the units for which that is known.
 struct ModifierFit {
     modification: Modification,
     /// The standard deviation (n - 1) of the modifier, if it is 0 and 1.
     deviation: f64,
     /// Units, without a unit rows.
     n: usize,
-    /// How many have no value of the modifier.
     left_out: usize,
 }
 
-/// Why nothing is said of a modifier, as far as that is known before it is looked at. A comparison
-/// of arms that may not be made for an estimate may not be made by fifths either.
-fn why_withheld(
-    set: &RowSet,
-    comparison: &Comparison,
-    modifier: &str,
-    score: Option<&FittedPropensity>,
-) -> Option<String> {
+/// Why a modifier is refused before its values are read. Arms that cannot be compared for an
+/// estimate cannot be compared by fifths either.
+fn why_withheld(cx: &SetContext<'_>, comparison: &Comparison, modifier: &str) -> Option<String> {
+    let set = cx.set;
     if let Some(reason) = &comparison.refused {
         return Some(reason.clone());
     }
@@ -376,16 +435,9 @@ fn why_withheld(
     if set.names.is_empty() {
         return set.unadjusted_refused.clone();
     }
-    if let Some(reason) = set.adjusting_refused() {
-        return Some(reason.clone());
-    }
-    match score {
-        Some(Err(reason @ Refusal::Separated)) => Some(reason.to_string()),
-        _ => None,
-    }
+    set.adjusting_refused().cloned().or_else(|| cx.separated())
 }
 
-/// A refusal in words.
 fn words_of(refusal: &Refusal, names: &[String], modifier: &str) -> String {
     match refusal {
         Refusal::Constant(ColumnRef::Modifier) => refusal.describe(|_| Some(modifier)),
@@ -399,100 +451,9 @@ fn words_of(refusal: &Refusal, names: &[String], modifier: &str) -> String {
     }
 }
 
-/// How the effect changes with a modifier.
-fn fit_modifier(
-    args: &Args,
-    set: &RowSet,
-    comparison: &Comparison,
-    modifier: &str,
-    column: &[f64],
-) -> Result<ModifierFit, String> {
-    let missing = column.iter().filter(|value| value.is_nan()).count();
-    if missing > 0 && args.missing == MissingValues::Refuse {
-        let rows = count(missing, "row has", "rows have");
-        return Err(format!("{rows} no value of it (missing: drop leaves such rows out)"));
-    }
-    let infinite = column.iter().filter(|value| value.is_infinite()).count();
-    if infinite > 0 {
-        return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
-    }
-    let Some(least) = least_if_far(column) else {
-        return fit_known(args, set, comparison, modifier, column);
-    };
-    // As the covariates, among which it may be: only the edges of groups know where zero is.
-    let moved: Vec<f64> = column.iter().map(|value| value - least).collect();
-    let mut fit = fit_known(args, set, comparison, modifier, &moved)?;
-    for group in &mut fit.modification.groups {
-        group.low += least;
-        group.high += least;
-    }
-    Ok(fit)
-}
-
 /// The standard deviation (n - 1) of a column of zeros and ones.
 fn indicator_deviation(column: &[f64]) -> f64 {
     let n = column.len() as f64;
     let ones = column.iter().filter(|value| **value == 1.0).count() as f64;
     (ones * (n - ones) / (n * (n - 1.0))).sqrt()
-}
-
-/// How the effect changes with a modifier, where it is known.
-fn fit_known(
-    args: &Args,
-    set: &RowSet,
-    comparison: &Comparison,
-    modifier: &str,
-    column: &[f64],
-) -> Result<ModifierFit, String> {
-    let missing = column.iter().filter(|value| value.is_nan()).count();
-    let words = |refusal: Refusal| words_of(&refusal, &set.names, modifier);
-    let known: Vec<u32> =
-        (0..column.len() as u32).filter(|row| !column[*row as usize].is_nan()).collect();
-    let Some(units) = &set.units else {
-        // An indicator of a level that the rows with the modifier do not have is left out.
-        let covariates = set.names.iter().zip(&set.covariates);
-        let (names, covariates): (Vec<String>, Vec<Vec<f64>>) = covariates
-            .map(|(name, column)| (name.clone(), gather(column, &known)))
-            .filter(|(_, column)| missing == 0 || column.iter().any(|x| *x != column[0]))
-            .unzip();
-        let values = gather(column, &known);
-        let covariates: Vec<&[f64]> = covariates.iter().map(Vec::as_slice).collect();
-        let clusters = set.clusters.as_ref().map(|codes| dense(gather(codes, &known).into_iter()));
-        let fit =
-            if args.estimand == EstimandName::Ato { overlap_interaction } else { interaction };
-        let modification = fit(
-            &gather(&set.treated, &known),
-            &gather(comparison.near_zero(), &known),
-            &values,
-            &covariates,
-            clusters.as_deref(),
-        );
-        let modification = modification.map_err(|refusal| words_of(&refusal, &names, modifier))?;
-        let deviation = indicator_deviation(&values);
-        return Ok(ModifierFit { modification, deviation, n: known.len(), left_out: missing });
-    };
-    let of_known = (gather(units, &known), gather(column, &known));
-    // A modifier is a property of the unit: what the treatment changes cannot modify it.
-    let differing = differing_units(&of_known.0, &of_known.1);
-    if differing > 0 {
-        let units = count(differing, "unit", "units");
-        return Err(format!("it differs between the rows of {units}, so it is no modifier"));
-    }
-    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
-    let mut of_unit = vec![f64::NAN; size];
-    of_known.0.iter().zip(&of_known.1).for_each(|(unit, value)| of_unit[*unit as usize] = *value);
-    let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
-    let values: Vec<f64> = pairs.units.iter().map(|unit| of_unit[*unit as usize]).collect();
-    let kept: Vec<u32> =
-        (0..values.len() as u32).filter(|pair| !values[*pair as usize].is_nan()).collect();
-    let clusters = match &set.clusters {
-        None => None,
-        Some(codes) => Some(gather(&pairs.clusters(units, codes).map_err(words)?, &kept)),
-    };
-    let clusters = clusters.map(|codes| dense(codes.into_iter()));
-    let differences = gather(&pairs.differences(), &kept);
-    let of_kept = gather(&values, &kept);
-    let modification = modification(&differences, &of_kept, clusters.as_deref()).map_err(words)?;
-    let deviation = indicator_deviation(&of_kept);
-    Ok(ModifierFit { modification, deviation, n: kept.len(), left_out: values.len() - kept.len() })
 }

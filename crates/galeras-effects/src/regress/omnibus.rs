@@ -1,10 +1,11 @@
-//! Friedman's test of all arms at once: its rows of the port `sensitivity`.
+//! Friedman's test of whether any arm differs: its rows of the port `sensitivity`.
 
 use super::args::Args;
 use super::comparison::{Contrast, FEWEST_UNITS};
 use super::data_faults::lost_in_rounding;
 use super::frame::{AnalysisFrame, NONE};
 use super::sensitivity::{CLUSTERED, SensitivityRow};
+use crate::words::infinite;
 use galeras_base::prose::{count, four_digits, p_equals};
 use galeras_causal::{Refusal, friedman};
 use galeras_operator::far_numbers::{LEAST_RANGE, moved};
@@ -63,7 +64,6 @@ pub(super) fn omnibus(
     rows
 }
 
-/// Why the values of an outcome under these arms cannot be compared.
 fn why_unusable(
     args: &Args,
     frame: &AnalysisFrame,
@@ -71,11 +71,10 @@ fn why_unusable(
     arms: &[u32],
     outcome: &str,
 ) -> Option<String> {
-    let (mut missing, mut infinite) = (0, 0);
+    let mut missing = 0;
     for ((value, arm), unit) in frame.numbers[outcome].iter().zip(frame.arms.rows()).zip(units) {
         let compared = *arm == NONE || arms.contains(arm);
         missing += usize::from(compared && (value.is_nan() || *unit == NONE || *arm == NONE));
-        infinite += usize::from(compared && value.is_infinite());
     }
     if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row is", "rows are");
@@ -88,16 +87,15 @@ fn why_unusable(
         let units = count(incomplete, "unit lacks", "units lack");
         return Some(format!("{units} a row under an arm (missing: drop leaves such units out)"));
     }
-    if infinite > 0 {
-        return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
-    }
-    let codes = frame.arms.rows();
-    let compared = (0..codes.len() as u32).filter(|row| arms.contains(&codes[*row as usize]));
-    lost_in_rounding(frame, outcome, compared, LEAST_RANGE)
+    let (codes, values) = (frame.arms.rows(), &frame.numbers[outcome]);
+    let known = (0..codes.len()).filter(|row| codes[*row] == NONE || arms.contains(&codes[*row]));
+    infinite(outcome, known.map(|row| values[row])).or_else(|| {
+        let compared = (0..codes.len() as u32).filter(|row| arms.contains(&codes[*row as usize]));
+        lost_in_rounding(frame, outcome, compared, LEAST_RANGE)
+    })
 }
 
-/// How many units have rows under some of the arms and not under others; none are absent where no
-/// unit has all.
+/// The number of units with rows under some of the arms only; none are absent if no unit has all.
 fn lacking_units(frame: &AnalysisFrame, units: &[u32], arms: &[u32]) -> usize {
     let mut found = vec![0u64; frame.units.as_ref().map_or(0, |units| units.names().len())];
     let mut counts = vec![vec![false; arms.len()]; found.len()];

@@ -1,10 +1,10 @@
-//! Overlap of the propensity scores of both arms: the row of the port `overlap`.
+//! Overlap of the propensity scores of both arms: the rows of the ports `overlap` and `propensity`.
 
+use super::analysis::SetContext;
 use super::args::Args;
 use super::balance::weights;
 use super::comparison::{Contrast, RowSet};
-use super::estimate::FittedPropensity;
-use super::estimators::EstimandName;
+use super::estimators::{EstimandName, FittedPropensity};
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_base::prose::{count, four_digits, interval, thousands};
 use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
@@ -18,7 +18,6 @@ pub(super) struct OverlapRow {
     outcomes: String,
     contrast: Contrast,
     overlap: Option<Overlap>,
-    /// Rows outside of Crump's range.
     outside_crump: Option<usize>,
     status: RowStatus,
     note: String,
@@ -111,10 +110,9 @@ impl TableRow for OverlapRow {
     ];
 }
 
-/// The scores as estimators by propensity may use them: refused where the arms overlap too little.
-/// That is where more of them are extreme than `max_clipped` allows, or where the weights leave an
-/// arm less than a tenth of its rows. (Crump and others 2009, Biometrika 96:187, on the range;
-/// Kish's effective size.)
+/// Refuses scores whose arms overlap too little: more of them are extreme than `max_clipped`
+/// allows, or the weights leave an arm less than a tenth of its rows. (Crump and others 2009,
+/// Biometrika 96:187, on the range; Kish's effective size.)
 pub(super) fn usable_scores(
     args: &Args,
     set: &RowSet,
@@ -131,12 +129,12 @@ pub(super) fn usable_scores(
             Some(how) => Err(Refusal::NoOverlap(how)),
             None => Ok(score),
         },
-        // What is wrong with the scores, estimators say themselves.
+        // Estimators report the faults of scores themselves.
         Err(_) => Ok(score),
     })
 }
 
-/// How the arms overlap too little, if they do.
+/// The lack of overlap in words, if there is any.
 fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
     let help = "overlap: trim estimates the effect on the rows in which both arms are found";
     let n = set.rows.len();
@@ -185,11 +183,8 @@ fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
 }
 
 /// The row of the port `overlap`; none without covariates.
-pub(super) fn overlap_row(
-    args: &Args,
-    set: &RowSet,
-    score: Option<&FittedPropensity>,
-) -> Option<OverlapRow> {
+pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
+    let SetContext { args, set, score, .. } = *cx;
     let clip = (args.clip[0], args.clip[1]);
     let refused = |reason: &str| Refusal::Other(reason.to_string());
     let result = match (score, set.adjusting_refused()) {
@@ -245,4 +240,83 @@ pub(super) fn overlap_row(
     };
     let (outcomes, contrast) = (set.outcomes(), set.contrast.clone());
     Some(OverlapRow { outcomes, contrast, overlap, outside_crump, status, note })
+}
+
+/// Bins of equal width between 0 and 1.
+const BINS: usize = 20;
+
+/// The rows of an arm with scores in a bin.
+pub(super) struct PropensityBinRow {
+    outcomes: String,
+    contrast: Contrast,
+    arm: String,
+    bin: usize,
+    rows: usize,
+    share: f64,
+    weighted_share: f64,
+}
+
+impl PropensityBinRow {
+    fn boundary(bin: usize) -> f64 {
+        bin as f64 / BINS as f64
+    }
+}
+
+impl TableRow for PropensityBinRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcomes(|row| &row.outcomes),
+        columns::treatment(|row| &row.contrast.treatment),
+        columns::control(|row| &row.contrast.control),
+        TableColumn::text("arm", "the arm that the rows belong to", |row| &row.arm),
+        TableColumn::count("bin", "the bin of propensity scores, from 1", "bins", |row| {
+            row.bin + 1
+        }),
+        TableColumn::number("low", "the smallest score of the bin", |row| {
+            Some(Self::boundary(row.bin))
+        }),
+        TableColumn::number(
+            "high",
+            "the score at which the next bin begins; the last one has 1, too",
+            |row| Some(Self::boundary(row.bin + 1)),
+        ),
+        TableColumn::count("rows", "rows of the arm with such a score", "rows", |row| row.rows),
+        TableColumn::number("share", "the same as a share of the arm", |row| Some(row.share)),
+        TableColumn::number(
+            "weighted_share",
+            "the share of the arm's weight, with the weights of the estimand",
+            |row| Some(row.weighted_share),
+        ),
+    ];
+}
+
+/// The rows of the port: every bin of both arms. None without propensity scores.
+pub(super) fn propensity_bin_rows(cx: &SetContext<'_>) -> Vec<PropensityBinRow> {
+    let SetContext { args, set, score, .. } = *cx;
+    let Some(Ok(score)) = score else { return Vec::new() };
+    let weights = weights(args, &score.scores, &set.treated);
+    let mut rows = Vec::with_capacity(2 * BINS);
+    for treated in [true, false] {
+        let (mut counts, mut weight) = ([0_usize; BINS], [0.0_f64; BINS]);
+        for ((score, own), one) in score.scores.iter().zip(&set.treated).zip(&weights) {
+            if *own == treated {
+                // A score of 1 belongs to the last bin.
+                let bin = ((score * BINS as f64) as usize).min(BINS - 1);
+                counts[bin] += 1;
+                weight[bin] += one;
+            }
+        }
+        let n = counts.iter().sum::<usize>().max(1) as f64;
+        let all = weight.iter().sum::<f64>();
+        let arm = if treated { &set.contrast.treatment } else { &set.contrast.control };
+        rows.extend((0..BINS).map(|bin| PropensityBinRow {
+            outcomes: set.outcomes(),
+            contrast: set.contrast.clone(),
+            arm: arm.clone(),
+            bin,
+            rows: counts[bin],
+            share: counts[bin] as f64 / n,
+            weighted_share: if all > 0.0 { weight[bin] / all } else { 0.0 },
+        }));
+    }
+    rows
 }

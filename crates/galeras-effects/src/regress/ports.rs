@@ -12,43 +12,14 @@ use super::estimate_table::{EstimateRow, SummaryRow};
 use super::findings::FindingRow;
 use super::identify::GraphRow;
 use super::modifiers::ModifierRow;
-use super::overlap::OverlapRow;
-use super::propensity_bins::PropensityBinRow;
-use super::refutation_table::RefutationRow;
+use super::overlap::{OverlapRow, PropensityBinRow};
+use super::refuters::RefutationRow;
 use super::registration::{RegisteredEstimates, is_column, with_registration};
 use super::sensitivity::SensitivityRow;
 use galeras_operator::small_table::{TableRow, record_batch, table_schema};
 use galeras_operator::{MAIN, Port, Ports, SUMMARY, StepError, TableSchema};
 use galeras_sql::group_columns::{GroupColumns, Groups};
 
-/// The port of the primary estimates with a sentence.
-const FINDINGS: &str = "findings";
-/// The port of effect sizes without a unit.
-const EFFECT_SIZES: &str = "effect_sizes";
-/// The port of tests against margins.
-const EQUIVALENCE: &str = "equivalence";
-/// The port of checks on changed data.
-const REFUTATIONS: &str = "refutations";
-/// The port of covariates in both arms.
-const BALANCE: &str = "balance";
-/// The port of propensity scores in both arms.
-const OVERLAP: &str = "overlap";
-/// The port of how many rows have which propensity score.
-const PROPENSITY: &str = "propensity";
-/// The port of what an unobserved confounder would have to do.
-const SENSITIVITY: &str = "sensitivity";
-/// The port of estimates with confounders of growing strength.
-const CONTOURS: &str = "contours";
-/// The port of effects that change with a column.
-const MODIFIERS: &str = "modifiers";
-/// The port of effects along a dose.
-const DOSE: &str = "dose";
-/// The port of tests of a trend along a dose.
-const TREND: &str = "trend";
-/// The port of what follows from the causal graph.
-const GRAPH: &str = "graph";
-
-/// The rows of every port.
 #[derive(Default)]
 pub(super) struct ResultTables {
     pub(super) estimates: Vec<EstimateRow>,
@@ -66,7 +37,6 @@ pub(super) struct ResultTables {
     pub(super) dose: Vec<DoseRow>,
     pub(super) trend: Vec<TrendRow>,
     pub(super) graph: Vec<GraphRow>,
-    /// What the user should hear of at once.
     pub(super) warnings: Vec<String>,
 }
 
@@ -88,7 +58,6 @@ const fn port<Row: TableRow>(
 
 const CONTRAST: &[&str] = &["outcome", "treatment", "control"];
 
-/// Every port.
 const PORTS: &[PortRows] = &[
     port::<EstimateRow>(
         MAIN,
@@ -96,56 +65,57 @@ const PORTS: &[PortRows] = &[
         |tables| record_batch(&tables.estimates),
     ),
     port::<SummaryRow>(SUMMARY, CONTRAST, |tables| record_batch(&tables.summary)),
-    port::<FindingRow>(FINDINGS, CONTRAST, |tables| record_batch(&tables.findings)),
+    port::<FindingRow>("findings", CONTRAST, |tables| record_batch(&tables.findings)),
     port::<EffectSizeRow>(
-        EFFECT_SIZES,
+        "effect_sizes",
         &["outcome", "treatment", "control", "measure"],
         |tables| record_batch(&tables.effect_sizes),
     ),
-    port::<EquivalenceRow>(EQUIVALENCE, CONTRAST, |tables| record_batch(&tables.equivalence)),
+    port::<EquivalenceRow>("equivalence", CONTRAST, |tables| record_batch(&tables.equivalence)),
     port::<RefutationRow>(
-        REFUTATIONS,
+        "refutations",
         &["outcome", "treatment", "control", "estimator", "refuter"],
         |tables| record_batch(&tables.refutations),
     ),
-    port::<BalanceRow>(BALANCE, &["outcomes", "treatment", "control", "covariate"], |tables| {
+    port::<BalanceRow>("balance", &["outcomes", "treatment", "control", "covariate"], |tables| {
         record_batch(&tables.balance)
     }),
-    port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"], |tables| {
+    port::<OverlapRow>("overlap", &["outcomes", "treatment", "control"], |tables| {
         record_batch(&tables.overlap)
     }),
     port::<PropensityBinRow>(
-        PROPENSITY,
+        "propensity",
         &["outcomes", "treatment", "control", "arm", "bin"],
         |tables| record_batch(&tables.propensity),
     ),
     port::<SensitivityRow>(
-        SENSITIVITY,
+        "sensitivity",
         &["outcome", "treatment", "control", "analysis", "measure"],
         |tables| record_batch(&tables.sensitivity),
     ),
-    port::<ContourRow>(CONTOURS, &["outcome", "treatment", "control", "kind", "point"], |tables| {
-        record_batch(&tables.contours)
-    }),
+    port::<ContourRow>(
+        "contours",
+        &["outcome", "treatment", "control", "kind", "point"],
+        |tables| record_batch(&tables.contours),
+    ),
     port::<ModifierRow>(
-        MODIFIERS,
+        "modifiers",
         &["outcome", "treatment", "control", "modifier", "bin"],
         |tables| record_batch(&tables.modifiers),
     ),
-    port::<DoseRow>(DOSE, &["outcome", "dose"], |tables| record_batch(&tables.dose)),
-    port::<TrendRow>(TREND, &["outcome", "test"], |tables| record_batch(&tables.trend)),
-    port::<GraphRow>(GRAPH, &["outcome", "kind", "variables", "given"], |tables| {
+    port::<DoseRow>("dose", &["outcome", "dose"], |tables| record_batch(&tables.dose)),
+    port::<TrendRow>("trend", &["outcome", "test"], |tables| record_batch(&tables.trend)),
+    port::<GraphRow>("graph", &["outcome", "kind", "variables", "given"], |tables| {
         record_batch(&tables.graph)
     }),
 ];
 
-/// The ports that say which estimates are registered.
-const REGISTERED_PORTS: &[&str] = &[MAIN, FINDINGS];
+/// The ports with the columns of a registration.
+const REGISTERED_PORTS: &[&str] = &[MAIN, "findings"];
 
 /// The columns that hold sentences.
 const WORDED: &[&str] = &["note", "sentence"];
 
-/// The tables of all groups; without groups those of the only one.
 pub(super) fn into_ports(
     tables: &[ResultTables],
     groups: Option<&Groups>,
@@ -171,7 +141,6 @@ pub(super) fn into_ports(
     Ok(ports)
 }
 
-/// The table of a port without groups.
 fn own_table(port: &PortRows, registered: bool) -> TableSchema {
     let table = (port.schema)().keyed(port.key);
     match registered && REGISTERED_PORTS.contains(&port.name) {
@@ -187,7 +156,6 @@ pub(super) fn ports(groups: &GroupColumns, registered: bool) -> Vec<Port> {
     PORTS.iter().map(|port| Port::new(port.name, table(port))).collect()
 }
 
-/// Whether a port has a column of this name.
 pub(super) fn is_result(name: &str) -> bool {
     is_column(name) || PORTS.iter().any(|port| (port.schema)().field(name).is_some())
 }

@@ -1,10 +1,10 @@
-//! Which estimates are as registered: the columns `registered` and `deviation`, and what a sentence
-//! says of it.
+//! The registration of estimates: the columns `registered` and `deviation`, and a remark in
+//! sentences.
 //!
 //! An estimate is registered if one registration that was made before there were results names its
-//! outcome, its contrast and its estimator, and everything else that decides its number is as it
-//! was: the other arguments, the steps before, and that nothing registered is left out. More may be
-//! estimated, and what is no estimate (refuters, modifiers, ranges for bounds) may change.
+//! outcome, contrast and estimator, everything else that decides its number is unchanged (the other
+//! arguments, the steps before), and nothing registered is left out. More estimates, refuters,
+//! modifiers and ranges for bounds may be added.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use serde_json::{Map, Value};
 
 use super::args::{Args, Contrasts};
+use super::choice::Entry;
 use galeras_base::prose::name_list;
 use galeras_operator::{RegisteredAnalysis, Registration, StepError, TableSchema, describe};
 
-/// Arguments that say what is estimated, of which a registration may name more or less.
+/// Arguments that list estimates: a registration may name more or fewer.
 const LISTS: &[&str] = &["outcomes", "estimators", "treatments", "contrasts"];
 /// Arguments that change no estimate.
 const ADDITIONS: &[&str] = &["refuters", "simulations", "subset_fraction", "modifiers", "ranges"];
@@ -25,7 +26,7 @@ const REGISTERED: &str = "registered";
 const DEVIATION: &str = "deviation";
 const SENTENCE: &str = "sentence";
 
-/// What is registered of an analysis, compared with its arguments.
+/// The registrations of an analysis, compared with its arguments.
 #[derive(Debug)]
 pub(super) struct RegisteredEstimates {
     analyses: Vec<ComparedAnalysis>,
@@ -33,17 +34,14 @@ pub(super) struct RegisteredEstimates {
     primary: &'static str,
 }
 
-/// A registration and what differs from it as a whole.
 #[derive(Debug)]
 struct ComparedAnalysis {
-    /// The day.
     day: String,
     args: Option<Args>,
     /// Why it covers no estimate.
     deviation: Option<String>,
 }
 
-/// What a registration says of an estimate.
 struct Coverage {
     /// The day of the registration that covers it.
     registered: Option<String>,
@@ -78,7 +76,7 @@ impl RegisteredEstimates {
         }
     }
 
-    /// Whether an estimate is registered. The last registration says why not.
+    /// The reason is that of the last registration.
     fn coverage(&self, outcome: &str, treatment: &str, control: &str, estimator: &str) -> Coverage {
         let mut deviation = "not registered: `galeras lock` registers it".to_string();
         for analysis in &self.analyses {
@@ -93,7 +91,7 @@ impl RegisteredEstimates {
         Coverage { registered: None, deviation: Some(deviation) }
     }
 
-    /// A table of estimates with the columns behind it, and sentences that say which they are.
+    /// Adds the two columns to a table of estimates, and a remark to its sentences.
     pub(super) fn added_to(&self, table: &RecordBatch) -> Result<RecordBatch, StepError> {
         let texts = |name: &str| table.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
         let defect = || StepError::new("a defect: a table of estimates lacks a column");
@@ -167,7 +165,7 @@ impl ComparedAnalysis {
     }
 }
 
-/// The arguments that decide numbers and are others than registered, in words.
+/// The changed arguments that decide numbers, in words.
 fn changed_arguments(registered: &Value, resolved: &Value) -> Option<String> {
     let none = Map::new();
     let registered = registered.as_object().unwrap_or(&none);
@@ -183,8 +181,8 @@ fn changed_arguments(registered: &Value, resolved: &Value) -> Option<String> {
     (!changed.is_empty()).then(|| format!("another {} was registered", name_list(&changed)))
 }
 
-/// What was registered and is not estimated, in words: whoever leaves out what did not come out adjusts
-/// the rest for fewer tests, and shows a choice.
+/// A registered estimate that is left out, in words. Without it, the others would be adjusted for
+/// fewer tests, and only a selection would be shown.
 fn left_out(registered: &Args, args: &Args) -> Option<String> {
     let outcome = registered.outcomes.iter().find(|name| !args.outcomes.contains(name));
     if let Some(outcome) = outcome {
@@ -206,12 +204,10 @@ fn left_out(registered: &Args, args: &Args) -> Option<String> {
     narrower.then(|| "registered contrasts are left out".into())
 }
 
-/// Whether a table of registered estimates has a column of this name, beside those of every table.
 pub(super) fn is_column(name: &str) -> bool {
     [REGISTERED, DEVIATION].contains(&name)
 }
 
-/// A table with the two columns.
 pub(super) fn with_registration(table: &TableSchema) -> TableSchema {
     TableSchema { schema: with_columns(&table.schema), ..table.clone() }
 }

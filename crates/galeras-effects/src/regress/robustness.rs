@@ -1,108 +1,59 @@
-//! Cinelli and Hazlett's robustness values: rows of the port `sensitivity`. They belong to a
-//! regression, so each estimator has those of its own, or none and a reason.
+//! Cinelli and Hazlett's robustness values: rows of the port `sensitivity`. They belong to the
+//! regression of an estimator; others have none, with the reason.
 
-use super::args::Args;
-use super::comparison::{Comparison, RowSet};
-use super::estimate::{EffectEstimate, FittedPropensity};
-use super::estimators::Estimator;
-use super::sensitivity_table::SensitivityMeasures;
+use super::choice::Entry;
+use super::estimators::EffectEstimate;
+use super::sensitivity::SensitivityMeasures;
 use super::shared_columns as columns;
-use super::unit_pairs::UnitPairs;
 use galeras_base::prose::four_digits;
 use galeras_causal::{
     Covariance::Classic, InstrumentRobustness, Refusal, Robustness, adjusted,
     instrument_robustness, interacted, paired, robustness,
 };
 
-/// The analysis of the primary estimate, and of a linear regression beside it.
+/// The analysis of the primary estimate, and of a linear regression next to it.
 const PRIMARY: &str = "robustness";
-const BESIDE: &str = "robustness_ols";
+const SECONDARY: &str = "robustness_ols";
 
-/// Adds the robustness values of the primary estimate, and those of `ols` if it stands beside.
-pub(super) fn robustness_rows(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    comparison: &Comparison,
-    primary: Result<&EffectEstimate, &str>,
-    score: Option<&FittedPropensity>,
-) {
-    let estimators = args.estimators();
-    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    let regression = |lin: bool| {
-        if !args.absorb.is_empty() {
-            let message = "they are those of a regression without absorbed effects";
-            return Err(Refusal::Other(message.into()));
-        }
-        let fit = if lin { interacted } else { adjusted };
-        let fit = fit(&set.treated, comparison.near_zero(), &covariates, Classic, None)?;
-        let degrees = fit.residual_degrees as f64;
-        robustness(fit.classic_statistic, degrees, 1.0, args.alpha)
-    };
-    let named = |refusal: Refusal| columns::named(&refusal, &set.names);
-    match (estimators[0], primary) {
-        (Estimator::Ols, _) => {
-            linear(args, measures, set, score, PRIMARY, || regression(false).map_err(named));
-        }
-        (Estimator::Lin, _) => {
-            linear(args, measures, set, score, PRIMARY, || regression(true).map_err(named));
-        }
-        (Estimator::Paired, Ok(_)) => within_units(args, measures, set, comparison),
-        (Estimator::Iv, Ok(_)) => match set.instruments.as_slice() {
-            [instrument] => {
-                let (treated, values) = (&set.treated, comparison.near_zero());
-                let found =
-                    instrument_robustness(values, treated, instrument, &covariates, args.alpha);
-                match found {
-                    Ok(found) => of_instrument(args, measures, set, &found),
-                    Err(reason) => measures.refused(PRIMARY, "robustness_value", named(reason)),
-                }
-            }
-            _ => measures.refused(
-                PRIMARY,
-                "robustness_value",
-                "the robustness values of an estimate by instruments are defined for one of them",
-            ),
-        },
-        (Estimator::Paired | Estimator::Iv, Err(reason)) => {
-            measures.refused(PRIMARY, "robustness_value", reason);
-        }
-        (other, _) => {
-            // Without covariates nobody expects them.
-            if !set.names.is_empty() {
-                let reason = format!(
-                    "robustness values are those of a regression, and `{}` is none (`ols` among \
-                     the estimators gives those of a linear one)",
-                    other.name()
-                );
-                measures.refused(PRIMARY, "robustness_value", reason);
-            }
-        }
-    }
-    if estimators[1..].contains(&Estimator::Ols) {
-        linear(args, measures, set, score, BESIDE, || regression(false).map_err(named));
+type Primary<'a> = Result<&'a EffectEstimate, &'a str>;
+
+pub(super) fn of_ols(measures: &mut SensitivityMeasures<'_>, _: Primary<'_>) {
+    of_regression(measures, PRIMARY, false);
+}
+
+/// Of `ols` where it is not the primary estimator.
+pub(super) fn of_secondary_ols(measures: &mut SensitivityMeasures<'_>) {
+    of_regression(measures, SECONDARY, false);
+}
+
+pub(super) fn of_lin(measures: &mut SensitivityMeasures<'_>, _: Primary<'_>) {
+    of_regression(measures, PRIMARY, true);
+}
+
+/// Of an estimator that is not a regression; without covariates no reader expects them.
+pub(super) fn of_no_regression(measures: &mut SensitivityMeasures<'_>, _: Primary<'_>) {
+    if !measures.cx.set.names.is_empty() {
+        let reason = format!(
+            "robustness values are those of a regression, and `{}` is none (`ols` among the \
+             estimators gives those of a linear one)",
+            measures.cx.args.estimators()[0].name()
+        );
+        measures.refused(PRIMARY, "robustness_value", reason);
     }
 }
 
-/// Of a linear regression with the covariates.
-fn linear(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    score: Option<&FittedPropensity>,
-    analysis: &'static str,
-    regression: impl Fn() -> Result<Robustness, String>,
-) {
+/// Of a linear regression with the covariates, interacted with the treatment if `lin`.
+fn of_regression(measures: &mut SensitivityMeasures<'_>, analysis: &'static str, lin: bool) {
+    let set = measures.cx.set;
     if set.names.is_empty() {
         return;
     }
-    if let Some(reason) = set.adjusting_refused() {
-        return measures.refused(analysis, "robustness_value", reason);
-    }
-    if let Some(Err(reason @ Refusal::Separated)) = score {
-        return measures.refused(analysis, "robustness_value", reason);
-    }
-    let robustness = match regression() {
+    let refused = set.adjusting_refused().cloned().or_else(|| measures.cx.separated());
+    let robustness = match refused {
+        Some(reason) => Err(reason),
+        None => regression(measures, lin).map_err(|refusal| columns::named(&refusal, &set.names)),
+    };
+    let robustness = match robustness {
         Ok(robustness) => robustness,
         Err(reason) => return measures.refused(analysis, "robustness_value", reason),
     };
@@ -120,20 +71,30 @@ fn linear(
         Some(_) => " (by the classic standard error, which takes rows as independent)",
         None => " (by the classic standard error)",
     };
-    four(args, measures, analysis, &robustness, partial, value, assumed);
+    add_values(measures, analysis, &robustness, partial, value, assumed);
+}
+
+fn regression(measures: &SensitivityMeasures<'_>, lin: bool) -> Result<Robustness, Refusal> {
+    let (args, set) = (measures.cx.args, measures.cx.set);
+    if !args.absorb.is_empty() {
+        let message = "they are those of a regression without absorbed effects";
+        return Err(Refusal::Other(message.into()));
+    }
+    let fit = if lin { interacted } else { adjusted };
+    let outcome = measures.comparison.near_zero();
+    let fit = fit(&set.treated, outcome, &set.covariates(), Classic, None)?;
+    robustness(fit.classic_statistic, fit.residual_degrees as f64, 1.0, args.alpha)
 }
 
 /// Of the paired difference: it is the coefficient of a regression with an intercept for each unit,
 /// whose t statistic is that of the pairs and whose residual degrees of freedom are the pairs less
 /// one.
-fn within_units(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    comparison: &Comparison,
-) {
-    let Some(units) = &set.units else { return };
-    let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
+pub(super) fn of_pairs(measures: &mut SensitivityMeasures<'_>, primary: Primary<'_>) {
+    if let Err(reason) = primary {
+        return measures.refused(PRIMARY, "robustness_value", reason);
+    }
+    let (args, set) = (measures.cx.args, measures.cx.set);
+    let Some(pairs) = set.pairs(measures.comparison.near_zero()) else { return };
     let found = paired(&pairs.treatment, &pairs.control).and_then(|paired| {
         let estimate = paired.estimate;
         robustness(estimate.statistic(), estimate.degrees, 1.0, args.alpha)
@@ -156,12 +117,10 @@ fn within_units(
         Some(_) => " (by the paired standard error, which takes units as independent)",
         None => "",
     };
-    four(args, measures, PRIMARY, &robustness, partial, value, assumed);
+    add_values(measures, PRIMARY, &robustness, partial, value, assumed);
 }
 
-/// The four values of one regression.
-fn four(
-    args: &Args,
+fn add_values(
     measures: &mut SensitivityMeasures<'_>,
     analysis: &'static str,
     robustness: &Robustness,
@@ -169,29 +128,44 @@ fn four(
     value: String,
     assumed: &str,
 ) {
+    let alpha = measures.cx.args.alpha;
     measures.add(analysis, "partial_r2", Ok(robustness.partial_r2), partial);
     let note = "Cohen's partial f squared.".to_string();
     measures.add(analysis, "partial_f2", Ok(robustness.partial_f2), note);
     measures.add(analysis, "robustness_value", Ok(robustness.value), value);
     let note = if robustness.value_alpha > 0.0 {
         format!(
-            "One that explains {} % of both would make it insignificant at the {} level{assumed}.",
-            percent(robustness.value_alpha),
-            args.alpha
+            "One that explains {} % of both would make it insignificant at the {alpha} level{assumed}.",
+            percent(robustness.value_alpha)
         )
     } else {
-        format!("It is insignificant at the {} level without one{assumed}.", args.alpha)
+        format!("It is insignificant at the {alpha} level without one{assumed}.")
     };
     measures.add(analysis, "robustness_value_alpha", Ok(robustness.value_alpha), note);
 }
 
 /// Of an estimate by one instrument.
-fn of_instrument(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    found: &InstrumentRobustness,
-) {
+pub(super) fn of_instrument(measures: &mut SensitivityMeasures<'_>, primary: Primary<'_>) {
+    let (args, set) = (measures.cx.args, measures.cx.set);
+    let found = match (primary, set.instruments.as_slice()) {
+        (Err(reason), _) => Err(reason.to_owned()),
+        (Ok(_), [instrument]) => {
+            let outcome = measures.comparison.near_zero();
+            let covariates = set.covariates();
+            instrument_robustness(outcome, &set.treated, instrument, &covariates, args.alpha)
+                .map_err(|refusal| columns::named(&refusal, &set.names))
+        }
+        _ => Err("the robustness values of an estimate by instruments are defined for one of them"
+            .to_owned()),
+    };
+    match found {
+        Ok(found) => add_of_instrument(measures, &found),
+        Err(reason) => measures.refused(PRIMARY, "robustness_value", reason),
+    }
+}
+
+fn add_of_instrument(measures: &mut SensitivityMeasures<'_>, found: &InstrumentRobustness) {
+    let (alpha, set) = (measures.cx.args.alpha, measures.cx.set);
     let name = &set.instrument_names[0];
     let mut add = |measure: &str, value: f64, note: String| {
         measures.add(PRIMARY, measure, Ok(value), note);
@@ -223,7 +197,6 @@ fn of_instrument(
         percent(found.value())
     );
     add("robustness_value", found.value(), note);
-    let alpha = args.alpha;
     for (measure, value, which) in [
         ("robustness_value_alpha", found.value_alpha(), "that explains"),
         (

@@ -1,69 +1,138 @@
-//! Sensitivity of one estimate: which measures there are of it, and those of pairs and of power.
+//! Sensitivity of one estimate: the rows of the port `sensitivity`, and those of pairs and of power.
 
-use super::args::Args;
-use super::comparison::{Comparison, RowSet};
-use super::estimate::{EffectEstimate, FittedPropensity};
+use super::analysis::SetContext;
+use super::comparison::{Comparison, Contrast};
+use super::estimators::pairs::UnitPairs;
+use super::estimators::{EffectEstimate, OLS};
 use super::evalue::evalue;
-use super::instruments::instrument_rows;
-use super::robustness::robustness_rows;
-use super::sensitivity_table::SensitivityMeasures;
-pub(super) use super::sensitivity_table::{CLUSTERED, SensitivityRow};
-use super::unit_pairs::UnitPairs;
+use super::robustness::of_secondary_ols;
+use super::shared_columns::{self as columns, RowStatus};
 use galeras_base::prose::{four_digits, thousands};
 use galeras_causal::{
     SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
 };
+use galeras_operator::small_table::{TableColumn, TableRow};
 
 /// Hidden bias under which the signed-rank test is reported.
 const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
 /// The power of the minimum detectable effect.
 const POWER: f64 = 0.8;
 
-/// The rows of the port `sensitivity` of one comparison, whose primary estimate is `primary`.
+pub(super) const CLUSTERED: &str =
+    "units of a cluster depend on each other, and it would take them as independent";
+
+pub(super) struct SensitivityRow {
+    outcome: String,
+    contrast: Contrast,
+    analysis: &'static str,
+    measure: String,
+    value: Option<f64>,
+    status: RowStatus,
+    note: String,
+}
+
+impl TableRow for SensitivityRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        columns::treatment(|row| &row.contrast.treatment),
+        columns::control(|row| &row.contrast.control),
+        TableColumn::text(
+            "analysis",
+            "evalue, robustness, robustness_ols, instruments, rosenbaum, power, location, \
+             attrition or omnibus",
+            |row| row.analysis,
+        ),
+        TableColumn::text("measure", "what the value is", |row| &row.measure),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::number("value", "the value", |row| row.value),
+        columns::note(|row| &row.note),
+    ];
+}
+
+impl SensitivityRow {
+    /// The row of a measure; a refused one gets a note of its own.
+    pub(super) fn new(
+        outcome: &str,
+        contrast: Contrast,
+        analysis: &'static str,
+        measure: &str,
+        value: Result<f64, String>,
+        note: String,
+    ) -> Self {
+        Self {
+            outcome: outcome.into(),
+            contrast,
+            analysis,
+            measure: measure.into(),
+            status: RowStatus::of(&value),
+            note: match &value {
+                Ok(_) => note,
+                Err(reason) => format!("Not computed: {reason}."),
+            },
+            value: value.ok(),
+        }
+    }
+}
+
+/// Collects the rows of one comparison.
+pub(super) struct SensitivityMeasures<'a> {
+    pub(super) cx: &'a SetContext<'a>,
+    pub(super) comparison: &'a Comparison,
+    rows: Vec<SensitivityRow>,
+}
+
+impl SensitivityMeasures<'_> {
+    pub(super) fn add(
+        &mut self,
+        analysis: &'static str,
+        measure: &str,
+        value: Result<f64, String>,
+        note: String,
+    ) {
+        let (outcome, contrast) = (&self.comparison.outcome, self.cx.set.contrast.clone());
+        let row = SensitivityRow::new(outcome, contrast, analysis, measure, value, note);
+        self.rows.push(row);
+    }
+
+    pub(super) fn refused(&mut self, analysis: &'static str, measure: &str, reason: impl ToString) {
+        self.add(analysis, measure, Err(reason.to_string()), String::new());
+    }
+}
+
+/// The rows of one comparison, whose primary estimate is `primary`.
 pub(super) fn sensitivity_rows(
-    args: &Args,
-    set: &RowSet,
+    cx: &SetContext<'_>,
     comparison: &Comparison,
     primary: Result<&EffectEstimate, &str>,
-    score: Option<&FittedPropensity>,
-    folds: Option<&[u32]>,
 ) -> Vec<SensitivityRow> {
-    let mut measures = SensitivityMeasures { set, outcome: &comparison.outcome, rows: Vec::new() };
+    let mut measures = SensitivityMeasures { cx, comparison, rows: Vec::new() };
     match primary {
         Err(reason) => measures.refused("evalue", "evalue", reason),
         Ok(effect) => {
-            evalue(args, &mut measures, set, comparison, effect, score, folds);
-            power(args, &mut measures, set, comparison, effect);
+            evalue(&mut measures, effect);
+            power(&mut measures, effect);
         }
     }
     if comparison.refused.is_none() {
-        robustness_rows(args, &mut measures, set, comparison, primary, score);
-        instrument_rows(args, &mut measures, set, comparison);
-        if let Some(units) = &set.units {
-            let pairs = UnitPairs::of(&set.treated, comparison.near_zero(), units);
-            if pairs.rows.len() >= 2 {
-                let clustered = set.clusters.is_some();
-                if clustered {
-                    measures.refused("rosenbaum", "gamma_star", CLUSTERED);
-                } else {
-                    hidden_bias(args, &mut measures, &pairs);
-                }
-                // A ratio depends on where zero is.
-                let levels = UnitPairs::of(&set.treated, &comparison.values, units);
-                robust_location(&mut measures, &pairs, &levels, clustered);
-            }
+        let estimators = cx.args.estimators();
+        (estimators[0].robustness)(&mut measures, primary);
+        if estimators[1..].contains(&OLS) {
+            of_secondary_ols(&mut measures);
+        }
+        estimators.iter().for_each(|estimator| (estimator.diagnostics)(&mut measures));
+        if let Some(pairs) = cx.set.pairs(comparison.near_zero())
+            && pairs.len() >= 2
+        {
+            hidden_bias(&mut measures, &pairs);
+            robust_location(&mut measures, &pairs);
         }
     }
     measures.rows
 }
 
-fn power(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    comparison: &Comparison,
-    effect: &EffectEstimate,
-) {
+fn power(measures: &mut SensitivityMeasures<'_>, effect: &EffectEstimate) {
+    let (args, set) = (measures.cx.args, measures.cx.set);
     let error = effect.estimate.standard_error;
     match minimum_detectable(error, args.alpha, POWER) {
         Ok(least) => {
@@ -81,7 +150,7 @@ fn power(
     if effect.pairs.is_none() || set.clusters.is_some() {
         return;
     }
-    let gain = difference_in_means(&set.treated, comparison.near_zero())
+    let gain = difference_in_means(&set.treated, measures.comparison.near_zero())
         .and_then(|means| paired_gain(error, means.estimate.standard_error, args.alpha, POWER));
     if let Ok(gain) = gain {
         let note = format!("If pairs were ignored, only one of {}.", four_digits(gain.unpaired));
@@ -95,7 +164,11 @@ fn power(
 }
 
 /// Rosenbaum's bounds of the signed-rank test.
-fn hidden_bias(args: &Args, measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs) {
+fn hidden_bias(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs) {
+    if measures.cx.set.clusters.is_some() {
+        return measures.refused("rosenbaum", "gamma_star", CLUSTERED);
+    }
+    let args = measures.cx.args;
     let ranks = match SignedRanks::new(&pairs.differences()) {
         Ok(ranks) => ranks,
         Err(reason) => return measures.refused("rosenbaum", "gamma_star", reason),
@@ -125,13 +198,9 @@ fn hidden_bias(args: &Args, measures: &mut SensitivityMeasures<'_>, pairs: &Unit
     }
 }
 
-fn robust_location(
-    measures: &mut SensitivityMeasures<'_>,
-    pairs: &UnitPairs,
-    levels: &UnitPairs,
-    clustered: bool,
-) {
-    let n = thousands(pairs.rows.len());
+fn robust_location(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs) {
+    let clustered = measures.cx.set.clusters.is_some();
+    let n = thousands(pairs.len());
     let location = match location(&pairs.differences()) {
         Ok(location) => location,
         Err(reason) => return measures.refused("location", "median", reason),
@@ -159,7 +228,10 @@ fn robust_location(
             measures.add("location", measure, Ok(value), note);
         }
     }
-    if let Ok(relative) = relative(&levels.treatment, &levels.control) {
+    // A ratio depends on where zero is.
+    let levels = measures.cx.set.pairs(&measures.comparison.values);
+    let ratio = levels.map(|levels| relative(&levels.treatment, &levels.control));
+    if let Some(Ok(relative)) = ratio {
         let ratio = relative.ratio_of_means;
         let note = format!(
             "The mean under the treatment is {} times that of control.",

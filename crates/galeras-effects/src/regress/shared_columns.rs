@@ -1,16 +1,15 @@
-//! Columns that several tables of `regress` have, and what they say of a row: whether its numbers
-//! are there, and why not.
+//! Columns that several tables of `regress` have, and the status of a row.
 
 use galeras_causal::{ColumnRef, Refusal};
 use galeras_operator::small_table::TableColumn;
 
-/// Whether a row has its numbers.
+/// The status of the numbers of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RowStatus {
     Ok,
-    /// A number could be computed, but it would not be right, and why.
+    /// A number would not be right, and why.
     Refused(String),
-    /// There is no such number here, and why.
+    /// The number does not exist, and why.
     NotApplicable(String),
 }
 
@@ -23,7 +22,6 @@ impl RowStatus {
         }
     }
 
-    /// Its name in tables.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -32,7 +30,6 @@ impl RowStatus {
         }
     }
 
-    /// Why there is no number.
     pub(super) fn reason(&self) -> Option<&str> {
         match self {
             Self::Ok => None,
@@ -68,7 +65,6 @@ pub(super) const fn reason<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<
     TableColumn::optional_text("reason", "why there is no number; null if there is one", value)
 }
 
-/// The row in a sentence or more.
 pub(super) const fn note<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
     TableColumn::text("note", "the row in words", value)
 }

@@ -2,12 +2,12 @@
 
 use super::args::{Args, OverlapRule};
 use super::comparison::{RowSet, TrimmedRows};
-use super::estimate::FittedPropensity;
+use super::estimators::FittedPropensity;
 use super::frame::AnalysisFrame;
 use galeras_base::prose::{count, thousands};
 use galeras_causal::{CRUMP, in_overlap};
 
-/// The rows with scores in the overlap, if the rule is to trim and there are others.
+/// The rows in the overlap, if the rule is to trim.
 pub(super) fn trimmed(
     args: &Args,
     frame: &AnalysisFrame,
@@ -33,7 +33,6 @@ pub(super) fn trimmed(
     inner
 }
 
-/// For whom an estimate of trimmed rows is.
 pub(super) fn remark(set: &RowSet, trimmed: &TrimmedRows) -> String {
     format!(
         "This is the effect on the {} of {} whose propensity score is between {} and {} (Crump and \
@@ -49,7 +48,6 @@ pub(super) fn remark(set: &RowSet, trimmed: &TrimmedRows) -> String {
     )
 }
 
-/// The name of an estimand on trimmed rows.
 pub(super) fn estimand(name: &'static str) -> &'static str {
     match name {
         "ate" => "ate_trimmed",

@@ -1,12 +1,12 @@
-//! Which rows an outcome is analysed from, and what is missing in the others.
+//! The rows that an outcome is analysed from, and the gaps in the others.
 
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
 use super::frame::{AnalysisFrame, NONE};
-use super::incomplete_units::IncompleteUnits;
+use galeras_base::prose::count;
 use galeras_operator::missing_values::MissingValues;
 
-/// The rows that are used for an outcome, and what is missing in those that could be.
+/// The rows that are used for an outcome, and counts of those that are not.
 #[derive(Default)]
 pub(super) struct UsableRows {
     pub(super) kept: Vec<u32>,
@@ -14,7 +14,7 @@ pub(super) struct UsableRows {
     pub(super) missing: usize,
     /// The part of them that no estimator can do without.
     pub(super) missing_always: usize,
-    /// Per covariate, how many rows lack it.
+    /// Per covariate, the number of rows that lack it.
     pub(super) missing_covariates: Vec<(String, usize)>,
     /// The units that lack an arm, whatever their values are.
     pub(super) absent: IncompleteUnits,
@@ -84,5 +84,66 @@ impl UsableRows {
             usable.left_out = incomplete.count();
         }
         usable
+    }
+}
+
+/// The units of some rows that have none under one of two arms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct IncompleteUnits {
+    pub(super) without_treatment: usize,
+    pub(super) without_control: usize,
+    pub(super) units: usize,
+    /// Per unit of the frame, whether it has control and treatment.
+    arms: Vec<[bool; 2]>,
+}
+
+impl IncompleteUnits {
+    /// Those of these rows of the frame; a row without a unit belongs to none. Where no unit has
+    /// both arms, units are not what is compared, and so nothing is absent.
+    pub(super) fn of(frame: &AnalysisFrame, treatment: Option<u32>, rows: &[u32]) -> Self {
+        let Some(units) = &frame.units else { return Self::default() };
+        let mut arms = vec![[false; 2]; units.names().len()];
+        for row in rows {
+            let unit = units.rows()[*row as usize];
+            if unit != NONE {
+                let treated = Some(frame.arms.rows()[*row as usize]) == treatment;
+                arms[unit as usize][usize::from(treated)] = true;
+            }
+        }
+        let number = |wanted: [bool; 2]| arms.iter().filter(|has| **has == wanted).count();
+        let complete = number([true, true]);
+        if complete == 0 {
+            return Self::default();
+        }
+        let (without_treatment, without_control) = (number([true, false]), number([false, true]));
+        let units = complete + without_treatment + without_control;
+        Self { without_treatment, without_control, units, arms }
+    }
+
+    /// The number of absent rows: one per unit that lacks an arm.
+    pub(super) fn count(&self) -> usize {
+        self.without_treatment + self.without_control
+    }
+
+    pub(super) fn has(&self, frame: &AnalysisFrame, row: u32) -> bool {
+        let Some(units) = &frame.units else { return false };
+        let unit = units.rows()[row as usize];
+        unit != NONE && self.arms.get(unit as usize).is_some_and(|has| *has != [true, true])
+    }
+
+    pub(super) fn reason(&self, treatment: &str, control: &str) -> Option<String> {
+        let arms = [(self.without_treatment, treatment), (self.without_control, control)];
+        let lacking: Vec<String> = arms
+            .into_iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, arm)| format!("{} no row under `{arm}`", count(n, "unit has", "units have")))
+            .collect();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "of {} {} (missing: drop leaves such units out)",
+                count(self.units, "unit", "units"),
+                lacking.join(", ")
+            )
+        })
     }
 }

@@ -1,48 +1,85 @@
-//! What goes with an estimate by instruments: whether they agree, Anderson and Rubin's effects that
-//! are not rejected, remarks, and rows of the port `sensitivity`.
+//! The estimate by instruments: whether they agree, Anderson and Rubin's interval, and rows of the
+//! port `sensitivity`.
 
-use super::args::Args;
-use super::comparison::{Comparison, RowSet};
-use super::estimators::Estimator;
-use super::sensitivity_table::SensitivityMeasures;
-use super::shared_columns as columns;
+use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec};
+use crate::regress::robustness;
+use crate::regress::sensitivity::SensitivityMeasures;
+use crate::regress::shared_columns as columns;
 use galeras_base::prose::{confidence_level, four_digits, interval, p_equals};
 use galeras_causal::{
-    AndersonRubin, Covariance, Overidentification, Refusal, TwoStage, anderson_rubin, two_stage,
+    AndersonRubin, Covariance, Overidentification, Refusal, Refuter, TwoStage, anderson_rubin,
+    two_stage,
 };
+
+/// With fewer rows, intervals by instruments cover too much (docs/coverage.md).
+const FEWEST_ROWS: usize = 50;
 
 /// The level at which instruments that disagree forbid an estimate.
 const LEVEL: f64 = 0.05;
 /// A first stage below this is called weak (Staiger and Stock 1997).
 const WEAK_F: f64 = 10.0;
 
-/// The columns of an estimate by instruments.
-#[derive(Clone, Copy)]
-pub(super) struct InstrumentColumns<'a> {
-    pub(super) outcome: &'a [f64],
-    /// The treatment, 0 or 1.
-    pub(super) endogenous: &'a [f64],
-    pub(super) instruments: &'a [&'a [f64]],
-    pub(super) exogenous: &'a [&'a [f64]],
-    pub(super) kind: Covariance,
-    pub(super) clusters: Option<&'a [u32]>,
+pub(super) const IV: EstimatorSpec = EstimatorSpec {
+    controls: Controls::Instruments,
+    fixed_estimand: Some("late"),
+    argument: Some("instruments"),
+    unfit_refuters: &[(Refuter::Placebo, "the instrument does not act on a permuted treatment")],
+    robustness: robustness::of_instrument,
+    diagnostics: add_rows,
+    ..EstimatorSpec::new(
+        "iv",
+        "Two-stage least squares",
+        "Two-stage least squares with the instruments.",
+        by_instruments,
+    )
+};
+
+fn by_instruments(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+    if sample.correlated().is_none() {
+        sample.require("rows for an instrument", sample.treated.len(), FEWEST_ROWS)?;
+    }
+    let (kind, clusters) = sample.covariance();
+    let columns = InstrumentColumns::of(sample, kind, clusters);
+    let fit = columns.fit()?;
+    let mut result = EffectEstimate::new(fit.estimate, "late", kind.to_string());
+    if !sample.only_value {
+        columns.refuse_disagreement(&fit)?;
+        result.remarks.extend(sample.unpaired_remark(kind));
+        result.remarks.extend(columns.remarks(sample.args.alpha, &fit));
+    }
+    Ok(result)
 }
 
-impl InstrumentColumns<'_> {
-    /// Two-stage least squares.
-    pub(super) fn fit(&self) -> Result<TwoStage, Refusal> {
-        let Self { outcome, endogenous, instruments, exogenous, kind, clusters } = *self;
-        two_stage(outcome, endogenous, instruments, exogenous, kind, clusters)
+/// The columns of an estimate by instruments.
+struct InstrumentColumns<'a> {
+    sample: &'a EstimationSample<'a>,
+    /// The treatment, 0 or 1.
+    endogenous: Vec<f64>,
+    kind: Covariance,
+    clusters: Option<&'a [u32]>,
+}
+
+impl<'a> InstrumentColumns<'a> {
+    fn of(sample: &'a EstimationSample<'a>, kind: Covariance, clusters: Option<&'a [u32]>) -> Self {
+        let endogenous = sample.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
+        Self { sample, endogenous, kind, clusters }
+    }
+
+    fn fit(&self) -> Result<TwoStage, Refusal> {
+        let Self { endogenous, kind, clusters, .. } = self;
+        let EstimationSample { outcome, instruments, covariates, .. } = self.sample;
+        two_stage(outcome, endogenous, instruments, covariates, *kind, *clusters)
     }
 
     /// The effects that are not rejected, looked for near an estimate.
     fn not_rejected(&self, fit: &TwoStage, alpha: f64) -> Result<AndersonRubin, Refusal> {
-        let Self { outcome, endogenous, instruments, exogenous, kind, clusters } = *self;
+        let Self { endogenous, kind, clusters, .. } = self;
+        let EstimationSample { outcome, instruments, covariates, .. } = self.sample;
         let near = (fit.estimate.value, fit.estimate.standard_error);
-        anderson_rubin(outcome, endogenous, instruments, exogenous, kind, clusters, near, alpha)
+        anderson_rubin(outcome, endogenous, instruments, covariates, *kind, *clusters, near, alpha)
     }
 
-    /// The test of whether the instruments agree that fits the variances, and its name.
+    /// The test of agreement that fits the variances, and its name.
     fn agreement(&self, fit: &TwoStage) -> Option<(&'static str, Overidentification)> {
         match self.kind {
             Covariance::Classic => Some(("Sargan's test", fit.sargan?)),
@@ -52,7 +89,7 @@ impl InstrumentColumns<'_> {
     }
 
     /// Refuses instruments that give different effects.
-    pub(super) fn refuse_disagreement(&self, fit: &TwoStage) -> Result<(), Refusal> {
+    fn refuse_disagreement(&self, fit: &TwoStage) -> Result<(), Refusal> {
         match self.agreement(fit) {
             Some((name, test)) if test.p < LEVEL => Err(Refusal::Other(format!(
                 "the instruments give different effects, so that at least one of them is not \
@@ -66,8 +103,8 @@ impl InstrumentColumns<'_> {
         }
     }
 
-    /// What a reader must know of an estimate by instruments.
-    pub(super) fn remarks(&self, args: &Args, fit: &TwoStage) -> Vec<String> {
+    /// The sentences that a reader of the estimate must know.
+    fn remarks(&self, alpha: f64, fit: &TwoStage) -> Vec<String> {
         // By the same variances as the estimate, so that clusters do not make one stronger.
         let (f, kind) = match fit.robust_first_stage_f {
             Some(f) => (f, self.kind.to_string()),
@@ -79,12 +116,12 @@ impl InstrumentColumns<'_> {
             let remark = "The instrument is weak (F < 10): the interval may not hold.";
             remarks.push(remark.into());
         }
-        if let Ok(set) = self.not_rejected(fit, args.alpha) {
-            let level = confidence_level(args.alpha);
+        if let Ok(set) = self.not_rejected(fit, alpha) {
+            let level = confidence_level(alpha);
             let holds = if weak { ", which holds all the same" } else { "" };
             remarks.push(format!("Anderson-Rubin {level} % CI: {}{holds}.", in_words(&set)));
         }
-        if self.instruments.len() > 1 {
+        if self.sample.instruments.len() > 1 {
             remarks.push(match self.agreement(fit) {
                 Some((name, test)) => {
                     format!("The instruments agree ({name}: p {}).", p_equals(test.p))
@@ -113,28 +150,15 @@ fn in_words(set: &AndersonRubin) -> String {
     if words.is_empty() { "no effect at all".into() } else { words.join(", or ") }
 }
 
-/// Adds the rows of an estimate by instruments, if there is to be one.
-pub(super) fn instrument_rows(
-    args: &Args,
-    measures: &mut SensitivityMeasures<'_>,
-    set: &RowSet,
-    comparison: &Comparison,
-) {
+/// Adds the rows of the port `sensitivity`.
+fn add_rows(measures: &mut SensitivityMeasures<'_>) {
     const ANALYSIS: &str = "instruments";
-    if !args.estimators().contains(&Estimator::Iv) || set.instruments.is_empty() {
+    let (args, set) = (measures.cx.args, measures.cx.set);
+    if set.instruments.is_empty() {
         return;
     }
-    let exogenous: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
-    let endogenous: Vec<f64> = set.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
-    let columns = InstrumentColumns {
-        outcome: comparison.near_zero(),
-        endogenous: &endogenous,
-        instruments: &instruments,
-        exogenous: &exogenous,
-        kind: args.covariance(),
-        clusters: set.correlated(),
-    };
+    let sample = measures.cx.sample(measures.comparison.near_zero());
+    let columns = InstrumentColumns::of(&sample, args.covariance(), sample.correlated());
     let fit = match columns.fit() {
         Ok(fit) => fit,
         Err(reason) => {

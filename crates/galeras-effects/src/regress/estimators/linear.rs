@@ -1,0 +1,109 @@
+//! Differences in means and linear regressions.
+
+use super::{Controls, EffectEstimate, EstimationSample, EstimatorSpec, Measure};
+use crate::regress::comparison::group_count;
+use crate::regress::evalue::counted_risks;
+use crate::regress::robustness;
+use galeras_base::prose::{count, name_list};
+use galeras_causal::{
+    Covariance, Refusal, absorbed, adjusted, difference_in_means, interacted, standardised_risks,
+};
+
+/// Intervals by `HC1` with absorbed effects cover less with fewer degrees of freedom, and so do those
+/// by `CR1` with fewer clusters, where each lies in one arm (docs/coverage.md).
+const FEWEST_DEGREES: usize = 35;
+const FEWEST_TREATED_WHOLE: usize = 20;
+
+pub(super) const DIFFERENCE: EstimatorSpec = EstimatorSpec {
+    controls: Controls::Nothing,
+    risks: counted_risks,
+    ..EstimatorSpec::new(
+        "difference",
+        "Difference in means",
+        "The difference of the means of the arms, with Welch's interval.",
+        difference,
+    )
+};
+
+pub(super) const OLS: EstimatorSpec = EstimatorSpec {
+    is_regression: true,
+    argument: Some("absorb"),
+    robustness: robustness::of_ols,
+    risks: |_, sample, _| {
+        let (kind, clusters) = (sample.args.covariance(), sample.correlated());
+        standardised_risks(sample.treated, sample.outcome, &sample.covariates, kind, clusters)
+    },
+    ..EstimatorSpec::new(
+        "ols",
+        "Linear regression",
+        "Linear regression on the treatment and the confounders.",
+        ols,
+    )
+};
+
+pub(super) const LIN: EstimatorSpec = EstimatorSpec {
+    is_regression: true,
+    robustness: robustness::of_lin,
+    ..EstimatorSpec::new(
+        "lin",
+        "Linear regression with interactions (Lin 2013)",
+        "Linear regression with every confounder centred and interacted with the treatment\n(Lin 2013).",
+        |sample| {
+            let (kind, clusters) = sample.covariance();
+            let fit =
+                interacted(sample.treated, sample.outcome, &sample.covariates, kind, clusters)?;
+            Ok(EffectEstimate::regression(fit.estimate, Measure::Difference, sample, kind))
+        },
+    )
+};
+
+fn difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+    if sample.units.is_none() && sample.clusters.is_some() && !sample.only_value {
+        // The same difference as the slope of a regression, whose errors know clusters.
+        let (kind, clusters) = sample.covariance();
+        let fit = adjusted(sample.treated, sample.outcome, &[], kind, clusters)?;
+        return Ok(EffectEstimate::new(fit.estimate, "ate", kind.to_string()));
+    }
+    let means = difference_in_means(sample.treated, sample.outcome)?;
+    let mut result = EffectEstimate::new(means.estimate, "ate", "Welch");
+    result.remarks.extend(sample.unpaired_remark(Covariance::Classic));
+    Ok(result)
+}
+
+fn ols(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+    if !sample.absorbed.is_empty() {
+        return with_absorbed(sample);
+    }
+    let (kind, clusters) = sample.covariance();
+    let fit = adjusted(sample.treated, sample.outcome, &sample.covariates, kind, clusters)?;
+    Ok(EffectEstimate::regression(fit.estimate, Measure::Difference, sample, kind))
+}
+
+/// Refuses clusters that are too few for a standard error without leverages.
+pub(super) fn refuse_few_whole(sample: &EstimationSample<'_>) -> Result<(), Refusal> {
+    let Some(clusters) = sample.correlated() else { return Ok(()) };
+    let found = group_count(clusters);
+    if found >= FEWEST_TREATED_WHOLE || !sample.treats_clusters(clusters) {
+        return Ok(());
+    }
+    sample.require("clusters, each of which lies in one arm", found, FEWEST_TREATED_WHOLE)
+}
+
+/// Least squares with a constant for each level of the absorbed columns.
+fn with_absorbed(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+    refuse_few_whole(sample)?;
+    let (kind, clusters) = sample.covariance_without_leverage();
+    let (treated, outcome) = (sample.treated, sample.outcome);
+    let found = absorbed(treated, outcome, &sample.covariates, &sample.absorbed, kind, clusters)?;
+    let degrees = found.residual_degrees;
+    if kind != Covariance::Classic && clusters.is_none() {
+        sample.require("degrees of freedom beside absorbed effects", degrees, FEWEST_DEGREES)?;
+    }
+    let mut result = EffectEstimate::regression(found.estimate, Measure::Difference, sample, kind);
+    result.remarks.push(format!(
+        "{} absorbed for the levels of {}, {degrees} degrees of freedom left.",
+        count(found.absorbed, "constant", "constants"),
+        name_list(&sample.args.absorb),
+    ));
+    Ok(result)
+}
