@@ -14,7 +14,7 @@ use galeras_operator::{
 use galeras_workflow::code::Code;
 
 /// The computation of a step.
-pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
+pub trait Analysis: Debug + Send + Sync + Sized + 'static {
     /// Why its results are not reused by row.
     const STAYS: Option<&'static str> = None;
 
@@ -29,23 +29,23 @@ pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
 }
 
 #[derive(Debug)]
-pub(crate) struct BoundAnalysis<A> {
-    pub(crate) analysis: A,
+pub struct BoundAnalysis<A> {
+    pub analysis: A,
     /// The arguments with their defaults, for the key of the result.
-    pub(crate) resolved_args: Value,
+    pub resolved_args: Value,
     /// The key of the input: the order of rows.
-    pub(crate) key: Vec<String>,
-    pub(crate) ports: Vec<Port>,
+    pub key: Vec<String>,
+    pub ports: Vec<Port>,
 }
 
 /// The arguments with their defaults.
-pub(crate) fn resolved(args: &impl Serialize) -> Result<Value, Vec<ArgError>> {
+pub fn resolved(args: &impl Serialize) -> Result<Value, Vec<ArgError>> {
     serde_json::to_value(args)
         .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])
 }
 
 /// The input of an operator that needs one.
-pub(crate) fn required(input: Option<DataFrame>, operator: &str) -> Result<DataFrame, StepError> {
+pub fn required(input: Option<DataFrame>, operator: &str) -> Result<DataFrame, StepError> {
     input.ok_or_else(|| StepError::new(format!("`{operator}` needs an input table")))
 }
 
