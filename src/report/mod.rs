@@ -2,9 +2,6 @@
 //!
 //! Everything is written to a writer that the caller hands in; only the bars of
 //! [`HumanReporter`] go to stderr by themselves, because they redraw what is on the screen.
-//!
-//! Does not live here: when events are sent (`runner`), what is in a table (`operators`), which
-//! verb shows what (`cli`).
 
 mod bars;
 mod cell;
@@ -15,12 +12,9 @@ mod format;
 mod graph;
 mod human;
 mod json;
-mod layout;
 mod lines;
-mod placed;
 mod spending;
 mod stream;
-mod svg;
 mod table;
 mod table_diff;
 mod text;
@@ -33,7 +27,6 @@ pub use format::TableFormat;
 pub use graph::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph};
 pub use human::{HumanReporter, LineWidth};
 pub use json::JsonReporter;
-pub use placed::{PlacedArrow, PlacedBox, PlacedGraph, place_graph};
 pub use spending::{limit_text, requests_text};
 pub use stream::TableWriter;
 pub use table::{TableStyle, write_table};

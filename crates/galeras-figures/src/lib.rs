@@ -10,13 +10,14 @@
 //! [`Spec`] are centimetres. Does not live here: where the columns come from, and how a statistic
 //! is estimated; what a figure itself computes (quartiles, bins, densities) says so.
 
-mod crossings;
 mod data;
+mod diagram;
 mod error;
 mod export;
 mod font;
 mod kinds;
 mod layout;
+mod node_link;
 mod rows;
 mod scale;
 mod sheet;
@@ -27,8 +28,8 @@ mod terminal;
 mod text;
 mod theme;
 
-pub use crossings::crossings;
 pub use data::{Column, Data, Values};
+pub use diagram::{Diagram, DiagramEdge, DiagramNode, Drawing};
 pub use error::FigureError;
 pub use export::{pdf, png};
 pub use font::{FONT_FAMILY, embed, font_css};

@@ -4,15 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::table::TableBlock;
 
-/// The steps of a workflow as boxes and arrows. All positions are in one unit (CSS pixels at the
-/// natural size), with the origin at the upper left; steps flow downwards.
+/// The steps of a workflow and what flows between them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepDiagram {
-    /// The width of the whole.
-    pub width: f64,
-    /// The height of the whole.
-    pub height: f64,
     /// The steps, in topological order.
     pub steps: Vec<StepBox>,
     /// The edges.
@@ -25,14 +20,6 @@ pub struct StepDiagram {
 pub struct StepBox {
     /// Its name.
     pub name: String,
-    /// The left side of its box.
-    pub x: f64,
-    /// The upper side of its box.
-    pub y: f64,
-    /// The width of its box.
-    pub width: f64,
-    /// The height of its box.
-    pub height: f64,
     /// Its operator; empty for an embedded workflow.
     pub operator: String,
     /// What it does, in Markdown; may be empty.
@@ -82,9 +69,6 @@ pub struct StepArrow {
     pub to: String,
     /// The port that it leaves by, if it is not the main one.
     pub port: String,
-    /// The points that it passes, from end to end. Between them it is a curve that leaves and enters
-    /// upright.
-    pub points: Vec<[f64; 2]>,
 }
 
 /// An output port of a step.

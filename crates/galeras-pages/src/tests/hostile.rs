@@ -39,10 +39,10 @@ const EVERY_TEXT: &str = r#"{
     { "kind": "diagnostics", "title": "T", "notes": [{ "step": "T", "text": "T", "help": "T" }] },
     { "kind": "reproduce", "title": "T", "note": "T", "commands": [{ "purpose": "T", "command": "T" }],
       "facts": [{ "name": "T", "value": "T" }], "digests": [{ "name": "T", "value": "T" }] }],
-  "graph": { "width": 100, "height": 100,
-    "arrows": [{ "from": "T", "to": "T", "port": "T", "points": [[0, 0], [1, 1]] }],
+  "graph": {
+    "arrows": [{ "from": "T", "to": "T", "port": "T" }],
     "steps": [{ "name": "T", "operator": "T", "description": "T", "arguments": "T", "reason": "T", "digest": "T",
-      "width": 100, "height": 40, "assertions": [{ "test": "T", "detail": "T" }],
+      "assertions": [{ "test": "T", "detail": "T" }],
       "ports": [{ "name": "T", "digest": "T",
         "first_rows": { "title": "T", "file_name": "T", "columns": [{ "name": "T" }], "rows": [["T"]] },
         "columns": [
