@@ -39,7 +39,7 @@ fn face(bold: bool) -> Option<&'static Face<'static>> {
     faces[usize::from(bold)].as_ref()
 }
 
-/// Whether the font has a glyph for a character.
+/// True if the font has a glyph for this character.
 pub(crate) fn has(c: char) -> bool {
     face(false).is_some_and(|f| f.glyph_index(c).is_some())
 }
@@ -104,8 +104,8 @@ fn subset(bold: bool, chars: &BTreeSet<char>) -> Option<Vec<u8>> {
     Some(font.build())
 }
 
-/// The SVG of a [`crate::Picture`] with its font within: a file that looks the same wherever it is
-/// opened. What has a font already stays as it is.
+/// The SVG of a [`crate::Picture`] with its font, so that it looks the same on every machine. An
+/// SVG that has a font already is returned unchanged.
 pub fn embed(svg: &str) -> String {
     let css = font_css(&[svg]);
     if svg.contains("@font-face") { svg.to_string() } else { with_style(svg, &css) }
@@ -119,8 +119,8 @@ pub(crate) fn with_style(svg: &str, css: &str) -> String {
     }
 }
 
-/// Whether a character is drawn right without its neighbours: scripts that join or reorder their
-/// letters need tables that a subset lacks, and are left to the fonts of the reader.
+/// True for characters that are drawn correctly without their neighbours. Scripts that join or
+/// reorder letters need tables that a subset lacks; the reader's fonts draw these.
 fn stands_alone(c: char) -> bool {
     matches!(c, ' '..='\u{2ff}' | '\u{370}'..='\u{58f}' | '\u{1e00}'..='\u{200a}'
         | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{2070}'..='\u{2fff}' | '\u{fffd}')

@@ -111,7 +111,7 @@ fn reversed(nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     reversed
 }
 
-/// The layer of each node, behind all that lead to it. `forward` has no cycles except loops.
+/// The layer of each node, behind those that lead to it. `forward` has no cycles except loops.
 fn assign(nodes: usize, forward: &[(usize, usize)], most: usize) -> Vec<usize> {
     let mut next = vec![Vec::new(); nodes];
     let mut waiting = vec![0_usize; nodes];
@@ -134,7 +134,7 @@ fn assign(nodes: usize, forward: &[(usize, usize)], most: usize) -> Vec<usize> {
         }
     }
     // A node with no edge into it is right before the first that it leads to: a confounder is next
-    // to what it confounds, not at the far end.
+    // to its effects, not at the far end.
     for &node in &order[..sources] {
         if let Some(nearest) = next[node].iter().map(|to| depth[*to]).min() {
             depth[node] = nearest - 1;

@@ -1,6 +1,6 @@
 //! Writes SVG: shapes, labels and groups, with two decimals of a pixel.
 //!
-//! No identifiers, styles, scripts or references: such a picture can stand in a page beside others.
+//! It writes no identifiers, styles or scripts, so a page can hold several pictures.
 
 use std::fmt::Write as _;
 

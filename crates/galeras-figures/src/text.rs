@@ -49,9 +49,9 @@ pub(crate) struct Label {
     pub(crate) width: f64,
     /// The size of the letters in pixels.
     pub(crate) size: f64,
-    /// Whether it is bold.
+    /// True if it is bold.
     pub(crate) bold: bool,
-    /// Whether a word is broken without a sign to break at.
+    /// True if a word is broken without a sign to break at.
     pub(crate) broken: bool,
 }
 
@@ -128,7 +128,7 @@ fn prefix(text: &str, size: f64, width: f64, bold: bool) -> usize {
     for (at, c) in text.char_indices() {
         let advance = font::width(c.encode_utf8(&mut buffer), size, bold);
         if sum + advance > width {
-            // Nothing is cut off before a mark that stands on the letter before.
+            // A letter keeps the marks that combine with it.
             return if advance == 0.0 { at } else { end.max(at) };
         }
         sum += advance;
@@ -137,7 +137,7 @@ fn prefix(text: &str, size: f64, width: f64, bold: bool) -> usize {
     text.len()
 }
 
-/// What a line may end with.
+/// The signs that a line may end with.
 const SIGNS: [char; 11] = [' ', '-', '_', '/', '.', ',', ':', ';', '+', '=', '|'];
 
 /// Where a line ends: behind the last space, or the last sign between words, or else anywhere.

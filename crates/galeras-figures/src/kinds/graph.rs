@@ -1,12 +1,46 @@
 //! Directed graphs: structural causal models, pipelines.
 
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::node_link::{Flow, NodeLink, Taken};
 use crate::scale::count;
 use crate::sheet::Sheet;
-use crate::spec::{Role, Theme};
+use crate::spec::{Role, Takes, Theme, may, needs};
 use crate::svg::{Anchor, Area, CM, Fill, Stroke};
 use crate::text::{Label, SIZE, SMALL};
+use crate::theme;
+
+impl Kind {
+    /// Graph: see [`Kind::about`].
+    pub const GRAPH: Kind = Kind(&KindSpec {
+        name: "graph",
+        title: "Graph",
+        about: "Nodes and arrows.",
+        columns: &[
+            needs(Role::X, Takes::Category, "the node where an arrow begins"),
+            needs(
+                Role::Y,
+                Takes::Category,
+                "the node where it ends; a row without one describes the node `x`",
+            )
+            .sparse(),
+            may(
+                Role::Color,
+                Takes::Category,
+                "the kind of the arrow, or the role of the node in a row without `y`",
+            )
+            .sparse(),
+            may(Role::Label, Takes::Category, "a text next to the arrow"),
+        ],
+        options: &[],
+        along: Role::Y,
+        names: 100,
+        groups: theme::GROUPS,
+        marks: 400,
+        draw,
+        draw_text: None,
+    });
+}
 
 const MARGIN: f64 = 9.0;
 
@@ -22,7 +56,7 @@ struct Graph {
     nodes: Vec<String>,
     roles: Vec<Option<usize>>,
     edges: Vec<Edge>,
-    /// The look of each group: roles and kinds of arrows begin anew, so that the first arrows have
+    /// The look of each group. Roles and kinds of arrows both start at 0, so the first arrows have
     /// the colour of the first nodes.
     looks: Vec<usize>,
 }
@@ -89,7 +123,7 @@ impl Lay {
     }
 }
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let graph = Graph::of(sheet)?;
     let mut top = sheet.head(None);
     top = legend(sheet, &graph, top);
@@ -202,7 +236,7 @@ fn outline(sheet: &mut Sheet<'_>, area: Area, role: Option<usize>) {
     }
 }
 
-/// What roles and kinds of arrows look like; returns where the rest begins.
+/// Draws the looks of roles and arrows; returns where the rest begins.
 fn legend(sheet: &mut Sheet<'_>, graph: &Graph, top: f64) -> f64 {
     if sheet.table.colors.is_empty() {
         return top;
