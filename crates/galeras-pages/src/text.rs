@@ -1,5 +1,5 @@
-//! What text from outside may do on a page: nothing. It is escaped, and characters that hide,
-//! reorder or end text are shown by their names.
+//! Text from outside does nothing on a page: it is escaped, and characters that hide, reorder or
+//! end text are shown by their names.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::hidden::seen;
 pub struct Markup(String);
 
 impl Markup {
-    /// `html` as it is. Only for what templates and the parts of this crate made.
+    /// `html` as it is. Only for HTML from templates and parts of this crate.
     pub fn from_html(html: String) -> Self {
         Self(html)
     }
@@ -21,7 +21,7 @@ impl Markup {
         Self(escape(text))
     }
 
-    /// A message: escaped, with what stands between backquotes as code.
+    /// A message: escaped, with text between backquotes as code.
     pub fn from_message(text: &str) -> Self {
         let parts: Vec<&str> = text.split('`').collect();
         if parts.len().is_multiple_of(2) {
@@ -46,7 +46,7 @@ impl Markup {
         &self.0
     }
 
-    /// Whether there is nothing.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -97,7 +97,7 @@ pub(crate) fn push_code(out: &mut String, text: &str) {
     });
 }
 
-/// Whether [`escape`] shows `text` by other characters than its own.
+/// True if [`escape`] names a character of `text`.
 pub(crate) fn has_hidden(text: &str) -> bool {
     seen(text).any(|(c, hidden)| hidden && c != '\n' && c != '\t')
 }
@@ -156,7 +156,7 @@ fn hidden_name(c: char) -> Cow<'static, str> {
 /// A text as far as a page shows it: its beginning, with long lines cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpt {
-    /// What is shown.
+    /// The visible part.
     pub text: String,
     /// Where something is left out: a position in `text`, in bytes, and the number of characters.
     pub gaps: Vec<(usize, usize)>,
@@ -200,7 +200,7 @@ impl Excerpt {
         excerpt
     }
 
-    /// Whether this is the whole text.
+    /// True if this is the whole text.
     pub fn is_whole(&self) -> bool {
         self.gaps.is_empty()
     }

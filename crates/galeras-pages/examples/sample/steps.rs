@@ -67,7 +67,7 @@ fn step(name: &str, operator: &str, state: &str, i: usize) -> Value {
     ]);
     json!({
         "name": name, "operator": operator, "state": state,
-        "description": "What this step is for, in the words of the workflow.",
+        "description": "The purpose of this step, in the words of the workflow.",
         "arguments": format!("column: code\nthreshold: 0.7\nnote: \"{}\"\n", if i == 1 { hostile::SCRIPT } else { "as published" }),
         "reason": if state == "stored" { "hit: nothing changed" } else { "ARG_CHANGED: threshold 0.8 -> 0.7" },
         "seconds": 0.42 * i as f64, "rows": if state == "stored" { Some(12000 + i) } else { None },

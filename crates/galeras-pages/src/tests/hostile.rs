@@ -6,11 +6,11 @@ use super::{between, from_json};
 use crate::text::{Changes, Excerpt};
 use crate::{Parts, escape, markdown, report, script_json};
 
-/// Ends every element and context that text stands in.
+/// Ends every element and context around the text.
 const ATTACK: &str = "</script></style></title></code></pre></template>\" onload=attack() ' x='\
                       <script>attack()</script><img src=x onerror=attack()>]]>-->{{ 7 * 7 }}{% x %}";
 
-/// A report with a text wherever there is one: `T` stands for it, also as a key.
+/// A report with the text `T` in every place, also as a key.
 const EVERY_TEXT: &str = r#"{
   "title": "T", "workflow": "T", "question": "T", "made_at": "T", "made_by": "T",
   "run": { "id": "T", "started": "T", "status": "T" },
@@ -66,7 +66,7 @@ fn every_text(text: &str) -> Value {
     put(serde_json::from_str(EVERY_TEXT).unwrap(), text)
 }
 
-/// The tags of a page, with their attributes, as a browser's tokenizer sees them: what stands in
+/// The tags of a page, with their attributes, as a browser's tokenizer sees them: the content of
 /// `script` and `style` is raw text.
 fn tags(html: &str) -> Vec<&str> {
     let mut tags = Vec::new();

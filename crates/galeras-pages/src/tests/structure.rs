@@ -1,4 +1,4 @@
-//! What stands where on the page of a report.
+//! The structure of the page of a report.
 
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn ids_are_unique_and_links_within_the_page_lead_somewhere() {
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), all, "an id stands twice");
+    assert_eq!(ids.len(), all, "an id is there twice");
     for rest in body.split("href=\"#").skip(1) {
         let target = rest.split('"').next().unwrap();
         assert!(ids.contains(&target), "{target} is nowhere");
