@@ -17,13 +17,13 @@ const TICK: Duration = Duration::from_millis(120);
 /// Columns below which an activity is not shown.
 const LEAST_ACTIVITY: usize = 12;
 
-/// What stands before the name of a step: the spinner and a space.
+/// The start of the line of a step: the spinner and a space.
 const BEFORE: usize = 2;
 
 /// How many columns the terminal has now.
 pub(super) type TerminalWidth = dyn Fn() -> usize + Send + Sync;
 
-/// A text that is drawn anew again and again, and changes in between.
+/// A text that is drawn many times and changes in between.
 type SharedText = Arc<Mutex<String>>;
 
 /// One bar per running step, at the foot of stderr's terminal.
@@ -40,12 +40,12 @@ pub(super) struct Bars {
 
 struct Bar {
     bar: ProgressBar,
-    /// What the step is busy with, shown where there is room.
+    /// The present work of the step, shown if there is room.
     activity: SharedText,
 }
 
 impl Bars {
-    /// Bars on stderr, which is as wide as `width` says.
+    /// Bars on stderr, which is `width` wide.
     pub(super) fn new(width: Arc<TerminalWidth>) -> Self {
         Self::drawn_on(ProgressDrawTarget::stderr(), width)
     }
@@ -193,7 +193,7 @@ fn drawn_bar(fraction: f32, columns: usize) -> String {
     format!("\x1b[36m{done}\x1b[0m\x1b[2m{left}\x1b[0m")
 }
 
-/// What is done of what, how much per second, and the time left, as far as there is room.
+/// The work done, the total, the rate and the time left, as far as there is room.
 fn info(state: &ProgressState, unit: &str, room: usize) -> String {
     let (done, busy) = (state.pos(), state.elapsed().as_secs_f64());
     let rate = (done > 0).then(|| per_second(state.per_sec(), unit));

@@ -1,4 +1,4 @@
-//! What the columns of a table hold: nulls, distinct values, extremes, quartiles, mean. Batch by
+//! Summaries of the columns of a table: nulls, distinct values, extremes, quartiles, mean. Batch by
 //! batch, in memory that does not grow with the table.
 //!
 //! Up to `KEPT` values, numbers of distinct values and quartiles are exact. Beyond, they are
@@ -21,7 +21,7 @@ use crate::functions::aggregate::ExactSum;
 /// Values up to which everything is exact.
 const KEPT: usize = 1 << 16;
 
-/// What the numbers of a column's summary are about.
+/// The subject of the numbers of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// The values, which are numbers; `true` is 1.
@@ -80,7 +80,7 @@ pub struct Quartiles {
     pub exact: bool,
 }
 
-/// What a column holds.
+/// The summary of a column.
 #[derive(Clone, Debug)]
 pub struct ColumnSummary {
     /// The column's name.
@@ -93,13 +93,13 @@ pub struct ColumnSummary {
     pub nulls: u64,
     /// The different values; `None` for types that cannot be compared.
     pub distinct: Option<DistinctCount>,
-    /// What the numbers are about.
+    /// The subject of the numbers.
     pub measured: Measured,
-    /// The smallest and the largest of what is measured: arrays of one value each.
+    /// The smallest and the largest measured value: arrays of one value each.
     pub extremes: Option<(ArrayRef, ArrayRef)>,
-    /// The quartiles of what is measured.
+    /// The quartiles of the measured values.
     pub quartiles: Option<Quartiles>,
-    /// The mean of what is measured, exact up to its last digit.
+    /// The mean of the measured values, exact up to its last digit.
     pub mean: Option<f64>,
 }
 
@@ -128,7 +128,7 @@ impl TableSummary {
         self.columns.iter_mut().zip(batch.columns()).try_for_each(|(column, a)| column.add(a))
     }
 
-    /// What each column holds, in order.
+    /// The summary of each column, in order.
     pub fn finish(self) -> Vec<ColumnSummary> {
         self.columns.into_iter().map(ColumnCounts::finish).collect()
     }
@@ -144,7 +144,7 @@ struct ColumnCounts {
     converter: Option<RowConverter>,
     /// The smallest hashes of values.
     hashes: BTreeSet<u64>,
-    /// Whether a hash has been left out.
+    /// True if a hash has been left out.
     crowded: bool,
     least: Option<(OwnedRow, ArrayRef)>,
     most: Option<(OwnedRow, ArrayRef)>,

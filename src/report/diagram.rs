@@ -96,7 +96,7 @@ fn lines(g: &StepGraph) -> String {
     out
 }
 
-/// A longer name pushes the rest of its own line to the right, and no other.
+/// A longer name moves the rest of its line to the right, but not that of others.
 const WIDEST: usize = 40;
 
 fn mermaid(g: &StepGraph) -> String {

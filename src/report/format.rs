@@ -5,7 +5,7 @@
 pub enum TableFormat {
     /// One JSON object per line.
     Json,
-    /// An array of JSON objects, each on a line of its own.
+    /// An array of JSON objects, one on each line.
     JsonArray,
     /// CSV with a header.
     Csv,

@@ -13,7 +13,7 @@ pub struct GraphNode {
     pub states: Vec<NodeState>,
 }
 
-/// What a run would do with a step as things stand.
+/// The action of a run on a step, at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeState {
     /// Its result is stored.
@@ -52,7 +52,7 @@ impl GraphNode {
         self.states.iter().all(|state| state == first).then_some(*first)
     }
 
-    /// What is written under the name: the operator and the states of its cells.
+    /// The line under the name: the operator and the states of its cells.
     pub(super) fn caption(&self) -> String {
         format!("{} · {}", self.label, self.states_text())
     }

@@ -18,9 +18,9 @@ const QUIET: Duration = Duration::from_secs(10);
 
 /// Shows a run to people: a line per finished step, warnings, outputs and a summary.
 ///
-/// On a terminal that can move its cursor, running steps have bars on stderr below the
-/// lines; elsewhere there are lines only, with a word on long steps every ten seconds. A
-/// failed write is ignored: the reader is gone, and the run goes on.
+/// On a terminal that can move its cursor, running steps have bars on stderr below the lines;
+/// elsewhere there are lines only, with a word on long steps every ten seconds. A failed write is
+/// ignored: the reader is gone, and the run continues.
 pub struct HumanReporter {
     state: Mutex<RunDisplay>,
 }
@@ -366,7 +366,7 @@ computed, 3,000 rows reused) in 0.93 s
         events.push(RunEvent::Warning { step: Some(long.clone()), message: "word ".repeat(80) });
         let text = shown(events, false, None);
         let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-        // The failed step says why in the lines that its message has.
+        // The message of a failed step gives the reason.
         assert_eq!((count("    "), text.lines().count()), (2, 15), "{text}");
         let total = "(718 files and 14,020 rows computed, 3,000 rows reused) in 0.93 s";
         assert!(text.contains(total), "{text}");
@@ -432,7 +432,7 @@ computed, 3,000 rows reused) in 0.93 s
         reporter.send(run(3, Some(130.0)));
         std::thread::sleep(Duration::from_millis(40));
         (100..200).for_each(|done| reporter.send(progress(done)));
-        // A step that says nothing for as long is spoken of, too, and once.
+        // A step without news for as long gets a line as well, once.
         std::thread::sleep(Duration::from_millis(40));
         (0..9).for_each(|_| reporter.send(run(4, None)));
         let bytes = screen.0.lock().unwrap().clone();

@@ -8,8 +8,8 @@ use crate::visible::escape_json;
 
 /// Writes each event as one JSON object on one line, and flushes it at once.
 ///
-/// A reader may go away (a closed pipe): the first failed write is remembered, what comes
-/// after it is dropped, and the run goes on.
+/// A reader may go away (a closed pipe): the first failed write is remembered, later events are
+/// dropped, and the run continues.
 pub struct JsonReporter<W: Write + Send> {
     state: Mutex<State<W>>,
 }

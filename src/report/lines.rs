@@ -34,7 +34,7 @@ pub(super) enum Paint {
 pub(super) struct ReportLines {
     /// The columns of the terminal, or [`UNWRAPPED`].
     pub(super) width: usize,
-    /// Whether escape codes may be written.
+    /// True if escape codes may be written.
     color: bool,
     /// The columns of the steps' names.
     pub(super) name: usize,
@@ -93,7 +93,7 @@ impl ReportLines {
         self.columns(step, "started", &place, "", reason.code(), None)
     }
 
-    /// The end of a step. `shown` says that its failure was already shown as an assertion.
+    /// The end of a step. `shown` is true if its failure was already shown as an assertion.
     pub(super) fn step_finished(&self, s: &StepSummary, shown: bool) -> Vec<String> {
         let ended = matches!(s.status, StepStatus::Hit | StepStatus::Ran);
         let rows = if ended { rows(s.rows) } else { String::new() };
@@ -137,14 +137,14 @@ impl ReportLines {
         lines
     }
 
-    /// What came from the remote.
+    /// The tables from the remote.
     pub(super) fn fetched(&self, remote: &str, files: u64, bytes: u64) -> Vec<String> {
         let tables = if files == 1 { "1 table".into() } else { format!("{} tables", count(files)) };
         let (size, from) = (super::units::bytes(bytes), text::escape(&bounded(remote)));
         text::wrap(&format!("fetched {tables} ({size}) from {from}"), self.width)
     }
 
-    /// What is done of a step so far, for a log.
+    /// The progress of a step, for a log.
     pub(super) fn progress(
         &self,
         step: &str,
@@ -171,7 +171,7 @@ impl ReportLines {
         self.running(step, tail, run)
     }
 
-    /// What a long step is busy with, for a log.
+    /// The present work of a long step, for a log.
     pub(super) fn activity(
         &self,
         step: &str,
@@ -309,7 +309,7 @@ impl ReportLines {
         lines
     }
 
-    /// What changed, with long values cropped, never more than a few lines.
+    /// The change, with long values cropped, in a few lines at most.
     fn detail(&self, detail: &str) -> String {
         let room = self.width - INDENT.len();
         let cropped = text::crop_values(&text::escape(&bounded(detail)), (self.width / 2).min(60));
@@ -339,7 +339,7 @@ pub(super) fn name_columns(longest: usize, width: usize) -> usize {
     longest.clamp(6, (width / 4 + 4).clamp(6, LONGEST_NAME))
 }
 
-/// What the steps that ran did in all, by unit: `718 files and 30,404 rows`.
+/// The total work of the steps that ran, by unit: `718 files and 30,404 rows`.
 fn sums(steps: &[StepSummary], of: fn(&StepSummary) -> u64) -> Option<String> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for step in steps.iter().filter(|step| step.status == StepStatus::Ran && of(step) > 0) {

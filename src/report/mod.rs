@@ -1,7 +1,7 @@
-//! What people and programs see: events as progress lines or JSON, tables, pictures of graphs.
+//! Output for people and programs: events as progress lines or JSON, tables, pictures of graphs.
 //!
-//! Everything is written to a writer that the caller hands in; only the bars of
-//! [`HumanReporter`] go to stderr by themselves, because they redraw what is on the screen.
+//! Everything is written to a writer that the caller hands in; only the bars of [`HumanReporter`]
+//! write to stderr, because they redraw the screen.
 
 mod bars;
 mod cell;

@@ -1,4 +1,4 @@
-//! Money in words: what is going to be asked and may cost, and what was spent.
+//! Money in words: planned requests with their cost, and spending so far.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use crate::event::{LimitState, StepRequests, StepSpending};
 /// More lines about steps than this are left out.
 const MOST_STEPS: usize = 20;
 
-/// What a step is going to ask, as a clause: `9,000 requests to m at https://…, at most $1.20`.
+/// The requests that a step will make, as a clause: `9,000 requests to m at https://…, at most
+/// $1.20`.
 pub fn requests_text(asked: &StepRequests) -> String {
     let mut parts = vec![addressed(asked.requests, &whom(asked))];
     if asked.answered > 0 {
@@ -30,7 +31,7 @@ pub fn requests_text(asked: &StepRequests) -> String {
     parts.join(", ")
 }
 
-/// A limit and what was spent of it, as a clause; `None` for a limit of nothing.
+/// A limit and the amount spent, as a clause; `None` for a limit of nothing.
 pub fn limit_text(limit: &LimitState) -> Option<String> {
     let spent = limit.spent_usd.unwrap_or(Usd::ZERO);
     let mut parts = Vec::new();
@@ -83,7 +84,7 @@ fn sum<T>(parts: impl Iterator<Item = Option<T>>, plus: fn(T, T) -> T) -> Option
 }
 
 impl ReportLines {
-    /// One paragraph: whom the run asks, how often, and what that may cost.
+    /// One paragraph: the models that the run asks, how often, and the possible cost.
     pub(super) fn requests(&self, steps: &[StepRequests], limits: &[LimitState]) -> Vec<String> {
         let mut models: BTreeMap<String, Vec<&StepRequests>> = BTreeMap::new();
         for asked in steps {
@@ -114,7 +115,7 @@ impl ReportLines {
         text::wrap(&line, self.width)
     }
 
-    /// What was spent, by step and in all.
+    /// The money spent, by step and in total.
     pub(super) fn spent(&self, steps: &[StepSpending]) -> Vec<String> {
         let all = StepSpending {
             step: String::new(),

@@ -31,7 +31,7 @@ enum FormatWriter<W: Write> {
     Csv(W),
 }
 
-/// An array whose rows are on lines of their own, so that a change of a row is a change of a line.
+/// An array with one row on each line, so that a change of a row is a change of a line.
 #[derive(Debug, Default)]
 struct RowPerLine;
 
@@ -123,7 +123,7 @@ pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Resu
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// The schema with a text column in the place of each nested one.
+/// The schema with a text column instead of each nested one.
 fn flat_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {
         if field.data_type().is_nested() {

@@ -22,9 +22,9 @@ pub struct TableStyle {
     /// left out, with a note that names them, if not even a cropped part would fit. Without a width
     /// nothing is cropped or left out, save the end of cells of many thousand characters.
     pub width: Option<u16>,
-    /// Whether ids and digests are shortened to what tells those shown apart.
+    /// True to shorten ids and digests as far as those shown differ.
     pub short_ids: bool,
-    /// What to do about columns that are left out: `use --columns`.
+    /// Advice about columns that are left out: `use --columns`.
     pub columns_hint: Option<&'static str>,
     /// Columns of texts that are numbers, to be aligned right like them.
     pub numeric: &'static [&'static str],
@@ -142,8 +142,8 @@ const ID_DIGITS: usize = 32;
 /// The digits that are left of one, unless more are needed.
 const SHORT_ID: usize = 10;
 
-/// Shortens the cells of a column that holds nothing but ids, to as many digits for all as tell
-/// them apart. The beginning of an id is enough for `galeras trace`.
+/// Shortens the cells of a column that holds nothing but ids, to as many digits as they need to
+/// differ. The beginning of an id is enough for `galeras trace`.
 fn shorten_ids(cells: &mut [String]) {
     let is_id = |cell: &&String| {
         cell.len() >= ID_DIGITS && cell.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

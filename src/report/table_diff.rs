@@ -10,7 +10,7 @@ use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
 use futures::{Stream, StreamExt};
 
-/// What differs between two versions of a table.
+/// The differences between two versions of a table.
 #[derive(Clone, Debug, Default)]
 pub struct TableDiff {
     /// Rows whose key only the second has.
@@ -32,9 +32,9 @@ pub struct TableDiff {
 pub struct ChangedRow {
     /// Its key: one row of the key columns.
     pub key: RecordBatch,
-    /// What was there: one row of the columns that differ.
+    /// The old values: one row of the columns that differ.
     pub old: RecordBatch,
-    /// What is there now, of the same columns.
+    /// The new values of the same columns.
     pub new: RecordBatch,
 }
 
@@ -92,7 +92,7 @@ pub async fn compare_tables<E: From<ArrowError>>(
     Ok(diff)
 }
 
-/// What makes rows comparable, the same for both tables.
+/// Row converters for the key and the compared columns, the same for both tables.
 struct Converters {
     key_names: Vec<String>,
     key: RowConverter,

@@ -1,5 +1,4 @@
-//! Text on a terminal: how wide it is, where it breaks. What it may not do there is in
-//! `crate::visible`.
+//! Text on a terminal: its width and its line breaks. `crate::visible` escapes it.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
