@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use galeras_figures::{Diagram, DiagramEdge, DiagramNode};
+
 use super::graph::{GraphFormat, NodeState, StepGraph};
-use super::{svg, text};
+use super::text;
 use galeras_base::visible::{escape_json, is_hidden};
 
 /// `g` as text of the format `f`. Names may have any characters.
@@ -11,7 +13,7 @@ pub fn render_graph(g: &StepGraph, f: GraphFormat) -> String {
     match f {
         GraphFormat::Mermaid => mermaid(g),
         GraphFormat::Dot => dot(g),
-        GraphFormat::Svg => svg::render(g),
+        GraphFormat::Svg => svg(g),
         GraphFormat::Text => lines(g),
     }
 }
@@ -27,7 +29,45 @@ fn colors(state: NodeState) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// A line for each step: its name, operator, state and inputs.
+/// The colours of states, and all colours on a dark page.
+const STYLE: &str = "\
+.galeras-graph .hit>rect{fill:#e3f4e8;stroke:#2e7d46}\
+.galeras-graph .new>rect{fill:#e6eefc;stroke:#3b6fc4}\
+.galeras-graph .changed>rect{fill:#f9f4e3;stroke:#a08a3c}\
+.galeras-graph .broken>rect{fill:#fce4e2;stroke:#c5352b;stroke-width:2}\
+.galeras-graph .waiting>rect{stroke-dasharray:4 3}\
+@media (prefers-color-scheme:dark){\
+.galeras-graph>rect,.galeras-graph .edge-label rect{fill:#1b1c1f}\
+.galeras-graph text{fill:#e8eaed}\
+.galeras-graph .caption text{fill:#a9aeb4}\
+.galeras-graph .edge-label text{fill:#bdc1c6}\
+.galeras-graph .edge>path{stroke:#80868b}\
+.galeras-graph .head path{fill:#80868b}\
+.galeras-graph .node>rect{fill:#2a2c30;stroke:#80868b}\
+.galeras-graph .hit>rect{fill:#1d3526;stroke:#5bb974}\
+.galeras-graph .new>rect{fill:#1c2a44;stroke:#8ab4f8}\
+.galeras-graph .changed>rect{fill:#3a3418;stroke:#d6bf5c}\
+.galeras-graph .broken>rect{fill:#43201d;stroke:#f28b82}\
+}";
+
+fn svg(g: &StepGraph) -> String {
+    let nodes = g.nodes.iter().map(|node| DiagramNode {
+        name: text::escape(&node.name),
+        caption: text::escape(&node.caption()),
+        description: text::escape(&format!("{}: {}", node.name, node.caption())),
+        class: node.state().map_or("step", NodeState::name).to_string(),
+        target: None,
+    });
+    let edges = g.valid_edges().map(|edge| DiagramEdge {
+        from: edge.from,
+        to: edge.to,
+        label: edge.label.as_deref().map(text::escape),
+    });
+    let title = Some(text::escape(&g.title));
+    Diagram { title, nodes: nodes.collect(), edges: edges.collect() }.svg(STYLE)
+}
+
+/// A line for each step: its name, its operator, its state, what it reads.
 fn lines(g: &StepGraph) -> String {
     let mut reads: Vec<Vec<String>> = vec![Vec::new(); g.nodes.len()];
     for edge in g.valid_edges() {

@@ -1,11 +1,11 @@
-//! What a figure is drawn from: named columns of numbers or texts, all of one length.
+//! The data of a figure: named columns of numbers or texts, all of one length.
 
 use crate::error::FigureError;
 
 /// The cells of a column, one for each row; `None` is an absent value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Numbers. NaN and infinities may be among them: they are left out, counted and said.
+    /// Numbers. Rows with NaN or an infinity are left out, and the caption counts them.
     Numbers(Vec<Option<f64>>),
     /// Texts, of any length and with any characters.
     Texts(Vec<Option<String>>),
@@ -20,22 +20,22 @@ impl Values {
         }
     }
 
-    /// Whether there are no rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A column: its name, its cells, and what is known about them.
+/// A column: its name, its cells, and facts about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// The name that a [`crate::Spec`] refers to.
     pub name: String,
     /// The cells.
     pub values: Values,
-    /// The unit of the numbers, such as `tokens` or `s`: it stands behind the axis' label.
+    /// The unit of the numbers, such as `tokens` or `s`, which follows the label of the axis.
     pub unit: Option<String>,
-    /// What the column holds, in a few words: for the text that screen readers read.
+    /// A few words about the column, for screen readers.
     pub description: Option<String>,
 }
 

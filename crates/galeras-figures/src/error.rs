@@ -1,8 +1,9 @@
 //! Why there is no figure.
 
-use crate::spec::{Kind, Role};
+use crate::kind::Kind;
+use crate::spec::Role;
 
-/// Why a figure cannot be drawn. Each says so in a sentence that names the column.
+/// The reason why a figure cannot be drawn. Each message names the column.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FigureError {
     /// Two columns have one name.
@@ -26,9 +27,9 @@ pub enum FigureError {
     Needed {
         /// The kind of figure.
         kind: Kind,
-        /// What is not named.
+        /// The missing role.
         role: Role,
-        /// What it would be.
+        /// The meaning of that column.
         meaning: &'static str,
     },
     /// The spec names a column for which the kind has no use.
@@ -36,11 +37,11 @@ pub enum FigureError {
     NotTaken {
         /// The kind of figure.
         kind: Kind,
-        /// What was named.
+        /// The role that was named.
         role: Role,
         /// The column.
         column: String,
-        /// What the kind takes, as a list.
+        /// The roles that the kind takes, as a list.
         takes: String,
     },
     /// The spec sets an option for which the kind has no use.
@@ -64,7 +65,7 @@ pub enum FigureError {
     /// The data lack a column that the spec names.
     #[error("`{role}` is `{column}`, and there is no such column; there are {columns}")]
     NoColumn {
-        /// What it was named for.
+        /// The role of the column.
         role: Role,
         /// The name.
         column: String,
@@ -79,7 +80,7 @@ pub enum FigureError {
     NotNumbers {
         /// The kind of figure.
         kind: Kind,
-        /// What it was named for.
+        /// The role of the column.
         role: Role,
         /// The column.
         column: String,
@@ -89,10 +90,10 @@ pub enum FigureError {
     NoRows {
         /// The kind of figure.
         kind: Kind,
-        /// What was left out and why, or that there are no rows.
+        /// The rows left out and the reasons, or that there are no rows.
         left_out: String,
     },
-    /// More than can be told apart in one picture.
+    /// More than one picture can show.
     #[error(
         "column `{column}` gives {count} {what}, and {} {kind} shows at most {limit}; filter or group the rows first",
         .kind.article()
@@ -102,7 +103,7 @@ pub enum FigureError {
         kind: Kind,
         /// The column that gives them.
         column: String,
-        /// What there are too many of: groups, panels, cells, marks.
+        /// Groups, panels, cells or marks.
         what: &'static str,
         /// How many.
         count: usize,
@@ -160,7 +161,7 @@ pub enum FigureError {
         option: &'static str,
         /// Its value.
         value: f64,
-        /// What it may be.
+        /// The values that it may have.
         range: &'static str,
     },
     /// The columns hold more than a picture of this size has room for.
@@ -172,7 +173,7 @@ pub enum FigureError {
         width: f64,
         /// The height in cm.
         height: f64,
-        /// What has no room.
+        /// The part that has no room.
         what: String,
         /// How much room it needs, in cm.
         needed: f64,
@@ -188,7 +189,7 @@ pub enum FigureError {
     /// An SVG could not be turned into a PNG or a PDF.
     #[error("the SVG cannot be drawn: {detail}")]
     Render {
-        /// What the renderer says.
+        /// The renderer's message.
         detail: String,
     },
 }

@@ -74,7 +74,7 @@ fn tree(svg: &str) -> Result<Tree, FigureError> {
     let options = Options {
         fontdb: Arc::new(fonts),
         font_family: "DejaVu Sans".to_string(),
-        // What an SVG refers to is not read: neither files nor pictures within it are ours.
+        // Files and pictures that an SVG refers to are not read: our figures have none.
         image_href_resolver: ImageHrefResolver {
             resolve_data: Box::new(|_, _, _| None),
             resolve_string: Box::new(|_, _| None),

@@ -1,282 +1,472 @@
-//! Where the nodes of a directed graph are: layers, few crossings, short edges.
+//! The places of a directed graph's nodes: layers, few crossings, short edges.
 //!
-//! The method of Sugiyama, Tagawa and Toda (1981): edges that close a cycle are turned round,
-//! layers follow from longest paths, the order within layers from barycentres with the fewest
-//! crossings kept, and places from the means of neighbours as near as the nodes beside allow. An
-//! edge over several layers passes each in a lane of its own.
+//! The method of Sugiyama, Tagawa and Toda (1981). Edges that close a cycle are reversed, layers
+//! follow from longest paths, and barycentres order each layer; the order with the fewest crossings
+//! is kept. A place is the mean of the neighbours' places, as near as the nodes next to it allow
+//! (an isotonic regression). An edge over several layers passes each in a lane, unless there would
+//! be too many lanes to read.
 
-use crate::crossings::crossings;
-
-/// Nodes and lanes in layers.
+/// Nodes and lanes in layers. "Across" is along a layer, from 0 to `breadth`.
 #[derive(Clone, Debug)]
 pub(crate) struct Layers {
-    /// For each node, its layer.
+    /// The layer of each node.
     pub(crate) layer: Vec<usize>,
-    /// For each node, the middle of its place across the layers' direction.
+    /// The middle of each node across.
     pub(crate) across: Vec<f64>,
-    /// For each edge, the lanes it takes through the layers between, as layer and place, from the
-    /// edge's beginning to its end.
+    /// The lanes of each edge from its start to its end, as layer and middle across.
     pub(crate) lanes: Vec<Vec<(usize, f64)>>,
-    /// The number of layers.
     pub(crate) count: usize,
-    /// The least and the greatest place that anything takes.
-    pub(crate) extent: (f64, f64),
+    pub(crate) breadth: f64,
 }
 
 const SWEEPS: usize = 24;
+/// The size of a lane across.
+const LANE: f64 = 10.0;
+/// The most lanes. A graph of thousands of nodes that all lead to one would have millions: their
+/// number grows with the square of the nodes.
+const MAX_LANES: usize = 20_000;
 
-struct Item {
-    size: f64,
-    layer: usize,
-    /// Neighbours in the layer before and the one behind.
-    before: Vec<usize>,
-    behind: Vec<usize>,
-}
-
-/// Lays out nodes that take these lengths across the layers' direction, `gap` apart. Any edges
-/// will do: loops, doubles and cycles too.
-pub(crate) fn layers(sizes: &[f64], edges: &[(usize, usize)], gap: f64) -> Layers {
-    let turned = turned(sizes.len(), edges);
-    let layer = longest_paths(sizes.len(), edges, &turned);
-    let mut items: Vec<Item> = sizes
-        .iter()
-        .zip(&layer)
-        .map(|(size, layer)| Item { size: *size, layer: *layer, before: vec![], behind: vec![] })
-        .collect();
+/// Lays out nodes of these sizes across, `gap` apart and at most `most` in a layer. The edges may
+/// have loops, doubles and cycles.
+pub(crate) fn layers(sizes: &[f64], edges: &[(usize, usize)], gap: f64, most: usize) -> Layers {
+    let nodes = sizes.len();
+    let reversed = reversed(nodes, edges);
+    let turn = |(&(from, to), turned): (&(usize, usize), &bool)| {
+        if *turned { (to, from) } else { (from, to) }
+    };
+    let forward: Vec<(usize, usize)> = edges.iter().zip(&reversed).map(turn).collect();
+    let layer = assign(nodes, &forward, most);
+    let count = layer.iter().max().map_or(0, |last| last + 1);
+    let mut order = vec![Vec::new(); count];
+    layer.iter().enumerate().for_each(|(node, l)| order[*l].push(node));
+    let mut items = Items {
+        nodes,
+        gap,
+        sizes: sizes.to_vec(),
+        before: vec![Vec::new(); nodes],
+        behind: vec![Vec::new(); nodes],
+    };
+    let passed = |(from, to): &(usize, usize)| layer[*to].saturating_sub(layer[*from] + 1);
+    let has_lanes = forward.iter().map(passed).sum::<usize>() <= MAX_LANES;
     let mut chains = Vec::with_capacity(edges.len());
-    for (i, &(from, to)) in edges.iter().enumerate() {
-        let (low, high) = if turned[i] { (to, from) } else { (from, to) };
+    for (&(from, to), turned) in forward.iter().zip(&reversed) {
         let mut chain = Vec::new();
-        let mut last = low;
-        for lane in layer[low] + 1..layer[high] {
-            let item = items.len();
-            items.push(Item { size: gap * 0.6, layer: lane, before: vec![last], behind: vec![] });
-            items[last].behind.push(item);
-            chain.push(item);
+        let mut last = from;
+        let end = if has_lanes { layer[to] } else { 0 };
+        for (l, lane) in order.iter_mut().enumerate().take(end).skip(layer[from] + 1) {
+            let item = items.add_lane();
+            items.connect(last, item);
+            lane.push(item);
+            chain.push((l, item));
             last = item;
         }
-        if low != high {
-            items[last].behind.push(high);
-            items[high].before.push(last);
+        if from != to {
+            items.connect(last, to);
         }
-        if turned[i] {
+        if *turned {
             chain.reverse();
         }
         chains.push(chain);
     }
-    let count = layer.iter().max().map_or(0, |m| m + 1);
-    let order = ordered(&items, count);
-    let across = places(&items, &order, gap);
-    let low =
-        items.iter().zip(&across).map(|(i, a)| a - i.size / 2.0).fold(f64::INFINITY, f64::min);
-    let high =
-        items.iter().zip(&across).map(|(i, a)| a + i.size / 2.0).fold(f64::NEG_INFINITY, f64::max);
-    let lane = |chain: &Vec<usize>| chain.iter().map(|i| (items[*i].layer, across[*i])).collect();
+    items.order(&mut order);
+    let across = items.positions(&order);
+    let far = across.iter().zip(&items.sizes).map(|(at, size)| at + size / 2.0);
+    let place = |chain: Vec<(usize, usize)>| chain.iter().map(|(l, i)| (*l, across[*i])).collect();
     Layers {
-        lanes: chains.iter().map(lane).collect(),
-        across: across[..sizes.len()].to_vec(),
         layer,
+        lanes: chains.into_iter().map(place).collect(),
         count,
-        extent: if items.is_empty() { (0.0, 0.0) } else { (low, high) },
+        breadth: far.fold(0.0, f64::max),
+        across: across[..nodes].to_vec(),
     }
 }
 
-/// For each edge whether it closes a cycle on a walk through the nodes in their order.
-fn turned(nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
+/// Marks the edges that close a cycle in a depth-first search from each node in turn.
+fn reversed(nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     let mut next = vec![Vec::new(); nodes];
     edges.iter().enumerate().for_each(|(i, (from, to))| next[*from].push((i, *to)));
-    let mut turned = vec![false; edges.len()];
-    // 0: not seen, 1: on the way here, 2: done.
-    let mut state = vec![0_u8; nodes];
+    let mut reversed = vec![false; edges.len()];
+    let (mut is_open, mut is_done) = (vec![false; nodes], vec![false; nodes]);
     for start in 0..nodes {
-        let mut way: Vec<(usize, usize)> = vec![(start, 0)];
-        if state[start] != 0 {
+        if is_done[start] {
             continue;
         }
-        state[start] = 1;
-        while let Some((node, at)) = way.last_mut() {
-            match next[*node].get(*at).copied() {
-                None => {
-                    state[*node] = 2;
-                    way.pop();
-                }
-                Some((edge, to)) => {
-                    *at += 1;
-                    match state[to] {
-                        0 => {
-                            state[to] = 1;
-                            way.push((to, 0));
-                        }
-                        1 => turned[edge] = true,
-                        _ => {}
-                    }
-                }
+        is_open[start] = true;
+        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+        while let Some((node, at)) = path.last_mut() {
+            let Some(&(edge, to)) = next[*node].get(*at) else {
+                is_done[*node] = true;
+                path.pop();
+                continue;
+            };
+            *at += 1;
+            if !is_open[to] {
+                is_open[to] = true;
+                path.push((to, 0));
+            } else if !is_done[to] {
+                reversed[edge] = true;
             }
         }
     }
-    turned
+    reversed
 }
 
-fn longest_paths(nodes: usize, edges: &[(usize, usize)], turned: &[bool]) -> Vec<usize> {
-    let mut layer = vec![0; nodes];
-    // Without cycles this ends after as many rounds as the longest path has edges.
-    for _ in 0..nodes {
-        let mut moved = false;
-        for (i, &(from, to)) in edges.iter().enumerate().filter(|(_, (a, b))| a != b) {
-            let (low, high) = if turned[i] { (to, from) } else { (from, to) };
-            if layer[high] <= layer[low] {
-                layer[high] = layer[low] + 1;
-                moved = true;
+/// The layer of each node, behind those that lead to it. `forward` has no cycles except loops.
+fn assign(nodes: usize, forward: &[(usize, usize)], most: usize) -> Vec<usize> {
+    let mut next = vec![Vec::new(); nodes];
+    let mut waiting = vec![0_usize; nodes];
+    for &(from, to) in forward.iter().filter(|(from, to)| from != to) {
+        next[from].push(to);
+        waiting[to] += 1;
+    }
+    let mut depth = vec![0; nodes];
+    let mut order: Vec<usize> = (0..nodes).filter(|node| waiting[*node] == 0).collect();
+    let sources = order.len();
+    let mut at = 0;
+    while let Some(&node) = order.get(at) {
+        at += 1;
+        for &to in &next[node] {
+            depth[to] = depth[to].max(depth[node] + 1);
+            waiting[to] -= 1;
+            if waiting[to] == 0 {
+                order.push(to);
             }
         }
-        if !moved {
-            break;
+    }
+    // A node with no edge into it is right before the first that it leads to: a confounder is next
+    // to its effects, not at the far end.
+    for &node in &order[..sources] {
+        if let Some(nearest) = next[node].iter().map(|to| depth[*to]).min() {
+            depth[node] = nearest - 1;
         }
     }
-    // A node with no edge into it stands right before what it leads to: a confounder beside what
-    // it confounds, not at the far end.
-    let mut entered = vec![false; nodes];
-    let mut nearest = vec![usize::MAX; nodes];
-    for (i, &(from, to)) in edges.iter().enumerate().filter(|(_, (a, b))| a != b) {
-        let (low, high) = if turned[i] { (to, from) } else { (from, to) };
-        entered[high] = true;
-        nearest[low] = nearest[low].min(layer[high]);
-    }
-    for node in 0..nodes {
-        if !entered[node] && nearest[node] != usize::MAX {
-            layer[node] = nearest[node] - 1;
+    let mut by_depth: Vec<usize> = (0..nodes).collect();
+    by_depth.sort_by_key(|node| depth[*node]);
+    let mut room = Room { sizes: Vec::new(), next: Vec::new(), most };
+    let mut layer = depth;
+    for node in by_depth {
+        layer[node] = room.take(layer[node]);
+        for &to in &next[node] {
+            layer[to] = layer[to].max(layer[node] + 1);
         }
     }
     layer
 }
 
-/// The items of each layer in an order with few crossings.
-fn ordered(items: &[Item], count: usize) -> Vec<Vec<usize>> {
-    let mut order = vec![Vec::new(); count];
-    items.iter().enumerate().for_each(|(i, item)| order[item.layer].push(i));
-    let mut best = (crossings(&order, |i| &items[i].behind), order.clone());
-    for sweep in 0..SWEEPS {
-        let mut rank = vec![0.0; items.len()];
-        for layer in &order {
-            layer.iter().enumerate().for_each(|(at, i)| rank[*i] = at as f64);
-        }
-        let down = sweep % 2 == 0;
-        let layers: Vec<usize> =
-            if down { (1..count).collect() } else { (0..count.saturating_sub(1)).rev().collect() };
-        for l in layers {
-            let key = |i: usize| {
-                let near = if down { &items[i].before } else { &items[i].behind };
-                match near.is_empty() {
-                    true => rank[i],
-                    false => near.iter().map(|n| rank[*n]).sum::<f64>() / near.len() as f64,
-                }
-            };
-            let mut keyed: Vec<(f64, usize)> = order[l].iter().map(|i| (key(*i), *i)).collect();
-            keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
-            order[l] = keyed.into_iter().map(|(_, i)| i).collect();
-            order[l].iter().enumerate().for_each(|(at, i)| rank[*i] = at as f64);
-        }
-        let found = crossings(&order, |i| &items[i].behind);
-        if found < best.0 {
-            best = (found, order.clone());
-        }
-    }
-    best.1
+/// The number of nodes in each layer.
+struct Room {
+    sizes: Vec<usize>,
+    /// For each full layer, a later one; all between them are full.
+    next: Vec<usize>,
+    most: usize,
 }
 
-/// The middle of each item's place.
-fn places(items: &[Item], order: &[Vec<usize>], gap: f64) -> Vec<f64> {
-    let mut across = vec![0.0; items.len()];
+impl Room {
+    /// Adds a node to the first layer from this one on that has room, and returns that layer.
+    fn take(&mut self, from: usize) -> usize {
+        let mut at = from;
+        while self.sizes.get(at).is_some_and(|size| *size >= self.most) {
+            at = self.next[at];
+        }
+        let layers = self.sizes.len().max(at + 1);
+        self.sizes.resize(layers, 0);
+        (self.next.len()..layers).for_each(|layer| self.next.push(layer + 1));
+        self.sizes[at] += 1;
+        // Shortens the path for the next node.
+        let mut passed = from;
+        while passed < at {
+            passed = std::mem::replace(&mut self.next[passed], at);
+        }
+        at
+    }
+}
+
+/// Nodes, then lanes, with their neighbours in the layers before and behind.
+struct Items {
+    nodes: usize,
+    gap: f64,
+    sizes: Vec<f64>,
+    before: Vec<Vec<usize>>,
+    behind: Vec<Vec<usize>>,
+}
+
+impl Items {
+    fn add_lane(&mut self) -> usize {
+        self.sizes.push(LANE);
+        self.before.push(Vec::new());
+        self.behind.push(Vec::new());
+        self.sizes.len() - 1
+    }
+
+    fn connect(&mut self, from: usize, to: usize) {
+        self.behind[from].push(to);
+        self.before[to].push(from);
+    }
+
+    /// Sorts each layer by the mean place of its neighbours, forwards and backwards in turn, and
+    /// keeps the order with the fewest crossings.
+    fn order(&self, order: &mut Vec<Vec<usize>>) {
+        let mut best = (crossings(order, &self.behind), order.clone());
+        let mut share = vec![0.0; self.sizes.len()];
+        order.iter().for_each(|layer| note_shares(layer, &mut share));
+        for sweep in 0..SWEEPS {
+            if best.0 == 0 {
+                break;
+            }
+            let near = if sweep % 2 == 0 { &self.before } else { &self.behind };
+            for l in turns(sweep, order.len()) {
+                let key = |i: usize| mean(&share, near[i].iter().copied()).unwrap_or(share[i]);
+                let mut keyed: Vec<(f64, usize)> = order[l].iter().map(|i| (key(*i), *i)).collect();
+                keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
+                order[l] = keyed.into_iter().map(|(_, i)| i).collect();
+                note_shares(&order[l], &mut share);
+            }
+            let crossings = crossings(order, &self.behind);
+            if crossings < best.0 {
+                best = (crossings, order.clone());
+            }
+        }
+        *order = best.1;
+    }
+
+    /// The middle of each item across; the nearest side is at 0.
+    fn positions(&self, order: &[Vec<usize>]) -> Vec<f64> {
+        let mut across = vec![0.0; self.sizes.len()];
+        for layer in order {
+            self.settle(layer, &mut across, &vec![(0.0, 1.0); layer.len()]);
+        }
+        for sweep in 0..=SWEEPS {
+            for l in turns(sweep, order.len()) {
+                let wish = |i: &usize| {
+                    let (before, behind) = (&self.before[*i], &self.behind[*i]);
+                    if before.is_empty() && behind.is_empty() {
+                        // Near the others, without pushing them aside.
+                        return (mean(&across, order[l].iter().copied()).unwrap_or(0.0), 0.01);
+                    }
+                    let is_lane = *i >= self.nodes;
+                    let all = || before.iter().chain(behind).copied();
+                    let wish = if is_lane && sweep + 6 > SWEEPS {
+                        // In the last sweeps a lane follows its edge's other lanes, not nodes.
+                        mean(&across, all().filter(|n| *n >= self.nodes))
+                            .or_else(|| mean(&across, all()))
+                    } else if sweep == SWEEPS {
+                        mean(&across, all())
+                    } else if sweep % 2 == 0 {
+                        mean(&across, before.iter().copied())
+                    } else {
+                        mean(&across, behind.iter().copied())
+                    };
+                    // Lanes hold their place, so that long edges are straight.
+                    (wish.unwrap_or(across[*i]), if is_lane { 4.0 } else { 1.0 })
+                };
+                let wishes: Vec<(f64, f64)> = order[l].iter().map(wish).collect();
+                self.settle(&order[l], &mut across, &wishes);
+            }
+        }
+        let sides = across.iter().zip(&self.sizes).map(|(at, size)| at - size / 2.0);
+        let nearest = sides.fold(f64::INFINITY, f64::min);
+        across.iter().map(|at| at - nearest).collect()
+    }
+
+    /// Moves the items of a layer as near to their wishes as the gaps allow, in squares and without
+    /// changing their order: weighted isotonic regression by pooling adjacent violators.
+    fn settle(&self, layer: &[usize], across: &mut [f64], wishes: &[(f64, f64)]) {
+        let mut offsets = Vec::with_capacity(layer.len());
+        let mut offset = 0.0;
+        for (k, i) in layer.iter().enumerate() {
+            if k > 0 {
+                offset += (self.sizes[layer[k - 1]] + self.sizes[*i]) / 2.0 + self.gap;
+            }
+            offsets.push(offset);
+        }
+        // Pools of neighbours that touch: their common place, weight and number.
+        let mut pools: Vec<(f64, f64, usize)> = Vec::new();
+        for ((at, weight), offset) in wishes.iter().copied().zip(&offsets) {
+            let mut pool = (at - offset, weight, 1);
+            while let Some(before) = pools.pop_if(|before| before.0 > pool.0) {
+                let weight = before.1 + pool.1;
+                let at = (before.0 * before.1 + pool.0 * pool.1) / weight;
+                pool = (at, weight, before.2 + pool.2);
+            }
+            pools.push(pool);
+        }
+        let places = pools.iter().flat_map(|(at, _, n)| std::iter::repeat_n(*at, *n));
+        for ((i, offset), at) in layer.iter().zip(&offsets).zip(places) {
+            across[*i] = at + offset;
+        }
+    }
+}
+
+/// The layers in the order of a sweep: forwards, then backwards, and so on.
+fn turns(sweep: usize, layers: usize) -> impl Iterator<Item = usize> {
+    (0..layers).map(move |l| if sweep.is_multiple_of(2) { l } else { layers - 1 - l })
+}
+
+/// Notes where each item is in its layer, from 0 to 1.
+fn note_shares(layer: &[usize], share: &mut [f64]) {
+    for (at, i) in layer.iter().enumerate() {
+        share[*i] = (at as f64 + 0.5) / layer.len() as f64;
+    }
+}
+
+fn mean(values: &[f64], at: impl Iterator<Item = usize>) -> Option<f64> {
+    let (sum, count) = at.fold((0.0, 0_u32), |(sum, count), i| (sum + values[i], count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// The number of pairs of edges that cross.
+fn crossings(order: &[Vec<usize>], behind: &[Vec<usize>]) -> usize {
+    let mut rank = vec![0; behind.len()];
     for layer in order {
-        let mut at = 0.0;
-        for i in layer {
-            across[*i] = at + items[*i].size / 2.0;
-            at += items[*i].size + gap;
-        }
-        let middle = (at - gap) / 2.0;
-        layer.iter().for_each(|i| across[*i] -= middle);
+        layer.iter().enumerate().for_each(|(at, item)| rank[*item] = at);
     }
-    for sweep in 0..SWEEPS {
-        let down = sweep % 2 == 0;
-        let mut layers: Vec<usize> = (0..order.len()).collect();
-        if !down {
-            layers.reverse();
-        }
-        for l in layers {
-            let wish = |i: &usize| {
-                // At the end both sides count, so that paths come out straight.
-                let both = sweep + 2 >= SWEEPS;
-                let near = items[*i].before.iter().filter(|_| down || both);
-                let near = near.chain(items[*i].behind.iter().filter(|_| !down || both));
-                let (sum, n) = near.fold((0.0, 0), |(s, n), j| (s + across[*j], n + 1));
-                if n == 0 { across[*i] } else { sum / f64::from(n) }
-            };
-            let wishes: Vec<f64> = order[l].iter().map(wish).collect();
-            let granted = apart(&order[l], items, &wishes, gap);
-            order[l].iter().zip(granted).for_each(|(i, place)| across[*i] = place);
+    let widest = order.iter().map(Vec::len).max().unwrap_or(0);
+    let mut crossings = 0;
+    for layer in order {
+        // The edges that end at each place of the next layer: a tree of sums (Fenwick 1994).
+        let mut sums = vec![0_usize; widest + 1];
+        let mut all = 0;
+        for item in layer {
+            for to in &behind[*item] {
+                let (mut at, mut before) = (rank[*to] + 1, 0);
+                while at > 0 {
+                    before += sums[at];
+                    at -= at & at.wrapping_neg();
+                }
+                crossings += all - before;
+            }
+            for to in &behind[*item] {
+                all += 1;
+                let mut at = rank[*to] + 1;
+                while let Some(sum) = sums.get_mut(at) {
+                    *sum += 1;
+                    at += at & at.wrapping_neg();
+                }
+            }
         }
     }
-    across
-}
-
-/// The places nearest to the wished ones, in squares, that keep the order and the gaps: an
-/// isotonic regression by pooling neighbours.
-fn apart(layer: &[usize], items: &[Item], wishes: &[f64], gap: f64) -> Vec<f64> {
-    let mut offsets = Vec::with_capacity(layer.len());
-    let mut at = 0.0;
-    for (k, i) in layer.iter().enumerate() {
-        if k > 0 {
-            at += items[layer[k - 1]].size / 2.0 + gap + items[*i].size / 2.0;
-        }
-        offsets.push(at);
-    }
-    let mut pools: Vec<(f64, usize)> = Vec::new();
-    for (wish, offset) in wishes.iter().zip(&offsets) {
-        let mut pool = (wish - offset, 1);
-        while let Some(last) = pools.last().filter(|last| last.0 > pool.0) {
-            let n = last.1 + pool.1;
-            pool = ((last.0 * last.1 as f64 + pool.0 * pool.1 as f64) / n as f64, n);
-            pools.pop();
-        }
-        pools.push(pool);
-    }
-    let means = pools.into_iter().flat_map(|(mean, n)| std::iter::repeat_n(mean, n));
-    means.zip(offsets).map(|(mean, offset)| mean + offset).collect()
+    crossings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ALL: usize = usize::MAX;
+
+    /// Checks that edges lead onwards, nodes keep apart and everything is within the breadth.
+    #[track_caller]
+    fn check(sizes: &[f64], edges: &[(usize, usize)], most: usize) -> Layers {
+        let found = layers(sizes, edges, 10.0, most);
+        let reversed = reversed(sizes.len(), edges);
+        for ((from, to), reversed) in edges.iter().zip(reversed).filter(|((a, b), _)| a != b) {
+            assert_eq!(found.layer[*from] < found.layer[*to], !reversed, "{from} to {to}");
+        }
+        let mut nodes: Vec<usize> = (0..sizes.len()).collect();
+        nodes.sort_by(|a, b| {
+            found.layer[*a]
+                .cmp(&found.layer[*b])
+                .then(found.across[*a].total_cmp(&found.across[*b]))
+        });
+        for pair in nodes.windows(2).filter(|pair| found.layer[pair[0]] == found.layer[pair[1]]) {
+            let apart = found.across[pair[1]] - found.across[pair[0]];
+            assert!(apart > (sizes[pair[0]] + sizes[pair[1]]) / 2.0 + 10.0 - 1e-6, "{pair:?}");
+        }
+        for (at, size) in found.across.iter().zip(sizes) {
+            assert!(at - size / 2.0 > -1e-6 && at + size / 2.0 < found.breadth + 1e-6);
+        }
+        found
+    }
+
     #[test]
     fn edges_lead_onwards_and_nodes_keep_apart() {
-        let edges = [(0, 1), (0, 2), (1, 3), (2, 3), (0, 3), (4, 3)];
-        let found = layers(&[20.0; 5], &edges, 10.0);
-        assert!(edges.iter().all(|(a, b)| found.layer[*a] < found.layer[*b]));
-        for a in 0..5 {
-            for b in 0..a {
-                let near = (found.across[a] - found.across[b]).abs() < 30.0 - 1e-9;
-                assert!(!(near && found.layer[a] == found.layer[b]), "{a} {b}");
-            }
-        }
+        let found = check(&[20.0; 5], &[(0, 1), (0, 2), (1, 3), (2, 3), (0, 3), (4, 3)], ALL);
         assert_eq!(found.lanes[4].len(), 1);
+        assert_eq!(found.layer[4], 1, "a source is right before what it leads to");
+        let edges: Vec<(usize, usize)> =
+            (1..60).flat_map(|i| [((i * 7) % i, i), (i / 2, i)]).collect();
+        let sizes: Vec<f64> = (0..60).map(|i| 60.0 + f64::from(i % 5) * 30.0).collect();
+        check(&sizes, &edges, ALL);
+        check(&sizes, &edges, 6);
+    }
+
+    #[test]
+    fn a_wide_layer_is_broken_into_several() {
+        let edges: Vec<(usize, usize)> = (1..=40).flat_map(|i| [(0, i), (i, 41)]).collect();
+        assert!(check(&[100.0; 42], &edges, 6).breadth < 3000.0);
+        assert!(check(&[100.0; 42], &edges, ALL).breadth > 4000.0);
     }
 
     #[test]
     fn cycles_loops_and_nothing_at_all_have_a_layout() {
-        let found = layers(&[10.0; 3], &[(0, 1), (1, 2), (2, 0), (1, 1)], 5.0);
+        let found = check(&[10.0; 3], &[(0, 1), (1, 2), (2, 0), (1, 1)], ALL);
         assert_eq!(found.layer, [0, 1, 2]);
         assert_eq!(found.lanes[2].len(), 1);
-        assert_eq!(layers(&[], &[], 5.0).count, 0);
+        assert_eq!(check(&[], &[], ALL).count, 0);
     }
 
     #[test]
     fn crossings_that_can_be_avoided_are() {
         let edges = [(0, 5), (1, 4), (2, 3)];
-        let found = layers(&[10.0; 6], &edges, 5.0);
-        let mut ends: Vec<(f64, f64)> =
-            edges.iter().map(|(a, b)| (found.across[*a], found.across[*b])).collect();
+        let found = check(&[10.0; 6], &edges, ALL);
+        let mut ends = edges.map(|(a, b)| (found.across[a], found.across[b]));
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         assert!(ends.is_sorted_by(|a, b| a.1 < b.1), "{ends:?}");
+    }
+
+    #[test]
+    fn chains_fans_and_readers_of_one_node_are_laid_out_however_many() {
+        let count = 10_000;
+        let chain: Vec<(usize, usize)> = (1..count).rev().map(|i| (i - 1, i)).collect();
+        assert_eq!(check(&vec![50.0; count], &chain, 12).count, count);
+        let fan: Vec<(usize, usize)> = (1..count).map(|i| (0, i)).collect();
+        assert_eq!(check(&vec![50.0; count], &fan, ALL).count, 2);
+        assert_eq!(check(&vec![50.0; count], &fan, 12).count, 1 + (count - 1).div_ceil(12));
+        // An edge over each number of layers.
+        let all_read_the_first =
+            |n: usize| (1..n).flat_map(|i| [(i - 1, i), (0, i)]).collect::<Vec<_>>();
+        let few = check(&[50.0; 100], &all_read_the_first(100), 12);
+        assert_eq!(few.lanes.iter().map(Vec::len).sum::<usize>(), (1..=98).sum::<usize>());
+        let many = check(&vec![50.0; count], &all_read_the_first(count), 12);
+        assert!(many.lanes.iter().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn a_full_layer_is_skipped_as_if_each_were_looked_at() {
+        let mut room = Room { sizes: Vec::new(), next: Vec::new(), most: 2 };
+        let mut sizes = vec![0; 64];
+        for from in [3, 0, 0, 0, 3, 3, 1, 0, 0, 9, 9, 3, 2, 0, 0, 8, 8, 0] {
+            let expected = (from..).find(|at| sizes[*at] < 2).unwrap();
+            sizes[expected] += 1;
+            assert_eq!(room.take(from), expected);
+        }
+    }
+
+    #[test]
+    fn crossings_are_those_of_pairs_of_edges() {
+        // Three layers of 5, 9 and 4 nodes, edges by a linear congruence.
+        let order = vec![vec![3, 0, 4, 1, 2], (5..14).rev().collect(), vec![15, 14, 17, 16]];
+        let mut behind: Vec<Vec<usize>> = vec![Vec::new(); 18];
+        let mut seed = 7_usize;
+        for (node, targets) in behind.iter_mut().enumerate().take(14) {
+            let (first, count) = if node < 5 { (5, 9) } else { (14, 4) };
+            for _ in 0..3 {
+                seed = (seed * 1103 + 12_345) % 65_537;
+                targets.push(first + seed % count);
+            }
+        }
+        let mut expected = 0;
+        for pair in order.windows(2) {
+            let edges: Vec<(usize, usize)> = (0..pair[0].len())
+                .flat_map(|at| behind[pair[0][at]].iter().map(move |to| (at, *to)))
+                .map(|(at, to)| (at, pair[1].iter().position(|node| *node == to).unwrap()))
+                .collect();
+            // Two edges cross if their ends are in another order than their starts.
+            let crosses = |a: &(usize, usize), b: &(usize, usize)| a.0 < b.0 && a.1 > b.1;
+            expected += edges.iter().flat_map(|a| edges.iter().filter(|b| crosses(a, b))).count();
+        }
+        assert_eq!(crossings(&order, &behind), expected);
+        assert!(expected > 50, "{expected}");
+        assert_eq!(crossings(&[], &[]), 0);
     }
 }

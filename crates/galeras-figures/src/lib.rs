@@ -1,22 +1,23 @@
 //! Figures of statistics, drawn from columns of numbers and texts.
 //!
 //! [`draw`] makes a [`Picture`] of [`Data`] as a [`Spec`] asks for it: an SVG, a caption with the
-//! number of rows and what was left out, and a text for those who do not see it. [`png`] and
+//! number of rows and the reasons for missing ones, and a text for screen readers. [`png`] and
 //! [`pdf`] follow from the SVG, [`embed`] makes it one that carries its font. [`terminal`] draws
 //! with characters.
 //!
-//! The same input gives the same bytes: nothing is drawn by chance, by the clock or in the order
-//! of a hash. Lengths within an SVG are CSS pixels, 96 to the inch; `width` and `height` of a
-//! [`Spec`] are centimetres. Does not live here: where the columns come from, and how a statistic
-//! is estimated; what a figure itself computes (quartiles, bins, densities) says so.
+//! The same input gives the same bytes: nothing depends on chance, the clock or the order of a hash.
+//! Lengths within an SVG are CSS pixels, 96 to the inch; `width` and `height` of a [`Spec`] are
+//! centimetres.
 
-mod crossings;
 mod data;
+mod diagram;
 mod error;
 mod export;
 mod font;
+mod kind;
 mod kinds;
 mod layout;
+mod node_link;
 mod rows;
 mod scale;
 mod sheet;
@@ -27,12 +28,13 @@ mod terminal;
 mod text;
 mod theme;
 
-pub use crossings::crossings;
 pub use data::{Column, Data, Values};
+pub use diagram::{Diagram, DiagramEdge, DiagramNode, Drawing};
 pub use error::FigureError;
 pub use export::{pdf, png};
 pub use font::{FONT_FAMILY, embed, font_css};
-pub use spec::{Kind, Picture, Role, Scale, Spec, Takes, Theme, Use};
+pub use kind::Kind;
+pub use spec::{Picture, Role, Scale, Spec, Takes, Theme, Use};
 pub use terminal::terminal;
 
 /// Draws a figure.

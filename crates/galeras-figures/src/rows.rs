@@ -1,16 +1,16 @@
-//! The rows that a figure draws: typed, grouped, and what was left out and why.
+//! The rows that a figure draws, typed and grouped, and the reasons why others are left out.
 
 use crate::data::{Column, Data, Values};
 use crate::error::FigureError;
+use crate::kind::KindSpec;
 use crate::scale::{count, number};
-use crate::spec::{Kind, Role, Scale, Spec, Takes};
+use crate::spec::{Role, Scale, Spec, Takes};
 use crate::text::visible;
-use crate::theme::GROUPS;
 
 /// The most panels of a figure.
 const PANELS: usize = 24;
 
-/// A row. What the kind does not take is 0 or `None`.
+/// A row. Fields that the kind does not take are 0 or `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     /// Its number among all rows, from 1.
@@ -39,11 +39,11 @@ pub(crate) struct Table {
     pub(crate) ys: Vec<String>,
     pub(crate) colors: Vec<String>,
     pub(crate) facets: Vec<String>,
-    /// What was left out: why, and how many rows.
+    /// The reasons why rows were left out, with their numbers.
     pub(crate) left: Vec<(String, usize)>,
     /// Rows with one end of an interval or an end that is not a number.
     pub(crate) half: usize,
-    /// Whether there are columns of intervals.
+    /// True if there are columns of intervals.
     pub(crate) intervals: bool,
 }
 
@@ -109,7 +109,7 @@ impl Table {
         Ok(table)
     }
 
-    /// What was left out, as the end of a sentence.
+    /// The rows left out, as the end of a sentence.
     pub(crate) fn left_out(&self) -> Option<String> {
         let parts: Vec<String> = self
             .left
@@ -134,7 +134,7 @@ impl Table {
         self.rows.iter().filter(move |r| r.facet == panel)
     }
 
-    /// Categories whose rows were all left out are no categories of the picture.
+    /// Drops the categories whose rows were all left out.
     fn drop_unused(&mut self) {
         fn keep(names: &mut Vec<String>, used: impl Iterator<Item = usize>) -> Vec<usize> {
             let mut seen = vec![false; names.len().max(1)];
@@ -163,24 +163,13 @@ impl Table {
     }
 
     fn check_counts(&self, spec: &Spec) -> Result<(), FigureError> {
-        let (names, tiles) = match spec.kind {
-            Kind::Heatmap => (200, 10_000),
-            Kind::Forest | Kind::Love | Kind::Bar => (200, 2000),
-            Kind::Box | Kind::Violin => (100, 100_000_000),
-            Kind::Treemap => (2000, 1000),
-            Kind::Graph => (100, 400),
-            Kind::Funnel => (100, 400),
-            Kind::Line => (0, 200_000),
-            Kind::Scatter | Kind::Contour => (0, 50_000),
-            Kind::Histogram | Kind::Ecdf => (0, 100_000_000),
-        };
-        let groups = if spec.kind == Kind::Treemap { 40 } else { GROUPS };
+        let &KindSpec { names, groups, marks, .. } = spec.kind.0;
         let checks = [
             (Role::Facet, self.facets.len(), PANELS, "panels"),
             (Role::Color, self.colors.len(), groups, "groups"),
             (Role::X, self.xs.len(), names, "names"),
             (Role::Y, self.ys.len(), names, "names"),
-            (if spec.x.is_some() { Role::X } else { Role::Y }, self.rows.len(), tiles, "marks"),
+            (if spec.x.is_some() { Role::X } else { Role::Y }, self.rows.len(), marks, "marks"),
         ];
         for (role, found, limit, what) in checks {
             if found > limit {
@@ -268,10 +257,7 @@ impl Source<'_> {
                 Values::Numbers(values) => values[at].filter(|v| v.is_finite()).map(name),
             };
             let Some(cell) = cell else {
-                // A graph's nodes may have no arrow, and texts beside marks are not needed.
-                let optional =
-                    *role == Role::Label || self.spec.kind == Kind::Graph && *role != Role::X;
-                if optional {
+                if self.spec.kind.usage(*role).is_some_and(|usage| usage.sparse) {
                     continue;
                 }
                 return Ok(Err(format!("without `{shown}`")));
@@ -304,16 +290,20 @@ impl Source<'_> {
     }
 
     fn is_log(&self, role: Role) -> bool {
-        let across = matches!(self.spec.kind, Kind::Forest | Kind::Love);
-        let scale = match role {
-            Role::X => self.spec.x_scale,
-            Role::Y => self.spec.y_scale,
-            Role::Low | Role::High if across => self.spec.x_scale,
-            Role::Low | Role::High => self.spec.y_scale,
-            _ => None,
-        };
-        scale == Some(Scale::Log)
+        match role {
+            Role::Low | Role::High => is_log(self.spec, self.spec.kind.0.along),
+            role => is_log(self.spec, role),
+        }
     }
+}
+
+fn is_log(spec: &Spec, axis: Role) -> bool {
+    let scale = match axis {
+        Role::X => spec.x_scale,
+        Role::Y => spec.y_scale,
+        _ => None,
+    };
+    scale == Some(Scale::Log)
 }
 
 /// A number as the name of a category: all its digits.
@@ -329,7 +319,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 const ROLES: [Role; 7] =
     [Role::X, Role::Y, Role::Low, Role::High, Role::Color, Role::Facet, Role::Label];
 
-/// Whether the spec names the columns that its kind needs, and no others.
+/// Checks that the spec names the columns that its kind needs, and no others.
 fn check_roles(spec: &Spec) -> Result<(), FigureError> {
     let kind = spec.kind;
     for usage in kind.columns().iter().filter(|u| u.needed) {
@@ -360,34 +350,23 @@ fn check_roles(spec: &Spec) -> Result<(), FigureError> {
     }
 }
 
-/// Whether the other options of the spec fit its kind and are in their ranges.
+/// Checks that the other options of the spec fit its kind and are in their ranges.
 fn check_options(spec: &Spec) -> Result<(), FigureError> {
-    use Kind::{
-        Box, Ecdf, Forest, Funnel, Graph, Heatmap, Histogram, Line, Scatter, Treemap, Violin,
-    };
     let kind = spec.kind;
-    let axes = !matches!(kind, Treemap | Graph | Funnel);
     let options = [
-        ("bins", spec.bins.is_some(), kind == Histogram),
-        ("reference", spec.reference.is_some(), axes),
-        ("x_label", spec.x_label.is_some(), axes),
-        ("y_label", spec.y_label.is_some(), axes),
-        (
-            "x_scale",
-            spec.x_scale.is_some(),
-            matches!(kind, Histogram | Ecdf | Line | Scatter | Forest),
-        ),
-        ("y_scale", spec.y_scale.is_some(), matches!(kind, Box | Violin | Line | Scatter)),
+        ("bins", spec.bins.is_some()),
+        ("reference", spec.reference.is_some()),
+        ("x_label", spec.x_label.is_some()),
+        ("y_label", spec.y_label.is_some()),
+        ("x_scale", spec.x_scale.is_some()),
+        ("y_scale", spec.y_scale.is_some()),
     ];
-    for (option, given, taken) in options {
-        if given && !taken {
+    let KindSpec { options: taken, along, .. } = kind.0;
+    for (option, given) in options {
+        if given && !taken.contains(&option) {
             return Err(FigureError::NoOption { kind, option });
         }
     }
-    let log_reference = match kind {
-        Box | Violin | Kind::Bar | Line | Scatter => spec.y_scale,
-        _ => spec.x_scale,
-    } == Some(Scale::Log);
     let ranges = [
         ("width", spec.width, 4.0, 100.0, "4 to 100 cm"),
         ("height", spec.height, 2.0, 200.0, "2 to 200 cm"),
@@ -395,7 +374,7 @@ fn check_options(spec: &Spec) -> Result<(), FigureError> {
         ("reference", spec.reference, -f64::MAX, f64::MAX, "a finite number"),
         (
             "reference",
-            spec.reference.filter(|_| log_reference && kind != Heatmap),
+            spec.reference.filter(|_| is_log(spec, *along)),
             f64::MIN_POSITIVE,
             f64::MAX,
             "above 0 on a logarithmic axis",

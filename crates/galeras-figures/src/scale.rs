@@ -1,4 +1,4 @@
-//! From numbers to places, and the round numbers beside an axis.
+//! From numbers to places, and the round numbers at the ticks of an axis.
 
 use crate::spec::Scale;
 
@@ -177,7 +177,7 @@ fn trim_exponent(text: &str) -> String {
     }
 }
 
-/// A number as it stands in a text: three digits that count, whole numbers in full.
+/// A number as text: three significant digits, whole numbers in full.
 pub(crate) fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".to_string();

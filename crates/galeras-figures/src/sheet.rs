@@ -13,7 +13,7 @@ const MARGIN: f64 = 9.0;
 /// Between panels.
 const GAP: f64 = 16.0;
 
-/// What an axis is of.
+/// The values of an axis.
 pub(crate) enum Dim {
     Number(Range),
     /// Names, left to right or top to bottom.
@@ -32,7 +32,7 @@ pub(crate) enum Key {
     Marked,
 }
 
-/// What the panels need.
+/// The needs of the panels.
 pub(crate) struct Plan {
     pub(crate) x: Dim,
     pub(crate) y: Dim,
@@ -333,16 +333,16 @@ impl<'a> Sheet<'a> {
         panel
     }
 
-    /// The least height of each name beside an axis: of two lines if one does not do.
+    /// The least height of each name at the vertical axis: two lines if one is too short.
     pub(crate) fn name_height(&self, names: &[String]) -> f64 {
         let cropped = |n: &String| Label::fit(n, SIZE, self.width * 0.36, 1).whole.is_some();
         if names.iter().any(cropped) { 2.0 * SIZE * LEADING + 4.0 } else { 0.0 }
     }
 
-    /// The width of the names beside an axis, of which the longest are cropped.
+    /// The width of the names at the vertical axis; the longest are cropped.
     fn names_width(&self, names: &[String]) -> f64 {
         let widths = names.iter().map(|n| Label::fit(n, SIZE, self.width * 0.36, 1).width);
-        // A hair more than the widest needs, so that it fits whatever the rounding.
+        // A little more than the widest needs, so that it fits after rounding.
         widths.fold(0.0, f64::max) + 0.01
     }
 
@@ -376,7 +376,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The finished picture. `counted` says what the rows are, such as `rows`.
+    /// The finished picture.
     pub(crate) fn finish(self) -> Picture {
         let mut caption: Vec<String> = Vec::new();
         if let Some(words) = &self.spec.caption {
@@ -418,7 +418,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// What stands below the panels.
+/// The ticks and names below the panels.
 struct XTicks {
     numbers: Vec<(f64, String)>,
     names: Vec<Label>,
@@ -477,7 +477,7 @@ impl XTicks {
 }
 
 /// The middle of a number below a panel of this width: at its tick, but not far beyond the panel's
-/// ends, and at the left not as far as the numbers beside the vertical axis.
+/// ends, and at the left not as far as the numbers of the vertical axis.
 fn inwards(tick: f64, wide: f64, panel: f64) -> f64 {
     let (from, to) = (wide / 2.0 - 4.0, panel + GAP / 2.0 - 1.0 - wide / 2.0);
     if from < to { tick.clamp(from, to) } else { tick }

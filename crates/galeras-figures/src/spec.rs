@@ -1,61 +1,14 @@
-//! What a figure shows: its kind, the columns it takes, its words, its size and its looks.
+//! The spec of a figure: its kind, columns, words, size and look.
 
-/// The kinds of figures.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-    strum::VariantNames,
-)]
-#[strum(serialize_all = "snake_case")]
-pub enum Kind {
-    /// Counts of a number in bins of equal width.
-    Histogram,
-    /// Empirical cumulative distribution functions, with their 95 % bands.
-    Ecdf,
-    /// Box plots: quartiles, whiskers to 1.5 interquartile ranges, the rows beyond, and the 95 %
-    /// interval of the median.
-    Box,
-    /// Kernel densities, mirrored, with the quartiles within.
-    Violin,
-    /// Bars from zero, with intervals.
-    Bar,
-    /// Lines, with bands.
-    Line,
-    /// Points, with intervals.
-    Scatter,
-    /// Coloured cells with their numbers.
-    Heatmap,
-    /// Lines of equal numbers over a grid of places, and points among them.
-    Contour,
-    /// Estimates with intervals, one line for each, beside a line of no effect.
-    Forest,
-    /// Standardised mean differences of covariates, before and after adjustment.
-    Love,
-    /// Areas in proportion to sizes, in groups.
-    Treemap,
-    /// Nodes and arrows in layers: a structural causal model, a pipeline.
-    Graph,
-    /// How many are left after each stage.
-    Funnel,
-}
+use crate::kind::Kind;
 
-/// What a column does in a figure.
+/// The role of a column in a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Role {
-    /// The horizontal axis, or what stands for it.
+    /// The horizontal axis, or its counterpart in kinds without one.
     X,
-    /// The vertical axis, or what stands for it.
+    /// The vertical axis, or its counterpart in kinds without one.
     Y,
     /// The lower end of an interval.
     Low,
@@ -65,7 +18,7 @@ pub enum Role {
     Color,
     /// Small multiples, one panel for each value.
     Facet,
-    /// A text beside a mark.
+    /// A text next to a mark.
     Label,
 }
 
@@ -81,187 +34,38 @@ pub enum Takes {
 /// A column that a kind of figure takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// What the column does.
+    /// The role of the column.
     pub role: Role,
-    /// Whether there is no figure without it.
+    /// True if there is no figure without it.
     pub needed: bool,
+    /// True if rows without a value are drawn.
+    pub sparse: bool,
     /// The type of column that fits.
     pub takes: Takes,
-    /// What it means in this kind of figure: a few words without a full stop.
+    /// The meaning in this kind of figure: a few words without a full stop.
     pub meaning: &'static str,
 }
 
-const fn needs(role: Role, takes: Takes, meaning: &'static str) -> Use {
-    Use { role, needed: true, takes, meaning }
+pub(crate) const fn needs(role: Role, takes: Takes, meaning: &'static str) -> Use {
+    Use { role, needed: true, sparse: false, takes, meaning }
 }
 
-const fn may(role: Role, takes: Takes, meaning: &'static str) -> Use {
-    Use { role, needed: false, takes, meaning }
+pub(crate) const fn may(role: Role, takes: Takes, meaning: &'static str) -> Use {
+    Use { role, needed: false, sparse: matches!(role, Role::Label), takes, meaning }
 }
 
-const GROUPS: Use = may(Role::Color, Takes::Category, "groups, by colour and dash or shape");
-const PANELS: Use = may(Role::Facet, Takes::Category, "one panel for each value, with one scale");
-const LOW: Use = may(Role::Low, Takes::Number, "the lower end of the interval");
-const HIGH: Use = may(Role::High, Takes::Number, "the upper end of the interval");
-
-impl Kind {
-    /// The columns that a kind needs and takes, the needed ones first.
-    pub fn columns(self) -> &'static [Use] {
-        use Takes::{Category, Number};
-        match self {
-            Kind::Histogram => {
-                const { &[needs(Role::X, Number, "the number that is counted"), GROUPS, PANELS] }
-            }
-            Kind::Ecdf => {
-                const { &[needs(Role::X, Number, "the number that is accumulated"), GROUPS, PANELS] }
-            }
-            Kind::Box | Kind::Violin => {
-                const {
-                    &[
-                        needs(Role::Y, Number, "the number whose distribution is shown"),
-                        may(Role::X, Category, "groups side by side"),
-                        may(Role::Color, Category, "groups within groups, by colour"),
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Bar => {
-                const {
-                    &[
-                        needs(Role::X, Category, "one bar for each, or one for each and colour"),
-                        needs(Role::Y, Number, "the length of the bar"),
-                        LOW,
-                        HIGH,
-                        GROUPS,
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Line => {
-                const {
-                    &[
-                        needs(Role::X, Number, "where a point of the line is"),
-                        needs(Role::Y, Number, "how high it is"),
-                        LOW,
-                        HIGH,
-                        GROUPS,
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Scatter => {
-                const {
-                    &[
-                        needs(Role::X, Number, "where a point is"),
-                        needs(Role::Y, Number, "how high it is"),
-                        LOW,
-                        HIGH,
-                        GROUPS,
-                        PANELS,
-                        may(Role::Label, Category, "a text beside the point, where there is room"),
-                    ]
-                }
-            }
-            Kind::Heatmap => {
-                const {
-                    &[
-                        needs(Role::X, Category, "the column of the cell"),
-                        needs(Role::Y, Category, "the row of the cell"),
-                        needs(Role::Color, Number, "the number of the cell"),
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Contour => {
-                const {
-                    &[
-                        needs(Role::X, Number, "where a place of the grid is"),
-                        needs(Role::Y, Number, "how high it is"),
-                        needs(Role::Color, Number, "the number that lines are of"),
-                        may(
-                            Role::Label,
-                            Category,
-                            "the text of a point; a row without one is a place of the grid",
-                        ),
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Forest => {
-                const {
-                    &[
-                        needs(Role::Y, Category, "what is estimated, one line for each"),
-                        needs(Role::X, Number, "the estimate"),
-                        LOW,
-                        HIGH,
-                        GROUPS,
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Love => {
-                const {
-                    &[
-                        needs(Role::Y, Category, "the covariate"),
-                        needs(Role::X, Number, "its standardised mean difference"),
-                        LOW,
-                        HIGH,
-                        may(Role::Color, Category, "before and after adjustment"),
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Treemap => {
-                const {
-                    &[
-                        needs(Role::X, Category, "the name of the area"),
-                        needs(Role::Y, Number, "its size"),
-                        may(Role::Color, Category, "the group that holds the area"),
-                        PANELS,
-                    ]
-                }
-            }
-            Kind::Graph => {
-                const {
-                    &[
-                        needs(Role::X, Category, "the node where an arrow begins"),
-                        needs(
-                            Role::Y,
-                            Category,
-                            "the node where it ends; a row without one describes the node `x`",
-                        ),
-                        may(
-                            Role::Color,
-                            Category,
-                            "the kind of the arrow, or the role of the node in a row without `y`",
-                        ),
-                        may(Role::Label, Category, "a text beside the arrow"),
-                    ]
-                }
-            }
-            Kind::Funnel => {
-                const {
-                    &[
-                        needs(Role::X, Category, "the stage, in the order of the rows"),
-                        needs(Role::Y, Number, "how many are left after it"),
-                        may(Role::Label, Category, "why the others are not"),
-                        PANELS,
-                    ]
-                }
-            }
-        }
-    }
-
-    /// `a`, or `an` where the kind's name begins with a vowel.
-    pub(crate) fn article(self) -> &'static str {
-        if self == Kind::Ecdf { "an" } else { "a" }
-    }
-
-    /// What a column does in this kind of figure, if it does anything.
-    pub fn usage(self, role: Role) -> Option<&'static Use> {
-        self.columns().iter().find(|u| u.role == role)
+impl Use {
+    pub(crate) const fn sparse(self) -> Use {
+        Use { sparse: true, ..self }
     }
 }
+
+pub(crate) const GROUPS: Use =
+    may(Role::Color, Takes::Category, "groups, by colour and dash or shape");
+pub(crate) const PANELS: Use =
+    may(Role::Facet, Takes::Category, "one panel for each value, with one scale");
+pub(crate) const LOW: Use = may(Role::Low, Takes::Number, "the lower end of the interval");
+pub(crate) const HIGH: Use = may(Role::High, Takes::Number, "the upper end of the interval");
 
 /// The colours of a figure.
 #[derive(
@@ -284,7 +88,7 @@ pub enum Theme {
     Light,
     /// Light on a dark ground.
     Dark,
-    /// For paper: told apart without colours, by greys, dashes, shapes.
+    /// For paper: greys, dashes and shapes instead of colours.
     Print,
 }
 
@@ -306,12 +110,12 @@ pub enum Scale {
     /// Equal differences are equally long.
     #[default]
     Linear,
-    /// Equal ratios are equally long. Numbers that are not positive are left out, counted and
-    /// said. For lengths of texts, costs, sizes of models.
+    /// Equal ratios are equally long. Numbers that are not positive are left out, and the caption
+    /// counts them. For lengths of texts, costs, sizes of models.
     Log,
 }
 
-/// What is drawn, and how. Only the kind and the columns it needs must be given.
+/// A description of a figure. Only the kind and the columns it needs must be given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// The kind of figure.
@@ -343,7 +147,7 @@ pub struct Spec {
     pub y_scale: Option<Scale>,
     /// The heading.
     pub title: Option<String>,
-    /// What the caption begins with; the numbers of rows follow.
+    /// The start of the caption; the numbers of rows follow.
     pub caption: Option<String>,
     /// The label of the axis of `x`; the column's name and unit without.
     pub x_label: Option<String>,
@@ -402,12 +206,12 @@ impl Spec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     /// The SVG, its text in the font that [`crate::FONT_FAMILY`] names. It refers to nothing
-    /// outside of itself, has no identifiers, scripts or styles, and can stand within an HTML page
-    /// as it is. [`crate::embed`] makes a file of it that carries its font.
+    /// outside of itself, has no identifiers, scripts or styles, and can be part of an HTML page.
+    /// [`crate::embed`] makes a file of it that carries its font.
     pub svg: String,
-    /// What stands below: the words of the spec, the number of rows, what was left out and why,
-    /// and what the marks are. Plain text.
+    /// The text below the picture: the words of the spec, the number of rows, the rows left out
+    /// with their reasons, and the meaning of the marks. Plain text.
     pub caption: String,
-    /// A text in the place of the picture: kind, axes, number of rows, ranges. Plain text.
+    /// A text instead of the picture: kind, axes, number of rows, ranges. Plain text.
     pub alt: String,
 }

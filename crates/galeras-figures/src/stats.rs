@@ -40,8 +40,8 @@ impl Quartiles {
     }
 }
 
-/// The rank from both ends that gives a 95 % interval of the median whatever the distribution
-/// (Thompson 1936): the largest `k` with P(B < k) ≤ 0.025 for B ~ Binomial(n, 1/2).
+/// The rank from both ends that gives a 95 % interval of the median of any distribution (Thompson
+/// 1936): the largest `k` with P(B < k) ≤ 0.025 for B ~ Binomial(n, 1/2).
 fn median_ranks(n: usize) -> Option<usize> {
     if n > 1000 {
         let half = 1.959_963_984_540_054 * (n as f64).sqrt() / 2.0;
@@ -122,8 +122,8 @@ pub(crate) fn density(sorted: &[f64]) -> Option<Vec<(f64, f64)>> {
     Some((0..=100).map(at).collect())
 }
 
-/// Numbers with their weights. Of many, neighbours are shared out to 4096 places, each to the two
-/// beside it (linear binning: Wand 1994), which moves a density by less than a hair's breadth.
+/// Numbers with their weights. Many numbers are distributed over 4096 places, each to the two next
+/// to it (linear binning: Wand 1994). The difference cannot be seen.
 fn weighted(sorted: &[f64], low: f64, high: f64) -> Vec<(f64, f64)> {
     const PLACES: usize = 4096;
     if sorted.len() <= 2 * PLACES {
@@ -151,7 +151,7 @@ mod tests {
         // From tables: n = 5 has none, 6 gives 1, 10 gives 2, 20 gives 6, 100 gives 40.
         let ranks = [5, 6, 10, 20, 100].map(median_ranks);
         assert_eq!(ranks, [None, Some(1), Some(2), Some(6), Some(40)]);
-        // The approximation goes on where the sum ends.
+        // The approximation continues where the sum ends.
         assert!(median_ranks(1000).unwrap().abs_diff(median_ranks(1001).unwrap()) <= 1);
     }
 

@@ -1,11 +1,12 @@
 //! Writes SVG: shapes, labels and groups, with two decimals of a pixel.
 //!
-//! No identifiers, styles, scripts or references: such a picture can stand in a page beside others.
+//! It writes no identifiers, styles or scripts, so a page can hold several pictures.
 
 use std::fmt::Write as _;
 
 use crate::font::FONT_FAMILY;
 use crate::text::{LEADING, Label, visible};
+use crate::theme::Look;
 
 /// CSS pixels in a centimetre.
 pub(crate) const CM: f64 = 96.0 / 2.54;
@@ -84,9 +85,20 @@ pub(crate) struct Svg {
 }
 
 impl Svg {
-    /// Opens a group. The class says what is in it; it has no effect on how it looks.
+    /// Opens a group. The class names its content; it does not change how it looks.
     pub(crate) fn open(&mut self, class: &str) {
-        let _ = write!(self.out, "<g class=\"{class}\">");
+        self.open_with("g", class, &[]);
+    }
+
+    /// Opens an element with these attributes.
+    pub(crate) fn open_with(&mut self, tag: &str, class: &str, attributes: &[(&str, &str)]) {
+        let _ = write!(self.out, "<{tag}");
+        for (name, value) in std::iter::once(&("class", class)).chain(attributes) {
+            let _ = write!(self.out, " {name}=\"");
+            escape(&mut self.out, &visible(value));
+            self.out.push('"');
+        }
+        self.out.push('>');
     }
 
     /// Opens a group with a text that is seen when the pointer rests on it.
@@ -95,11 +107,17 @@ impl Svg {
         self.title(title);
     }
 
+    /// Closes a group.
     pub(crate) fn close(&mut self) {
-        self.out.push_str("</g>");
+        self.close_tag("g");
     }
 
-    fn title(&mut self, text: &str) {
+    pub(crate) fn close_tag(&mut self, tag: &str) {
+        let _ = write!(self.out, "</{tag}>");
+    }
+
+    /// A text for the pointer, first in its group.
+    pub(crate) fn title(&mut self, text: &str) {
         self.out.push_str("<title>");
         escape(&mut self.out, &visible(text));
         self.out.push_str("</title>");
@@ -265,6 +283,24 @@ impl Svg {
         if label.whole.is_some() {
             self.close();
         }
+    }
+
+    /// The label of an edge, on a ground that lets little of the edge through.
+    pub(crate) fn edge_label(&mut self, label: &Label, area: Area, look: &Look) {
+        self.open("edge-label");
+        self.rect(area, Fill { color: look.ground, opacity: 0.85 }, None);
+        let (x, y) = (area.x + area.width / 2.0, area.y + area.height / 2.0);
+        self.label_beside(label, x, y, Anchor::Middle, look.soft);
+        self.close();
+    }
+
+    /// The elements so far, without the `svg` element around them.
+    pub(crate) fn into_marks(self) -> String {
+        self.out
+    }
+
+    pub(crate) fn from_marks(marks: String) -> Svg {
+        Svg { out: marks }
     }
 
     /// The whole picture, of this size in pixels.

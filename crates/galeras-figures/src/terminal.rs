@@ -4,11 +4,12 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::data::Data;
 use crate::error::FigureError;
+use crate::kind::Kind;
 use crate::kinds::{bins, forest_range, forest_references, forest_words};
 use crate::rows::{Row, Table};
 use crate::scale::{Range, count, number};
 use crate::sheet::Sheet;
-use crate::spec::{Kind, Spec};
+use crate::spec::Spec;
 use crate::text::visible;
 
 /// The colours of groups: blue, yellow, green, magenta, cyan, red, white, grey.
@@ -36,18 +37,15 @@ pub fn terminal(
             return Err(FigureError::Range { option, value: value as f64, range });
         }
     }
-    if !matches!(spec.kind, Kind::Histogram | Kind::Forest | Kind::Love) {
+    let Some(draw_text) = spec.kind.0.draw_text else {
         return Err(FigureError::NoTerminal { kind: spec.kind });
-    }
+    };
     let sheet = Sheet::new(spec, data, Table::read(spec, data)?);
     let mut screen = Screen { columns, colour, lines: Vec::new() };
     if let Some(title) = &spec.title {
         screen.lines.push(crop(&visible(title), columns));
     }
-    match spec.kind {
-        Kind::Histogram => histogram(&sheet, &mut screen, rows),
-        _ => forest(&sheet, &mut screen, rows),
-    }
+    draw_text(&sheet, &mut screen, rows);
     let mut caption = format!("n = {}", count(sheet.table.rows.len()));
     if let Some(left) = sheet.table.left_out() {
         caption.push_str(&format!("; {left}"));
@@ -56,7 +54,8 @@ pub fn terminal(
     Ok(screen.lines.join("\n") + "\n")
 }
 
-struct Screen {
+/// The lines so far, and how much room there is.
+pub(crate) struct Screen {
     columns: usize,
     colour: bool,
     lines: Vec<String>,
@@ -99,10 +98,10 @@ fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns - text.width()))
 }
 
-fn histogram(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
+pub(crate) fn histogram(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
     let (panels, groups) = (sheet.table.panels(), sheet.table.groups());
     let blocks = panels * groups;
-    // As many bins as there are lines for, unless it is said how many.
+    // As many bins as there are lines for, unless the spec has a number.
     let room = rows.saturating_sub(2 + screen.lines.len()) / blocks;
     let found = bins(sheet);
     let fits = room.saturating_sub(usize::from(blocks > 1)).max(2);
@@ -139,14 +138,14 @@ fn histogram(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
 /// A bar of eighths of characters.
 fn bar(share: f64, length: usize) -> String {
     let eighths = (share * length as f64 * 8.0).round() as usize;
-    // What is there is seen.
+    // The smallest bar is visible.
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     let mut bar = "█".repeat(eighths / 8);
     bar.extend([' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|c| **c != ' '));
     bar
 }
 
-fn forest(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
+pub(crate) fn forest(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
     let table = &sheet.table;
     let name = |r: &Row| {
         let names = [r.y_name.and_then(|y| table.ys.get(y)), table.facets.get(r.facet)];
@@ -181,7 +180,7 @@ fn forest(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
             }
         }
         let mark = match (row.interval, sheet.spec.kind) {
-            (None, Kind::Forest) => '○',
+            (None, kind) if kind == Kind::FOREST => '○',
             _ => MARKS[group % 8],
         };
         if let Some((low, high)) = row.interval {
@@ -193,7 +192,7 @@ fn forest(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
         let drawn: String = cells.into_iter().collect();
         let drawn = screen.painted(&drawn, group);
         let text = name(row);
-        // A name stands once before the lines of its groups.
+        // A name is written once, before the lines of its groups.
         let shown_name = if text == last { "" } else { &text };
         let words = if numbers > 0 { pad_left(&forest_words(row), numbers) } else { String::new() };
         screen

@@ -49,9 +49,9 @@ pub(crate) struct Label {
     pub(crate) width: f64,
     /// The size of the letters in pixels.
     pub(crate) size: f64,
-    /// Whether it is bold.
+    /// True if it is bold.
     pub(crate) bold: bool,
-    /// Whether a word is broken without a sign to break at.
+    /// True if a word is broken without a sign to break at.
     pub(crate) broken: bool,
 }
 
@@ -64,6 +64,29 @@ impl Label {
     /// As [`Label::fit`], in bold.
     pub(crate) fn bold(text: &str, size: f64, width: f64, lines: usize) -> Label {
         Label::styled(text, size, width, lines, true)
+    }
+
+    /// A text on one line of at most `width` pixels. A longer one keeps its two ends.
+    pub(crate) fn without_middle(text: &str, size: f64, width: f64, bold: bool) -> Label {
+        let text = visible(text);
+        let text = text.trim();
+        let mut line = text.to_string();
+        if font::width(text, size, bold) > width {
+            let room = (width - font::width("…", size, bold)) / 2.0;
+            let (mut sum, mut start) = (0.0, text.len());
+            for (at, c) in text.char_indices().rev() {
+                let advance = font::width(c.encode_utf8(&mut [0; 4]), size, bold);
+                sum += advance;
+                if sum > room {
+                    break;
+                }
+                // The tail does not start with a mark that combines with a letter before it.
+                start = if advance > 0.0 { at } else { start };
+            }
+            line = format!("{}…{}", &text[..prefix(text, size, room, bold)], &text[start..]);
+        }
+        let width = font::width(&line, size, bold);
+        Label { lines: vec![line], width, size, bold, ..Label::default() }
     }
 
     fn styled(text: &str, size: f64, width: f64, lines: usize, bold: bool) -> Label {
@@ -105,7 +128,7 @@ fn prefix(text: &str, size: f64, width: f64, bold: bool) -> usize {
     for (at, c) in text.char_indices() {
         let advance = font::width(c.encode_utf8(&mut buffer), size, bold);
         if sum + advance > width {
-            // Nothing is cut off before a mark that stands on the letter before.
+            // A letter keeps the marks that combine with it.
             return if advance == 0.0 { at } else { end.max(at) };
         }
         sum += advance;
@@ -114,7 +137,7 @@ fn prefix(text: &str, size: f64, width: f64, bold: bool) -> usize {
     text.len()
 }
 
-/// What a line may end with.
+/// The signs that a line may end with.
 const SIGNS: [char; 11] = [' ', '-', '_', '/', '.', ',', ':', ';', '+', '=', '|'];
 
 /// Where a line ends: behind the last space, or the last sign between words, or else anywhere.
@@ -152,6 +175,17 @@ mod tests {
             assert!(label.lines[1].ends_with('…'));
             assert_eq!(label.whole.as_deref(), Some(text.as_str()));
         }
+    }
+
+    #[test]
+    fn the_ends_of_a_line_without_its_middle_are_kept() {
+        assert_eq!(Label::without_middle(" a b ", 10.0, 70.0, false).lines, ["a b"]);
+        let cropped = Label::without_middle(&"e\u{301}".repeat(90), 10.0, 70.0, false);
+        assert!(
+            cropped.width <= 70.0
+                && cropped.lines[0].ends_with("…e\u{301}e\u{301}e\u{301}e\u{301}"),
+            "{cropped:?}"
+        );
     }
 
     #[test]

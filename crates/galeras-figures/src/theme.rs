@@ -1,13 +1,12 @@
 //! Colours, dashes and shapes of the three themes.
 //!
 //! The colours of groups are those of Okabe and Ito (2008), which people with any kind of colour
-//! blindness tell apart; dashes and shapes say the same without colours. In print, greys and
-//! hatches do.
+//! blindness can distinguish. Dashes and shapes differ as well; in print, greys and hatches.
 
 use crate::spec::Theme;
 use crate::svg::{Area, Fill, Stroke, Svg};
 
-/// How many groups can be told apart.
+/// The number of groups that a reader can distinguish.
 pub(crate) const GROUPS: usize = 8;
 
 /// The looks of a theme.
@@ -144,7 +143,7 @@ impl Look {
         }
     }
 
-    /// The mark of a group at a place: a shape of its own, filled or not.
+    /// The mark of a group at a place: each has another shape, filled or not.
     pub(crate) fn mark(
         &self,
         svg: &mut Svg,

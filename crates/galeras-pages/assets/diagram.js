@@ -58,7 +58,7 @@
       draw();
     }
 
-    // The chosen panel stands right below the picture; a comment keeps its place in the list.
+    // The chosen panel is right below the picture; a comment keeps its place in the list.
     const stand = diagram.querySelector(".chosen-step");
     let held = null;
 
@@ -78,7 +78,7 @@
     function choose(node) {
       for (const other of svg.querySelectorAll(".chosen")) other.classList.remove("chosen");
       node.classList.add("chosen");
-      for (const arrow of svg.querySelectorAll(".arrows path")) {
+      for (const arrow of svg.querySelectorAll(".edge")) {
         const isNear = [arrow.dataset.from, arrow.dataset.to].includes(node.dataset.step);
         arrow.classList.toggle("near", isNear);
       }
@@ -155,7 +155,7 @@
     /** Fonts differ in width: a label that is wider than its box is made narrower. */
     function squeeze() {
       for (const label of svg.querySelectorAll(".node text")) {
-        const box = label.parentElement.querySelector("rect");
+        const box = label.closest(".node").querySelector("rect");
         const room = Number(box.getAttribute("width")) - 20;
         if (room <= 0 || label.getComputedTextLength() <= room) continue;
         label.setAttribute("textLength", room);

@@ -1,4 +1,4 @@
-//! Code and other texts in a box with a label, by themselves or beside each other.
+//! Code and other texts in a box with a label, alone or side by side.
 
 use std::ops::Range;
 
@@ -25,8 +25,8 @@ pub fn code(
     text_box(parts, text, &excerpt, whole, language, &Changes::none())
 }
 
-/// Two texts beside each other. The words of the first that the second lacks are in `<del>`, those
-/// of the second that the first lacks in `<ins>`.
+/// Two texts side by side. The words of the first that the second lacks are in `<del>`, those of
+/// the second that the first lacks in `<ins>`.
 ///
 /// # Errors
 /// The template does not fit, which is a mistake of this crate.
@@ -43,7 +43,7 @@ pub fn comparison(
     let come = Changes { element: "ins", ranges: come };
     let verdict = match (gone.ranges.len(), come.ranges.len()) {
         _ if old.value == new.value => "The two are equal.".to_string(),
-        (0, 0) => "What is shown of the two is equal; they differ in what is not.".to_string(),
+        (0, 0) => "The shown parts are equal; the texts differ in the rest.".to_string(),
         (gone, come) => format!(
             "{} only in {}, {} only in {}.",
             passages(gone),

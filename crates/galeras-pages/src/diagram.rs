@@ -1,29 +1,28 @@
-//! The graph of the steps as a picture whose boxes lead to panels, and the panels.
+//! The graph of the steps as a picture whose boxes link to panels, and the panels.
 
+use std::collections::HashMap;
+
+use galeras_figures::{Diagram, DiagramEdge, DiagramNode};
 use minijinja::{Value, context};
 
 use crate::code::code;
 use crate::error::PageError;
 use crate::markdown::prose;
 use crate::model::{
-    AssertionOutcome, CodeLanguage, Labelled, PortPanel, StepBox, StepCondition, StepDiagram,
-    TableBlock, TableColumn,
+    AssertionOutcome, CodeLanguage, Labelled, PortPanel, StepArrow, StepBox, StepCondition,
+    StepDiagram, TableBlock, TableColumn,
 };
 use crate::number;
 use crate::parts::{Parts, step_id};
 use crate::statistics;
 use crate::table::table;
 use crate::templates::render;
-use crate::text::Markup;
+use crate::text::{Markup, named};
 
-/// The width of a character of a label, in the unit of the diagram, at 13 and 11 pixels.
-const NAME_CHAR: f64 = 7.4;
-const SMALL_CHAR: f64 = 6.2;
-
-/// The picture with a panel for each step, to which [`Parts::step_name`] links from then on.
+/// Returns the picture with a panel for each step, to which [`Parts::step_name`] links from then on.
 ///
 /// # Errors
-/// The template does not fit, which is a mistake of this crate.
+/// The template does not fit, which is a bug in this crate.
 pub fn diagram(parts: &mut Parts, of: &StepDiagram) -> Result<Markup, PageError> {
     announce(parts, of);
     let limit = parts.limits.panels;
@@ -33,28 +32,23 @@ pub fn diagram(parts: &mut Parts, of: &StepDiagram) -> Result<Markup, PageError>
         panels.push(Value::from(panel(parts, step)?));
     }
     let is_drawn = of.steps.len() <= parts.limits.boxes;
-    let drawn = if is_drawn { (&of.steps[..], &of.arrows[..]) } else { (&[][..], &[][..]) };
     let list = match is_drawn {
         true => None,
         false => Some(Value::from(table(parts, &listed(of))?)),
     };
-    let boxes: Vec<Value> = drawn.0.iter().map(|step| step_box(parts, step)).collect();
-    let arrows: Vec<Value> = drawn
-        .1
-        .iter()
-        .filter_map(|arrow| {
-            let path = path(&arrow.points)?;
-            Some(context! { path => path, from => step_id(&arrow.from), to => step_id(&arrow.to), port => &arrow.port })
-        })
-        .collect();
+    let drawing = is_drawn.then(|| drawn(parts, of).draw());
+    let drawing = drawing.map(|drawing| {
+        context! {
+            width => drawing.width.ceil(),
+            height => drawing.height.ceil(),
+            marks => Value::from(Markup::from_html(drawing.marks)),
+        }
+    });
     render(
         "diagram.html",
         context! {
             id => parts.id("diagram"),
-            width => place(of.width.max(1.0)),
-            height => place(of.height.max(1.0)),
-            boxes => boxes,
-            arrows => arrows,
+            drawing => drawing,
             panels => panels,
             list => list,
             count => number::count(of.steps.len() as u64),
@@ -63,7 +57,7 @@ pub fn diagram(parts: &mut Parts, of: &StepDiagram) -> Result<Markup, PageError>
     )
 }
 
-/// The steps as a table, in place of a picture in which nobody would find them.
+/// The steps as a table, for a graph that is too large to read as a picture.
 fn listed(of: &StepDiagram) -> TableBlock {
     let column = |name: &str, data_type: &str| TableColumn {
         name: name.to_string(),
@@ -93,34 +87,43 @@ fn listed(of: &StepDiagram) -> TableBlock {
     }
 }
 
-/// Lets names of these steps be links to their panels.
+/// Makes the names of these steps links to their panels.
 pub(crate) fn announce(parts: &mut Parts, of: &StepDiagram) {
     let limit = parts.limits.panels;
     parts.panels.extend(of.steps.iter().take(limit).map(|step| step.name.clone()));
 }
 
-fn step_box(parts: &Parts, step: &StepBox) -> Value {
-    let width = step.width;
+fn drawn(parts: &Parts, of: &StepDiagram) -> Diagram {
+    let mut places = HashMap::new();
+    for (at, step) in of.steps.iter().enumerate() {
+        places.entry(step.name.as_str()).or_insert(at);
+    }
+    let edge = |arrow: &StepArrow| {
+        Some(DiagramEdge {
+            from: *places.get(arrow.from.as_str())?,
+            to: *places.get(arrow.to.as_str())?,
+            label: (!arrow.port.is_empty()).then(|| named(&arrow.port)),
+        })
+    };
+    Diagram {
+        title: None,
+        nodes: of.steps.iter().map(|step| node(parts, step)).collect(),
+        edges: of.arrows.iter().filter_map(edge).collect(),
+    }
+}
+
+fn node(parts: &Parts, step: &StepBox) -> DiagramNode {
     let rows = step.rows.map(|rows| format!(" · {} rows", number::count(rows)));
-    let below = format!("{}{}", step.operator, rows.unwrap_or_default());
-    let parts_of_label = [step.name.as_str(), below.as_str(), condition(step.state)];
-    let label: Vec<&str> = parts_of_label.into_iter().filter(|part| !part.is_empty()).collect();
-    context! {
-        id => step_id(&step.name),
-        has_panel => parts.panels.contains(&step.name),
-        x => place(step.x),
-        y => place(step.y),
-        width => place(width),
-        height => place(step.height),
-        text_x => place(step.x + 12.0),
-        name_y => place(step.y + step.height / 2.0 - 3.0),
-        small_y => place(step.y + step.height / 2.0 + 13.0),
-        name => &step.name,
-        label => label.join(", "),
-        short => fitting(&step.name, (width - 22.0) / NAME_CHAR),
-        below => fitting(&below, (width - 22.0) / SMALL_CHAR),
-        condition => condition(step.state),
-        class => class(step.state),
+    let name = named(&step.name);
+    let caption = format!("{}{}", named(&step.operator), rows.unwrap_or_default());
+    let texts = [name.as_str(), &caption, condition(step.state)];
+    let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+    DiagramNode {
+        description: texts.join(", "),
+        class: class(step.state).to_string(),
+        target: parts.panels.contains(&step.name).then(|| step_id(&step.name)),
+        name,
+        caption,
     }
 }
 
@@ -212,39 +215,4 @@ fn class(state: StepCondition) -> &'static str {
         StepCondition::Skipped => "skipped",
         StepCondition::Missing => "missing",
     }
-}
-
-/// A position for SVG. What is not finite is 0.
-fn place(value: f64) -> String {
-    if value.is_finite() { format!("{value:.1}") } else { "0".to_string() }
-}
-
-/// A line through the points that leaves and enters each of them upright: steps flow downwards.
-fn path(points: &[[f64; 2]]) -> Option<String> {
-    let [[x, y], ..] = points else { return None };
-    if points.len() < 2 || points.iter().flatten().any(|value| !value.is_finite()) {
-        return None;
-    }
-    let mut out = format!("M{x:.1} {y:.1}");
-    for pair in points.windows(2) {
-        let [[from_x, from_y], [x, y]] = pair else { continue };
-        if (from_x - x).abs() < 0.5 {
-            out.push_str(&format!("L{x:.1} {y:.1}"));
-        } else {
-            let half = (from_y + y) / 2.0;
-            out.push_str(&format!("C{from_x:.1} {half:.1} {x:.1} {half:.1} {x:.1} {y:.1}"));
-        }
-    }
-    Some(out)
-}
-
-/// As much of a text as fits, with an ellipsis.
-fn fitting(text: &str, characters: f64) -> String {
-    let room = characters.clamp(1.0, 200.0) as usize;
-    if text.chars().count() <= room {
-        return text.to_string();
-    }
-    let mut short: String = text.chars().take(room.saturating_sub(1)).collect();
-    short.push('…');
-    short
 }

@@ -1,12 +1,12 @@
-//! What two texts differ in, word by word: the fewest words (Myers 1986) that have to go from one
-//! and to come into the other.
+//! The difference of two texts, word by word: the fewest words (Myers 1986) to delete from one and
+//! insert into the other.
 
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// The most lines, and the most words of lines that differ, that are compared. What is beyond
-/// counts as different altogether; the time of a comparison grows with the product.
+/// The most lines, and the most words of lines that differ, that are compared. The rest counts as
+/// different, because the time of a comparison grows with the product.
 const LARGEST: usize = 3_000;
 
 /// The ranges of bytes of `old` that `new` lacks, and those of `new` that `old` lacks. In order and

@@ -1,10 +1,10 @@
 //! Characters that are not seen as themselves: the one list, for pages and for terminals.
 
-/// Whether a character is not seen as itself: control characters, marks of direction, whatever has
-/// no width or shape of its own (joiners, fillers, variation selectors, tags), separators of lines
-/// and paragraphs. Line ends and tabs are among them.
+/// True for a character that a reader does not see: control characters, marks of direction,
+/// characters without width or shape (joiners, fillers, variation selectors, tags), separators of
+/// lines and paragraphs. Line ends and tabs are among them.
 ///
-/// Some of them are part of how a text is rightly written; [`Seen`] knows where.
+/// Some of them are part of the correct spelling of a text; [`Seen`] knows where.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
@@ -14,7 +14,7 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether [`Seen::hides`] has to know what follows the character.
+/// True if [`Seen::hides`] has to know the character that follows.
 pub fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
 }
@@ -22,13 +22,13 @@ pub fn is_joiner(c: char) -> bool {
 /// Tells hidden characters from those that shape what is before them, one character of a text after
 /// the other.
 ///
-/// A joiner between two emoji makes one of them, between two letters of Arabic or an Indic script
-/// it says how they are written; a selector after an emoji gives it its colours. There is room for
-/// one such character at a time, so that nothing can be written with them.
+/// A joiner between two emoji makes one of them, and between two letters of Arabic or an Indic
+/// script it chooses their shapes; a selector after an emoji gives it its colours. There is room
+/// for one such character at a time, so that nothing can be written with them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen(Before);
 
-/// What the last character was.
+/// The last character.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Before {
     #[default]
@@ -40,7 +40,7 @@ enum Before {
 }
 
 impl Seen {
-    /// Whether `c`, which `next` follows, is to be shown by another name.
+    /// True if `c`, which `next` follows, must be shown by another name.
     pub fn hides(&mut self, c: char, next: Option<char>) -> bool {
         let next = next.map_or(Before::Other, kind);
         let (hides, before) = match (c, self.0) {

@@ -1,16 +1,13 @@
 //! Pages of a study as HTML that needs no network.
 //!
-//! [`report`] makes one page of a [`model::Report`]. The parts that it is made of serve other pages
-//! too: [`page()`] is what every page has around it, [`Parts`] holds what the parts of a page share,
-//! and there is a function for each kind of part, which returns [`Markup`]: [`table()`], [`code()`],
-//! [`comparison`], [`data_point`], [`diagram()`].
+//! [`report`] makes one page of a [`model::Report`]. Its parts serve other pages as well: [`page()`]
+//! is the frame of every page, [`Parts`] the state that the parts of a page share, and a function for
+//! each kind of part returns [`Markup`]: [`table()`], [`code()`], [`comparison`], [`data_point`],
+//! [`diagram()`].
 //!
-//! Whatever comes from outside (code, prompts, answers, names of columns) is data here: it is
-//! escaped in one place, [`escape`], also by the templates, and characters that hide or reorder
-//! text are shown. Nothing of it runs, loads or styles anything.
-//!
-//! Does not live here: where the data come from, what steps look like in a picture of the graph
-//! (positions are given), how figures are drawn.
+//! Text from outside (code, prompts, answers, names of columns) is data here: it is escaped in one
+//! place, [`escape`], which the templates use as well, and characters that hide or reorder text are
+//! shown. None of it runs, loads or styles anything.
 
 mod attrition;
 mod code;

@@ -7,7 +7,7 @@ use crate::number;
 use crate::parts::Parts;
 use crate::text::{Markup, escape, push_code};
 
-/// `source` as HTML. Headings are `shift` levels lower than they say, at most the sixth.
+/// `source` as HTML. Headings are `shift` levels lower than in the source, at most the sixth.
 pub fn markdown(source: &str, shift: usize) -> Markup {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let mut writer = Writer { shift, ..Writer::default() };

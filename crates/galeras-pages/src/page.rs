@@ -1,5 +1,5 @@
-//! What every page has around it: styles, scripts, the policy that lets nothing else run, the
-//! header with the switch of themes, the contents.
+//! The frame of every page: styles, scripts, the policy that lets nothing else run, the header with
+//! the switch of themes, the contents.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::parts::Parts;
 use crate::templates::render;
 use crate::text::Markup;
 
-/// The styles of all pages.
+/// The styles of every page.
 const STYLES: &[&str] = &[
     include_str!("../assets/page.css"),
     include_str!("../assets/parts.css"),
@@ -21,8 +21,7 @@ const STYLES: &[&str] = &[
     include_str!("../assets/print.css"),
 ];
 
-/// The scripts of all pages. Each is a function by itself that does nothing where its part is
-/// absent.
+/// The scripts of every page. Each is a function that does nothing if its part is absent.
 const SCRIPTS: &[&str] = &[
     include_str!("../assets/page.js"),
     include_str!("../assets/copy.js"),
@@ -41,20 +40,20 @@ pub struct PageFrame<'a> {
     pub title: &'a str,
     /// A line above the heading: `Study`, `Review`.
     pub kicker: &'a str,
-    /// What stands below the heading.
+    /// The part below the heading.
     pub lead: Markup,
     /// The content: sections with headings of the second level.
     pub main: Markup,
     /// The contents: headings and their addresses (`#results`, or another page).
     pub contents: Vec<PageLink>,
-    /// What stands at the end.
+    /// The last part.
     pub footer: Markup,
-    /// A script beside those of all pages; empty if there is none.
+    /// A script in addition to those of every page; may be empty.
     pub script: &'a str,
-    /// Styles beside those of all pages; empty if there are none.
+    /// Styles in addition to those of every page; may be empty.
     pub style: &'a str,
-    /// Whether the page is served, and may talk to its own server (`connect-src 'self'`,
-    /// `form-action 'self'`). A file may not.
+    /// True if the page is served and may connect to its server (`connect-src 'self'`, `form-action
+    /// 'self'`). A file may not.
     pub served: bool,
 }
 
@@ -63,9 +62,9 @@ pub struct PageFrame<'a> {
 pub struct PageLink {
     /// Where it leads.
     pub address: String,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// Whether it is this page.
+    /// True if it is this page.
     pub current: bool,
 }
 
@@ -100,7 +99,7 @@ pub fn page(frame: PageFrame<'_>, parts: &Parts) -> Result<String, PageError> {
             footer => minijinja::Value::from(frame.footer),
             contents => contents,
             policy => policy(&script, frame.served),
-            // Forms of a served page say where they come from; the server asks.
+            // Forms of a served page send their origin, which the server checks.
             referrer => if frame.served { "same-origin" } else { "no-referrer" },
             style => safe(format!("{}{}", *STYLE, frame.style)),
             script => safe(script),

@@ -1,5 +1,5 @@
-//! What the parts of a page share: limits, ids, whole texts for copying, and notes about what was
-//! left out.
+//! The state that the parts of a page share: limits, ids, whole texts for copying, and notes about
+//! omissions.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::number;
 use crate::text::{Excerpt, Markup, escape, has_hidden};
 
-/// How much a page shows. What is beyond is left out, and the page says so.
+/// The limits of a page. The rest is left out, and the page notes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLimits {
     /// The size of the page, in bytes.
@@ -91,11 +91,11 @@ impl PageLimits {
 pub struct Parts {
     /// How much is shown.
     pub limits: PageLimits,
-    /// What was left out, in sentences.
+    /// Notes about omissions, in sentences.
     pub notes: Vec<String>,
     /// The steps that have a panel on the page, to which what comes from them links.
     pub panels: BTreeSet<String>,
-    /// What figures took so far, in bytes.
+    /// The bytes of the figures so far.
     pub(crate) figures_bytes: usize,
     kept: Vec<(String, String)>,
     ids: usize,
@@ -113,7 +113,7 @@ impl Parts {
         format!("{prefix}-{}", self.ids)
     }
 
-    /// The first of `items`, as many as `limit` says; a note says what is left out.
+    /// The first `limit` of the items; a note counts the rest.
     pub fn first<'a, T>(&mut self, items: &'a [T], limit: usize, what: &str) -> &'a [T] {
         let shown = &items[..items.len().min(limit)];
         if shown.len() < items.len() {
@@ -170,8 +170,8 @@ impl Parts {
         })
     }
 
-    /// The whole texts as JSON that may stand in a `<script>`: without `<`, `>` and `&`, and
-    /// without characters that end lines in JavaScript.
+    /// The whole texts as JSON for a `<script>`: without `<`, `>` and `&`, and without characters
+    /// that end lines in JavaScript.
     pub fn kept_json(&self) -> Markup {
         let texts: serde_json::Map<String, serde_json::Value> =
             self.kept.iter().map(|(id, text)| (id.clone(), json!(text))).collect();
@@ -191,7 +191,7 @@ pub fn step_id(step: &str) -> String {
     id
 }
 
-/// JSON that may stand in a `<script>`.
+/// JSON for a `<script>`.
 pub fn script_json(value: &serde_json::Value) -> String {
     let mut out = String::new();
     for c in value.to_string().chars() {

@@ -1,4 +1,4 @@
-//! Data points: answers beside references, with scores, prompts, and the way back to the commit.
+//! Data points: answers next to references, with scores, prompts, and the trace to the commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::parts::Parts;
 use crate::templates::render;
 use crate::text::Markup;
 
-/// Data points with what filters them.
+/// Data points with their filters.
 ///
 /// # Errors
 /// The template does not fit, which is a mistake of this crate.
@@ -33,7 +33,7 @@ pub fn data_points(parts: &mut Parts, block: &DataPointBlock) -> Result<Markup, 
             }
         }
     }
-    // A group of which every data point has a value of its own filters nothing.
+    // A group with another value for each data point is not a filter.
     let groups: Vec<Value> = groups
         .into_iter()
         .filter(|(_, values)| (2..=parts.limits.entries.min(100)).contains(&values.len()))

@@ -22,7 +22,7 @@ pub fn report(of: &Report) -> Result<String, PageError> {
 }
 
 /// The page of a report within other limits. If it is too large, it is made again with less of
-/// everything, and says so.
+/// everything, and notes this.
 ///
 /// # Errors
 /// [`PageError::TooLarge`] if the page is larger than it may be with the least of everything.
@@ -34,7 +34,7 @@ pub fn report_within(of: &Report, limits: &PageLimits) -> Result<String, PageErr
             return Ok(html);
         }
         let mut next = now.halved();
-        // What is far too large is not approached in small steps.
+        // A page that is far too large is not approached in small steps.
         let mut excess = html.len() / limits.bytes.max(1);
         while excess > 3 {
             next = next.halved();
@@ -143,7 +143,7 @@ impl Builder {
         self.section("Steps", "section-steps", content)
     }
 
-    /// What the page does not show, said once each.
+    /// The omissions of the page, each once.
     fn left_out(&mut self) -> Result<(), PageError> {
         let mut notes: Vec<String> = Vec::new();
         for note in std::mem::take(&mut self.parts.notes) {
@@ -163,8 +163,7 @@ impl Builder {
     }
 }
 
-/// What stands below the heading: what was asked, of which run, with which parameters, and whether
-/// the page is complete.
+/// The part below the heading: the question, the run, its parameters, and missing results.
 fn asked(parts: &mut Parts, of: &Report) -> Result<Markup, PageError> {
     let question = prose(parts, &of.question, 2);
     let limit = parts.limits.entries;

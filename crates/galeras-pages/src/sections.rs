@@ -14,7 +14,7 @@ use crate::table::table;
 use crate::templates::render;
 use crate::text::Markup;
 
-/// The heading of a section, or what stands for it in a page without one; empty if there is none.
+/// The heading of a section, or its default; empty if there is none.
 pub(crate) fn title(section: &Section) -> &str {
     let (title, otherwise) = match section {
         Section::Text(block) => (&block.title, ""),
@@ -45,7 +45,7 @@ pub(crate) fn class(section: &Section) -> &'static str {
     }
 }
 
-/// What a section holds, without its heading. The graph is not among them.
+/// The content of a section without its heading. The graph is drawn elsewhere.
 pub(crate) fn content(parts: &mut Parts, section: &Section) -> Result<Markup, PageError> {
     match section {
         Section::Text(block) => Ok(prose(parts, &block.markdown, 2)),

@@ -1,4 +1,4 @@
-//! What is in a column, in little: numbers, a small histogram, the most frequent values.
+//! The values of a column in short: numbers, a small histogram, the most frequent values.
 
 use minijinja::{Value, context};
 use serde_json::Value as Json;

@@ -14,7 +14,7 @@ use crate::text::{Markup, escape};
 /// A cell that is cut is kept whole for copying up to this many times the size that is shown.
 const KEPT_CELL: usize = 10;
 
-/// A table with its caption. Rows and columns beyond the limits are left out, and it says so.
+/// A table with its caption. Rows and columns beyond the limits are left out, with a note.
 ///
 /// # Errors
 /// The template does not fit, which is a mistake of this crate.
@@ -57,7 +57,7 @@ pub fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, PageError>
             rows => body,
             has_notes => has_notes,
             is_wide => columns.len() > 9,
-            // A server sorts pages of a large table; a part of it sorted by itself would mislead.
+            // A server sorts pages of a large table, because sorting a part alone would mislead.
             by_server => block.columns.iter().any(|column| column.sort_link.is_some()),
             extent => extent(block, rows.len(), shown_columns),
             source => if block.source.is_empty() { None } else { Some(Value::from(parts.step_name(&block.source))) },
@@ -65,7 +65,7 @@ pub fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, PageError>
     )
 }
 
-/// What part of the table this is, in a sentence; empty if it is all of it.
+/// A sentence about the part of the table; empty for the whole table.
 fn extent(block: &TableBlock, rows: usize, columns: usize) -> String {
     let total = block.total.unwrap_or(0).max(block.rows.len() as u64);
     let mut said = Vec::new();
@@ -86,7 +86,7 @@ fn extent(block: &TableBlock, rows: usize, columns: usize) -> String {
     if said.is_empty() { String::new() } else { format!("Shown: {}.", said.join(", ")) }
 }
 
-/// Links of rows and headings lead within the page or beside it, never to another server or a
+/// Links of rows and headings lead to this page or its siblings, never to another server or a
 /// script.
 fn is_within(link: &str) -> bool {
     let path = link.split(['/', '?', '#']).next().unwrap_or_default();
@@ -171,7 +171,8 @@ impl<'a> ColumnFormat<'a> {
 
     fn float(&self, value: f64) -> String {
         let size = value.abs();
-        // What these decimals would round away by more than half a per cent is shown by itself.
+        // A number that these decimals would change by more than half a per cent has its own
+        // decimals.
         let unit = 10.0_f64.powi(self.decimals as i32);
         let is_lossy = ((size * unit).round() / unit - size).abs() > 0.005 * size;
         if !size.is_finite() || size >= 1e9 || is_lossy {
@@ -187,8 +188,8 @@ impl<'a> ColumnFormat<'a> {
     }
 }
 
-/// The decimals with which the largest of `sizes` has four digits that say something, or fewer if
-/// none of them needs as many.
+/// The decimals with which the largest of `sizes` has four significant digits, or fewer if none
+/// needs as many.
 fn decimals(sizes: &[f64]) -> usize {
     let largest = sizes.iter().copied().filter(|size| size.is_finite()).fold(0.0, f64::max);
     let places = if largest > 0.0 { largest.log10().floor() as i32 + 1 } else { 0 };

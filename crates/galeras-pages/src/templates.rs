@@ -57,7 +57,7 @@ fn environment() -> Environment<'static> {
     });
     environment.add_filter("count", |value: u64| crate::number::count(value));
     for (name, source) in TEMPLATES {
-        // A template that does not parse is missing, and rendering it says so.
+        // A template that does not parse is missing, and rendering it fails.
         let _ = environment.add_template(name, source);
     }
     environment

@@ -1,6 +1,7 @@
-//! What text from outside may do on a page: nothing. It is escaped, and characters that hide,
-//! reorder or end text are shown by their names.
+//! Text from outside does nothing on a page: it is escaped, and characters that hide, reorder or
+//! end text are shown by their names.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::hidden::seen;
@@ -10,7 +11,7 @@ use crate::hidden::seen;
 pub struct Markup(String);
 
 impl Markup {
-    /// `html` as it is. Only for what templates and the parts of this crate made.
+    /// `html` as it is. Only for HTML from templates and parts of this crate.
     pub fn from_html(html: String) -> Self {
         Self(html)
     }
@@ -20,7 +21,7 @@ impl Markup {
         Self(escape(text))
     }
 
-    /// A message: escaped, with what stands between backquotes as code.
+    /// A message: escaped, with text between backquotes as code.
     pub fn from_message(text: &str) -> Self {
         let parts: Vec<&str> = text.split('`').collect();
         if parts.len().is_multiple_of(2) {
@@ -45,7 +46,7 @@ impl Markup {
         &self.0
     }
 
-    /// Whether there is nothing.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -74,6 +75,19 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// `text` with its hidden characters named as in [`escape`], but not escaped: for a writer that
+/// escapes it.
+pub(crate) fn named(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (c, hidden) in seen(text) {
+        match hidden && c != '\n' && c != '\t' {
+            true => out.push_str(&format!("⟨{}⟩", hidden_name(c))),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// `text` for the content of an element that shows code: as [`escape`], but the names of hidden
 /// characters are boxes with their code points.
 pub(crate) fn push_code(out: &mut String, text: &str) {
@@ -83,7 +97,7 @@ pub(crate) fn push_code(out: &mut String, text: &str) {
     });
 }
 
-/// Whether [`escape`] shows `text` by other characters than its own.
+/// True if [`escape`] names a character of `text`.
 pub(crate) fn has_hidden(text: &str) -> bool {
     seen(text).any(|(c, hidden)| hidden && c != '\n' && c != '\t')
 }
@@ -99,23 +113,20 @@ fn push_escaped(out: &mut String, text: &str, name: impl Fn(&mut String, &str, c
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
             '\r' if chars.peek().is_some_and(|(c, _)| *c == '\n') => {}
-            c if hidden => match hidden_name(c) {
-                Some(known) => name(out, known, c),
-                None => name(out, &format!("U+{:04X}", u32::from(c)), c),
-            },
+            c if hidden => name(out, &hidden_name(c), c),
             c => out.push(c),
         }
     }
 }
 
-fn hidden_name(c: char) -> Option<&'static str> {
+fn hidden_name(c: char) -> Cow<'static, str> {
     const C0: [&str; 32] = [
         "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR",
         "SO", "SI", "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB",
         "ESC", "FS", "GS", "RS", "US",
     ];
-    Some(match c {
-        '\0'..='\u{1f}' => C0.get(c as usize).copied()?,
+    let name = match c {
+        '\0'..='\u{1f}' => C0[c as usize],
         '\u{7f}' => "DEL",
         '\u{ad}' => "SHY",
         '\u{61c}' => "ALM",
@@ -137,14 +148,15 @@ fn hidden_name(c: char) -> Option<&'static str> {
         '\u{2068}' => "FSI",
         '\u{2069}' => "PDI",
         '\u{feff}' => "BOM",
-        _ => return None,
-    })
+        _ => return Cow::Owned(format!("U+{:04X}", u32::from(c))),
+    };
+    Cow::Borrowed(name)
 }
 
 /// A text as far as a page shows it: its beginning, with long lines cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpt {
-    /// What is shown.
+    /// The visible part.
     pub text: String,
     /// Where something is left out: a position in `text`, in bytes, and the number of characters.
     pub gaps: Vec<(usize, usize)>,
@@ -188,7 +200,7 @@ impl Excerpt {
         excerpt
     }
 
-    /// Whether this is the whole text.
+    /// True if this is the whole text.
     pub fn is_whole(&self) -> bool {
         self.gaps.is_empty()
     }

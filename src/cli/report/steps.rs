@@ -16,7 +16,6 @@ use super::super::graph::drawn;
 use super::columns::ColumnsOfTable;
 use super::values::{data_type, described, file_name, rows, value};
 use galeras_base::digest::Digest;
-use galeras_display::{PlacedGraph, StepGraph, count, place_graph};
 use galeras_engine::runner::{Forecast, open_port, test_outcomes};
 use galeras_operator::{MAIN, Port, column_description, column_unit, plain_message};
 use galeras_sql::session::session;
@@ -29,41 +28,27 @@ const CELLS: u64 = 4_000_000;
 /// Statistics by the digest of the column: most columns pass through many steps.
 type KnownColumns = HashMap<Digest, ColumnStatistics>;
 
-/// The steps of the plan, the cells of a matrix as one. Of more than a page draws there are no
-/// places, and a panel only for as many as a page has panels.
+/// The steps of the plan, the cells of a matrix as one. As many have a panel as a page has panels.
 pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> {
     let limits = PageLimits::default();
     let cells = cells_by_name(surveyed);
-    let graph = with_rows(surveyed, &cells, drawn(surveyed, false));
-    let placed = match graph.nodes.len() <= limits.boxes {
-        true => place_graph(&graph),
-        false => PlacedGraph::default(),
-    };
+    let graph = drawn(surveyed, false);
     let mut known = KnownColumns::new();
     let mut steps = Vec::with_capacity(graph.nodes.len());
     for (at, node) in graph.nodes.iter().enumerate() {
         let cells = cells.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
-        let panel = match at < limits.panels {
+        steps.push(match at < limits.panels {
             true => panel(surveyed, &node.name, cells, &mut known).await?,
             false => summary(surveyed, &node.name, cells),
-        };
-        let frame = placed.boxes.get(at).copied().unwrap_or_default();
-        steps.push(StepBox {
-            x: frame.x,
-            y: frame.y,
-            width: frame.width,
-            height: frame.height,
-            ..panel
         });
     }
     let name = |at: usize| graph.nodes[at].name.clone();
-    let arrows = placed.arrows.into_iter().map(|arrow| StepArrow {
-        from: name(arrow.from),
-        to: name(arrow.to),
-        port: arrow.label,
-        points: arrow.points,
+    let arrows = graph.edges.into_iter().map(|edge| StepArrow {
+        from: name(edge.from),
+        to: name(edge.to),
+        port: edge.label.unwrap_or_default(),
     });
-    Ok(StepDiagram { width: placed.width, height: placed.height, steps, arrows: arrows.collect() })
+    Ok(StepDiagram { arrows: arrows.collect(), steps })
 }
 
 /// The positions of the steps that each box stands for.
@@ -78,18 +63,6 @@ fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
         }
     }
     cells
-}
-
-/// The graph with the rows of each step behind its operator, so that there is room for both.
-fn with_rows(surveyed: &Surveyed, cells: &Cells<'_>, mut graph: StepGraph) -> StepGraph {
-    for node in &mut graph.nodes {
-        let cells = cells.get(node.name.as_str()).into_iter().flatten();
-        let rows = cells.map(|at| main_rows(surveyed, *at));
-        if let Some(rows) = rows.sum::<Option<u64>>() {
-            node.label = format!("{} · {} rows", node.label, count(rows));
-        }
-    }
-    graph
 }
 
 /// The rows of a step's main table, if it is stored.

@@ -81,13 +81,13 @@ fn spec(kind: Kind, columns: &[(&str, &str)], title: &str) -> Spec {
     spec
 }
 
-/// Every sample: a name for its files, what is drawn, and of what.
+/// Every sample: a name for its files, the spec and the data.
 pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
     let answers = answers()?;
-    let mut logarithmic = spec(Kind::Histogram, &[("x", "length")], "Length of answers");
+    let mut logarithmic = spec(Kind::HISTOGRAM, &[("x", "length")], "Length of answers");
     logarithmic.x_scale = Some(Scale::Log);
     let mut violin = spec(
-        Kind::Violin,
+        Kind::VIOLIN,
         &[("x", "model"), ("y", "codebleu"), ("color", "testbed")],
         "Similarity to the reference by model and testbed",
     );
@@ -95,14 +95,14 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
     let mut found = vec![
         (
             "histogram",
-            spec(Kind::Histogram, &[("x", "codebleu")], "Similarity to the reference"),
+            spec(Kind::HISTOGRAM, &[("x", "codebleu")], "Similarity to the reference"),
             answers.clone(),
         ),
         ("histogram-log", logarithmic, answers.clone()),
         (
             "histogram-groups",
             spec(
-                Kind::Histogram,
+                Kind::HISTOGRAM,
                 &[("x", "codebleu"), ("color", "model"), ("facet", "testbed")],
                 "",
             ),
@@ -111,7 +111,7 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "ecdf",
             spec(
-                Kind::Ecdf,
+                Kind::ECDF,
                 &[("x", "codebleu"), ("color", "model")],
                 "Similarity to the reference",
             ),
@@ -120,7 +120,7 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "box",
             spec(
-                Kind::Box,
+                Kind::BOX,
                 &[("x", "model"), ("y", "codebleu"), ("color", "testbed")],
                 "Similarity by model",
             ),
@@ -128,7 +128,7 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         ),
         (
             "box-facets",
-            spec(Kind::Box, &[("y", "length"), ("color", "model"), ("facet", "testbed")], ""),
+            spec(Kind::BOX, &[("y", "length"), ("color", "model"), ("facet", "testbed")], ""),
             answers.clone(),
         ),
         ("violin", violin, answers),
@@ -149,7 +149,7 @@ fn estimates() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
     let interval = [("low", "low"), ("high", "high")];
     let with = |columns: &[(&'static str, &'static str)]| [columns, &interval[..]].concat();
     let mut cost = spec(
-        Kind::Scatter,
+        Kind::SCATTER,
         &with(&[("x", "cost"), ("y", "pass rate"), ("label", "model")]),
         "What a better answer costs",
     );
@@ -252,14 +252,14 @@ fn estimates() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
     Ok(vec![
         (
             "bar",
-            spec(Kind::Bar, &with(&[("x", "model"), ("y", "pass rate")]), "Leaderboard"),
+            spec(Kind::BAR, &with(&[("x", "model"), ("y", "pass rate")]), "Leaderboard"),
             leaderboard.clone(),
         ),
         ("scatter-labels", cost, leaderboard),
         (
             "forest",
             spec(
-                Kind::Forest,
+                Kind::FOREST,
                 &with(&[("y", "outcome"), ("x", "effect"), ("color", "adjusted")]),
                 "Effect of few-shot prompts",
             ),
@@ -268,7 +268,7 @@ fn estimates() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "forest-facets",
             spec(
-                Kind::Forest,
+                Kind::FOREST,
                 &with(&[("y", "outcome"), ("x", "effect"), ("facet", "adjusted")]),
                 "",
             ),
@@ -277,7 +277,7 @@ fn estimates() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "love",
             spec(
-                Kind::Love,
+                Kind::LOVE,
                 &[("y", "covariate"), ("x", "standardised mean difference"), ("color", "when")],
                 "Balance of covariates",
             ),
@@ -286,7 +286,7 @@ fn estimates() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "line",
             spec(
-                Kind::Line,
+                Kind::LINE,
                 &with(&[("x", "samples"), ("y", "pass@k"), ("color", "prompt")]),
                 "More samples, more passes",
             ),
@@ -295,7 +295,7 @@ fn estimates() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "scatter",
             spec(
-                Kind::Scatter,
+                Kind::SCATTER,
                 &[("x", "lines"), ("y", "seconds"), ("color", "kind")],
                 "Time to answer",
             ),

@@ -185,7 +185,7 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "heatmap",
             spec(
-                Kind::Heatmap,
+                Kind::HEATMAP,
                 &[("x", "a"), ("y", "b"), ("color", "correlation")],
                 "Correlations",
             ),
@@ -194,7 +194,7 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "heatmap-counts",
             spec(
-                Kind::Heatmap,
+                Kind::HEATMAP,
                 &[("x", "hour"), ("y", "day"), ("color", "commits")],
                 "When people commit",
             ),
@@ -203,7 +203,7 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "treemap",
             spec(
-                Kind::Treemap,
+                Kind::TREEMAP,
                 &[("x", "token"), ("y", "count"), ("color", "class"), ("facet", "of")],
                 "Tokens by taxonomy",
             ),
@@ -212,7 +212,7 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         (
             "graph",
             spec(
-                Kind::Graph,
+                Kind::GRAPH,
                 &[("x", "from"), ("y", "to"), ("color", "role")],
                 "Structural causal model",
             ),
@@ -220,13 +220,13 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
         ),
         (
             "graph-pipeline",
-            spec(Kind::Graph, &[("x", "from"), ("y", "to"), ("label", "rows")], "The workflow"),
+            spec(Kind::GRAPH, &[("x", "from"), ("y", "to"), ("label", "rows")], "The workflow"),
             pipeline,
         ),
         (
             "funnel",
             spec(
-                Kind::Funnel,
+                Kind::FUNNEL,
                 &[("x", "stage"), ("y", "rows"), ("label", "why")],
                 "Where the rows went",
             ),

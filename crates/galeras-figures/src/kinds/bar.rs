@@ -2,12 +2,38 @@
 
 use super::{Slots, anchors, one_each, reference, span};
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::scale::{Range, number};
 use crate::sheet::{Key, Sheet};
-use crate::spec::{Role, Scale};
+use crate::spec::{GROUPS, HIGH, LOW, PANELS, Role, Scale, Takes, needs};
 use crate::svg::Stroke;
+use crate::theme;
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+impl Kind {
+    /// Bar chart: see [`Kind::about`].
+    pub const BAR: Kind = Kind(&KindSpec {
+        name: "bar",
+        title: "Bar chart",
+        about: "Bars, with intervals.",
+        columns: &[
+            needs(Role::X, Takes::Category, "one bar for each, or one for each and colour"),
+            needs(Role::Y, Takes::Number, "the length of the bar"),
+            LOW,
+            HIGH,
+            GROUPS,
+            PANELS,
+        ],
+        options: &["reference", "x_label", "y_label"],
+        along: Role::Y,
+        names: 200,
+        groups: theme::GROUPS,
+        marks: 2000,
+        draw,
+        draw_text: None,
+    });
+}
+
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, |r| (r.facet, r.x_name, r.color), &[Role::X, Role::Color, Role::Facet])?;
     let slots = Slots::of(sheet);
     let ends = |r: &crate::rows::Row| {

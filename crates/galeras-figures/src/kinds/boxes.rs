@@ -4,11 +4,54 @@ use std::collections::BTreeSet;
 
 use super::{Slots, anchors, reference, span};
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::scale::{Range, count, number};
 use crate::sheet::{Key, Panel, Sheet};
-use crate::spec::{Kind, Theme};
+use crate::spec::{PANELS, Role, Takes, Theme, Use, may, needs};
 use crate::stats::{self, Quartiles};
 use crate::svg::{Fill, Stroke};
+use crate::theme;
+
+const COLUMNS: &[Use] = &[
+    needs(Role::Y, Takes::Number, "the number whose distribution is shown"),
+    may(Role::X, Takes::Category, "groups side by side"),
+    may(Role::Color, Takes::Category, "groups within groups, by colour"),
+    PANELS,
+];
+
+impl Kind {
+    /// Box plot: see [`Kind::about`].
+    pub const BOX: Kind = Kind(&KindSpec {
+        name: "box",
+        title: "Box plot",
+        about: "Quartiles, whiskers, and the rows beyond.",
+        columns: COLUMNS,
+        options: &["reference", "x_label", "y_label", "y_scale"],
+        along: Role::Y,
+        names: 100,
+        groups: theme::GROUPS,
+        marks: 100_000_000,
+        draw,
+        draw_text: None,
+    });
+}
+
+impl Kind {
+    /// Violin plot: see [`Kind::about`].
+    pub const VIOLIN: Kind = Kind(&KindSpec {
+        name: "violin",
+        title: "Violin plot",
+        about: "Densities, with the quartiles within.",
+        columns: COLUMNS,
+        options: &["reference", "x_label", "y_label", "y_scale"],
+        along: Role::Y,
+        names: 100,
+        groups: theme::GROUPS,
+        marks: 100_000_000,
+        draw,
+        draw_text: None,
+    });
+}
 
 struct Group {
     panel: usize,
@@ -18,13 +61,13 @@ struct Group {
     quartiles: Quartiles,
 }
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let slots = Slots::of(sheet);
     let groups = groups(sheet);
     let scale = sheet.spec.y_scale.unwrap_or_default();
     let range = Range::of(sheet.table.rows.iter().map(|r| r.y), &anchors(sheet), scale);
-    // Printed violins are told apart by their outlines, boxes by what fills them.
-    let printed = sheet.look.theme == Theme::Print && sheet.spec.kind == Kind::Violin;
+    // In print, violins differ by their outlines and boxes by their fills.
+    let printed = sheet.look.theme == Theme::Print && sheet.spec.kind == Kind::VIOLIN;
     let key = if printed { Key::Line } else { Key::Bar };
     let panels = sheet.panels(&slots.plan(sheet, range, Some(key)))?;
     for panel in &panels {
@@ -32,7 +75,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             reference(sheet, panel, value, slots.lying, "4 3");
         }
     }
-    if sheet.spec.kind == Kind::Box {
+    if sheet.spec.kind == Kind::BOX {
         groups.iter().for_each(|g| draw_box(sheet, &slots, &panels[g.panel], g));
         sheet.notes.push(
             "Boxes: quartiles; whiskers: the outermost rows within 1.5 interquartile ranges; \

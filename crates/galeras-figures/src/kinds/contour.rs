@@ -4,23 +4,52 @@ use std::collections::BTreeMap;
 
 use super::{one_each, points, span};
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
 use crate::scale::{Range, count, number};
 use crate::sheet::{Dim, Panel, Plan, Sheet};
-use crate::spec::{Role, Scale};
+use crate::spec::{PANELS, Role, Scale, Takes, may, needs};
 use crate::svg::{Anchor, Area, Fill, Stroke};
 use crate::text::{LEADING, Label, SMALL, visible};
+use crate::theme;
+
+impl Kind {
+    /// Contours: see [`Kind::about`].
+    pub const CONTOUR: Kind = Kind(&KindSpec {
+        name: "contour",
+        title: "Contours",
+        about: "Lines of equal numbers over a grid.",
+        columns: &[
+            needs(Role::X, Takes::Number, "where a place of the grid is"),
+            needs(Role::Y, Takes::Number, "how high it is"),
+            needs(Role::Color, Takes::Number, "the number that lines are of"),
+            may(
+                Role::Label,
+                Takes::Category,
+                "the text of a point; a row without one is a place of the grid",
+            ),
+            PANELS,
+        ],
+        options: &["reference", "x_label", "y_label"],
+        along: Role::Y,
+        names: 0,
+        groups: theme::GROUPS,
+        marks: 50_000,
+        draw,
+        draw_text: None,
+    });
+}
 
 /// About how many lines there are.
 const LEVELS: usize = 9;
 
-/// The most places of a grid: of rows that are no grid there would be a place for each pair.
+/// The most places of a grid. Rows that are not a grid would need a place for each pair.
 const PLACES: usize = 250_000;
 
 /// The radius of a point.
 const RADIUS: f64 = 3.4;
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let bits = |value: f64| (value + 0.0).to_bits();
     let place = |r: &Row| (r.facet, r.label.clone(), bits(r.x), bits(r.y));
     one_each(sheet, place, &[Role::X, Role::Y, Role::Facet])?;
@@ -88,18 +117,18 @@ fn levels(sheet: &Sheet<'_>, low: f64, high: f64) -> Vec<(f64, String)> {
     levels
 }
 
-/// What stands in the caption of lines and points.
+/// The part of the caption about lines and points.
 fn words(sheet: &mut Sheet<'_>, is_flat: bool, [bare, holes, left_out]: [usize; 3]) {
     let label = sheet.column_label(Role::Color).unwrap_or_default();
     match is_flat {
-        true => sheet.notes.push("There is no grid of different numbers, and no line.".to_string()),
+        true => sheet.notes.push("The numbers do not differ, so there are no lines.".to_string()),
         false => sheet.notes.push(format!("Lines: where {} is the same.", label)),
     }
     if let Some(reference) = sheet.spec.reference.filter(|_| !is_flat) {
         sheet.notes.push(format!("Dashed: where it is {}.", number(reference)));
     }
     if sheet.table.rows.iter().any(|r| r.label.is_some()) {
-        sheet.notes.push("Points: rows with a text, which are no part of the grid.".to_string());
+        sheet.notes.push("Points: rows with a text, which are not part of the grid.".to_string());
     }
     let counted = |n: usize, one: &str, more: &str| match n {
         0 => None,

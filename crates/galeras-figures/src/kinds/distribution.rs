@@ -2,11 +2,48 @@
 
 use super::{anchors, reference, span};
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::scale::{Range, count, number};
 use crate::sheet::{Dim, Key, Plan, Sheet};
-use crate::spec::{Role, Scale, Theme};
+use crate::spec::{GROUPS, PANELS, Role, Scale, Takes, Theme, needs};
 use crate::stats;
 use crate::svg::{Area, Fill, Short, Stroke};
+use crate::terminal;
+use crate::theme;
+
+impl Kind {
+    /// Histogram: see [`Kind::about`].
+    pub const HISTOGRAM: Kind = Kind(&KindSpec {
+        name: "histogram",
+        title: "Histogram",
+        about: "Counts of a number in bins.",
+        columns: &[needs(Role::X, Takes::Number, "the number that is counted"), GROUPS, PANELS],
+        options: &["bins", "reference", "x_label", "y_label", "x_scale"],
+        along: Role::X,
+        names: 0,
+        groups: theme::GROUPS,
+        marks: 100_000_000,
+        draw: histogram,
+        draw_text: Some(terminal::histogram),
+    });
+}
+
+impl Kind {
+    /// Empirical cumulative distribution function: see [`Kind::about`].
+    pub const ECDF: Kind = Kind(&KindSpec {
+        name: "ecdf",
+        title: "Empirical cumulative distribution function",
+        about: "Cumulative distributions.",
+        columns: &[needs(Role::X, Takes::Number, "the number that is accumulated"), GROUPS, PANELS],
+        options: &["reference", "x_label", "y_label", "x_scale"],
+        along: Role::X,
+        names: 0,
+        groups: theme::GROUPS,
+        marks: 100_000_000,
+        draw: ecdf,
+        draw_text: None,
+    });
+}
 
 /// The sorted numbers of a panel's group.
 fn sorted(sheet: &Sheet<'_>, panel: usize, group: usize) -> Vec<f64> {
@@ -58,8 +95,8 @@ pub(crate) struct Bins {
     pub(crate) counts: Vec<Vec<Vec<usize>>>,
 }
 
-/// The bins of all rows, and the counts of each panel and group in them. On a logarithmic axis the
-/// bins have equal widths there.
+/// The bins that all panels share, and the counts of each panel and group in them. On a logarithmic
+/// axis the bins have equal widths there.
 pub(crate) fn bins(sheet: &Sheet<'_>) -> Bins {
     let log = sheet.spec.x_scale == Some(Scale::Log);
     let on_scale = |v: f64| if log { v.ln() } else { v };
@@ -77,7 +114,7 @@ pub(crate) fn bins(sheet: &Sheet<'_>) -> Bins {
     Bins { edges, counts }
 }
 
-pub(super) fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let Bins { edges, counts } = bins(sheet);
     let most = counts.iter().flatten().flatten().copied().max().unwrap_or(0) as f64;
     let scale = sheet.spec.x_scale.unwrap_or_default();
@@ -137,7 +174,7 @@ pub(super) fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     Ok(())
 }
 
-pub(super) fn ecdf(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn ecdf(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let scale = sheet.spec.x_scale.unwrap_or_default();
     let x = Range::of(sheet.table.rows.iter().map(|r| r.x), &anchors(sheet), scale);
     let y = Range::of([0.0, 1.0].into_iter(), &[0.0, 1.0], Scale::Linear);

@@ -2,12 +2,63 @@
 
 use super::{groups_abreast, one_each, reference, span};
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
 use crate::scale::{Range, number};
 use crate::sheet::{Dim, Key, Panel, Plan, Sheet};
-use crate::spec::{Kind, Role, Scale};
+use crate::spec::{GROUPS, HIGH, LOW, PANELS, Role, Scale, Takes, may, needs};
 use crate::svg::{Anchor, Fill, Stroke};
+use crate::terminal;
 use crate::text::{Label, SMALL};
+use crate::theme;
+
+impl Kind {
+    /// Forest plot: see [`Kind::about`].
+    pub const FOREST: Kind = Kind(&KindSpec {
+        name: "forest",
+        title: "Forest plot",
+        about: "Estimates with intervals, beside a line of no effect.",
+        columns: &[
+            needs(Role::Y, Takes::Category, "what is estimated, one line for each"),
+            needs(Role::X, Takes::Number, "the estimate"),
+            LOW,
+            HIGH,
+            GROUPS,
+            PANELS,
+        ],
+        options: &["reference", "x_label", "y_label", "x_scale"],
+        along: Role::X,
+        names: 200,
+        groups: theme::GROUPS,
+        marks: 2000,
+        draw,
+        draw_text: Some(terminal::forest),
+    });
+}
+
+impl Kind {
+    /// Love plot: see [`Kind::about`].
+    pub const LOVE: Kind = Kind(&KindSpec {
+        name: "love",
+        title: "Love plot",
+        about: "Standardised mean differences of covariates.",
+        columns: &[
+            needs(Role::Y, Takes::Category, "the covariate"),
+            needs(Role::X, Takes::Number, "its standardised mean difference"),
+            LOW,
+            HIGH,
+            may(Role::Color, Takes::Category, "before and after adjustment"),
+            PANELS,
+        ],
+        options: &["reference", "x_label", "y_label"],
+        along: Role::X,
+        names: 200,
+        groups: theme::GROUPS,
+        marks: 2000,
+        draw,
+        draw_text: Some(terminal::forest),
+    });
+}
 
 /// The threshold of balance that most of the field goes by (Austin 2009).
 const BALANCED: f64 = 0.1;
@@ -15,16 +66,16 @@ const BALANCED: f64 = 0.1;
 /// The lines of reference of a spec.
 pub(crate) fn references(sheet: &Sheet<'_>) -> Vec<f64> {
     let log = sheet.spec.x_scale == Some(Scale::Log);
-    match sheet.spec.kind {
-        Kind::Love => {
+    match sheet.spec.kind == Kind::LOVE {
+        true => {
             let reach = sheet.spec.reference.unwrap_or(BALANCED).abs();
             vec![0.0, -reach, reach]
         }
-        _ => vec![sheet.spec.reference.unwrap_or(if log { 1.0 } else { 0.0 })],
+        false => vec![sheet.spec.reference.unwrap_or(if log { 1.0 } else { 0.0 })],
     }
 }
 
-/// The range of all estimates and intervals, with the lines of reference.
+/// The range that holds every estimate, interval and line of reference.
 pub(crate) fn range(sheet: &Sheet<'_>) -> Range {
     let ends = |r: &Row| {
         let (low, high) = r.interval.unwrap_or((r.x, r.x));
@@ -43,13 +94,13 @@ pub(crate) fn words(row: &Row) -> String {
     }
 }
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, |r| (r.facet, r.y_name, r.color), &[Role::Y, Role::Color, Role::Facet])?;
-    let love = sheet.spec.kind == Kind::Love;
+    let love = sheet.spec.kind == Kind::LOVE;
     let groups = if love { 1 } else { groups_abreast(sheet, |r| r.y_name.unwrap_or_default()) };
     let names = sheet.table.ys.len();
     let pitch = (groups as f64 * 13.0 + 5.0).max(19.0).max(sheet.name_height(&sheet.table.ys));
-    // Numbers beside the lines, where the picture is wide enough for both.
+    // Numbers next to the lines, if the picture is wide enough for both.
     let widths = sheet.table.rows.iter().map(|r| Label::fit(&words(r), SMALL, 1e9, 1).width);
     let widest = widths.fold(0.0, f64::max);
     let roomy = sheet.spec.height.is_none_or(|h| h * 30.0 / (names * groups) as f64 > 13.0);
@@ -163,7 +214,7 @@ fn estimate(
         }
         sheet.svg.close();
     }
-    if row.interval.is_some() || sheet.spec.kind == Kind::Love {
+    if row.interval.is_some() || sheet.spec.kind == Kind::LOVE {
         sheet.look.mark(&mut sheet.svg, (x, y), 3.6, group, 1.0);
     } else {
         let outline = Stroke::solid(sheet.look.color(group), 1.5);

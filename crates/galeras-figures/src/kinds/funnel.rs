@@ -2,12 +2,36 @@
 
 use super::one_each;
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
 use crate::scale::{Range, count, number, percent};
 use crate::sheet::{Dim, Plan, Sheet};
-use crate::spec::Role;
+use crate::spec::{PANELS, Role, Takes, may, needs};
 use crate::svg::{Anchor, Area, Fill};
 use crate::text::{LEADING, Label, SMALL};
+use crate::theme;
+
+impl Kind {
+    /// Funnel: see [`Kind::about`].
+    pub const FUNNEL: Kind = Kind(&KindSpec {
+        name: "funnel",
+        title: "Funnel",
+        about: "How many are left after each stage.",
+        columns: &[
+            needs(Role::X, Takes::Category, "the stage, in the order of the rows"),
+            needs(Role::Y, Takes::Number, "how many are left after it"),
+            may(Role::Label, Takes::Category, "why the others are not"),
+            PANELS,
+        ],
+        options: &[],
+        along: Role::Y,
+        names: 100,
+        groups: theme::GROUPS,
+        marks: 400,
+        draw,
+        draw_text: None,
+    });
+}
 
 /// A stage: how many, of the first, of the one before.
 struct Stage {
@@ -17,7 +41,7 @@ struct Stage {
     lost: Option<f64>,
 }
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, |r| (r.facet, r.x_name), &[Role::X, Role::Facet])?;
     if let Some(row) = sheet.table.rows.iter().find(|r| r.y < 0.0) {
         let column = crate::text::visible(sheet.spec.y.as_deref().unwrap_or_default()).into_owned();
@@ -32,7 +56,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let reasons = sheet.table.rows.iter().any(|r| r.label.is_some());
     let pitch = if reasons { 44.0 } else { 30.0 };
     let widest = sheet.table.rows.iter().map(|r| Label::fit(&whole(r.y), SMALL, 1e9, 1).width);
-    // A narrow picture has no room for the shares of the stages before: they are said, not drawn.
+    // A narrow picture has no room for the shares of the stages before: only its texts have them.
     let shares = if sheet.width / sheet.table.panels().min(2) as f64 > 380.0 { 2.0 } else { 1.0 };
     let beside = widest.fold(0.0, f64::max) + 12.0 + shares * share_width();
     let plan = Plan {
@@ -86,7 +110,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
         }
     }
     sheet.notes.push(
-        "Beside the counts: the share of the first stage, and of the stage before.".to_string(),
+        "Next to the counts: the share of the first stage, and of the stage before.".to_string(),
     );
     for i in 0..panels.len() {
         let each: Vec<String> =

@@ -1,16 +1,48 @@
 //! Directed graphs: structural causal models, pipelines.
 
 use crate::error::FigureError;
-use crate::layout::{Layers, layers};
+use crate::kind::{Kind, KindSpec};
+use crate::node_link::{Flow, NodeLink, Taken};
 use crate::scale::count;
 use crate::sheet::Sheet;
-use crate::spec::{Role, Theme};
-use crate::svg::{Anchor, Area, CM, Fill, Short, Stroke};
+use crate::spec::{Role, Takes, Theme, may, needs};
+use crate::svg::{Anchor, Area, CM, Fill, Stroke};
 use crate::text::{Label, SIZE, SMALL};
+use crate::theme;
+
+impl Kind {
+    /// Graph: see [`Kind::about`].
+    pub const GRAPH: Kind = Kind(&KindSpec {
+        name: "graph",
+        title: "Graph",
+        about: "Nodes and arrows.",
+        columns: &[
+            needs(Role::X, Takes::Category, "the node where an arrow begins"),
+            needs(
+                Role::Y,
+                Takes::Category,
+                "the node where it ends; a row without one describes the node `x`",
+            )
+            .sparse(),
+            may(
+                Role::Color,
+                Takes::Category,
+                "the kind of the arrow, or the role of the node in a row without `y`",
+            )
+            .sparse(),
+            may(Role::Label, Takes::Category, "a text next to the arrow"),
+        ],
+        options: &[],
+        along: Role::Y,
+        names: 100,
+        groups: theme::GROUPS,
+        marks: 400,
+        draw,
+        draw_text: None,
+    });
+}
 
 const MARGIN: f64 = 9.0;
-/// Between nodes of a layer.
-const GAP: f64 = 16.0;
 
 struct Edge {
     from: usize,
@@ -24,7 +56,7 @@ struct Graph {
     nodes: Vec<String>,
     roles: Vec<Option<usize>>,
     edges: Vec<Edge>,
-    /// The look of each group: roles and kinds of arrows begin anew, so that the first arrows have
+    /// The look of each group. Roles and kinds of arrows both start at 0, so the first arrows have
     /// the colour of the first nodes.
     looks: Vec<usize>,
 }
@@ -73,101 +105,56 @@ impl Graph {
     }
 }
 
-/// How the graph lies in the picture: layers side by side, or below each other.
+/// The graph with its labels and places.
 struct Lay {
-    side_by_side: bool,
     labels: Vec<Label>,
-    /// The width and the height of each node.
-    sizes: Vec<(f64, f64)>,
-    layers: Layers,
-    /// Where each layer begins, how long it is, and the room between layers.
-    starts: Vec<(f64, f64)>,
-    length: f64,
+    placed: NodeLink,
 }
 
 impl Lay {
-    fn of(graph: &Graph, side_by_side: bool, widest: f64, between: f64) -> Lay {
+    fn of(graph: &Graph, level: bool, widest: f64, between: f64) -> Lay {
         let fit = |name: &String| Label::fit(name, SIZE, widest - 16.0, 3);
         let labels: Vec<Label> = graph.nodes.iter().map(fit).collect();
-        let sizes: Vec<(f64, f64)> =
-            labels.iter().map(|l| ((l.width + 16.0).max(30.0), l.height() + 10.0)).collect();
-        let across: Vec<f64> =
-            sizes.iter().map(|(w, h)| if side_by_side { *h } else { *w }).collect();
+        let size = |l: &Label| ((l.width + 16.0).max(30.0), l.height() + 10.0);
+        let sizes: Vec<(f64, f64)> = labels.iter().map(size).collect();
         let pairs: Vec<(usize, usize)> = graph.edges.iter().map(|e| (e.from, e.to)).collect();
-        let layers = layers(&across, &pairs, GAP);
-        let mut starts = Vec::new();
-        let mut at = 0.0;
-        for layer in 0..layers.count {
-            let of = sizes.iter().zip(&layers.layer).filter(|(_, l)| **l == layer);
-            let long = of.map(|((w, h), _)| if side_by_side { *w } else { *h }).fold(0.0, f64::max);
-            starts.push((at, long));
-            at += long + between;
-        }
-        Lay { side_by_side, labels, sizes, layers, starts, length: at - between }
-    }
-
-    fn across(&self) -> f64 {
-        self.layers.extent.1 - self.layers.extent.0
-    }
-
-    /// The width and the height of all.
-    fn size(&self) -> (f64, f64) {
-        match self.side_by_side {
-            true => (self.length, self.across()),
-            false => (self.across(), self.length),
-        }
-    }
-
-    /// The point at a place across, and along.
-    fn point(&self, along: f64, across: f64) -> (f64, f64) {
-        let across = across - self.layers.extent.0;
-        if self.side_by_side { (along, across) } else { (across, along) }
-    }
-
-    fn middle(&self, node: usize) -> (f64, f64) {
-        let (start, long) = self.starts[self.layers.layer[node]];
-        self.point(start + long / 2.0, self.layers.across[node])
+        let flow = Flow { level, gap: 16.0, between, most: usize::MAX };
+        Lay { labels, placed: NodeLink::place(&sizes, &pairs, flow) }
     }
 }
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let graph = Graph::of(sheet)?;
     let mut top = sheet.head(None);
     top = legend(sheet, &graph, top);
     let room = sheet.width - 2.0 * MARGIN;
     let labelled = graph.edges.iter().any(|e| e.label.is_some());
-    let lay = lay(sheet, &graph, room, if labelled { 84.0 } else { 46.0 })?;
-    let (width, height) = lay.size();
-    // Edges that leave their layer backwards, and loops, pass outside of the nodes.
+    let Lay { labels, mut placed } = lay(sheet, &graph, room, if labelled { 84.0 } else { 46.0 })?;
+    // Loops pass outside of the nodes.
     let spare = 16.0;
-    let needed = top + height + 2.0 * spare + MARGIN;
+    let needed = top + placed.height + 2.0 * spare + MARGIN;
     sheet.height = sheet.spec.height.map_or(needed, |cm| cm * CM);
     if sheet.height + 0.5 < needed {
         return Err(sheet.too_small(needed, "height", "the nodes"));
     }
-    let left = MARGIN + (room - width) / 2.0;
-    let down = top + spare + (sheet.height - needed) / 2.0;
-    let shift = |(x, y): (f64, f64)| (left + x, down + y);
-    let mut taken: Vec<Area> = Vec::new();
-    for node in 0..graph.nodes.len() {
-        let ((x, y), (w, h)) = (shift(lay.middle(node)), lay.sizes[node]);
-        taken.push(Area { x: x - w / 2.0, y: y - h / 2.0, width: w, height: h });
+    let left = MARGIN + (room - placed.width) / 2.0;
+    placed.shift(left, top + spare + (sheet.height - needed) / 2.0);
+    for edge in 0..graph.edges.len() {
+        draw_edge(sheet, &graph, &placed, edge);
     }
-    let boxes = taken.clone();
-    let mut texts = Vec::new();
-    for (i, edge) in graph.edges.iter().enumerate() {
-        let points = route(&lay, edge, i, &shift, &boxes);
-        draw_edge(sheet, &graph, edge, &points, lay.side_by_side);
-        if let Some(label) = &edge.label {
-            texts.push((points, label.clone()));
+    let mut taken = Taken::of(&placed.boxes);
+    let mut no_room = 0;
+    for (at, edge) in graph.edges.iter().enumerate() {
+        let Some(text) = &edge.label else { continue };
+        let label = Label::fit(text, SMALL, 76.0, 2);
+        let size = (label.width + 4.0, label.height());
+        match placed.label_place(at, size, (2.0, sheet.width - 2.0), &mut taken) {
+            Some(area) => sheet.svg.edge_label(&label, area, sheet.look),
+            None => no_room += 1,
         }
     }
-    let mut no_room = 0;
-    for (points, label) in texts {
-        no_room += usize::from(!edge_label(sheet, &points, &label, &mut taken));
-    }
-    for (node, area) in boxes.iter().enumerate() {
-        draw_node(sheet, &graph, &lay, node, *area);
+    for (node, area) in placed.boxes.iter().enumerate() {
+        draw_node(sheet, &graph, &labels[node], node, *area);
     }
     if no_room > 0 {
         let words = if no_room == 1 { "label has" } else { "labels have" };
@@ -184,62 +171,23 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
 fn lay(sheet: &Sheet<'_>, graph: &Graph, room: f64, between: f64) -> Result<Lay, FigureError> {
     let mut least = f64::INFINITY;
     let down_between = if between > 50.0 { 54.0 } else { 40.0 };
-    for (side_by_side, between) in [(true, between), (true, between * 0.7), (false, down_between)] {
+    for (level, between) in [(true, between), (true, between * 0.7), (false, down_between)] {
         for widest in [170.0, 130.0, 100.0, 78.0] {
-            let lay = Lay::of(graph, side_by_side, widest, between);
-            if lay.size().0 <= room {
+            let lay = Lay::of(graph, level, widest, between);
+            if lay.placed.width <= room {
                 return Ok(lay);
             }
-            least = least.min(lay.size().0);
+            least = least.min(lay.placed.width);
         }
     }
     Err(sheet.too_small(least + 2.0 * MARGIN, "width", "the nodes"))
 }
 
-/// The points an edge passes: from the side of a node through its lanes to the side of another.
-fn route(
-    lay: &Lay,
-    edge: &Edge,
-    index: usize,
-    shift: &impl Fn((f64, f64)) -> (f64, f64),
-    boxes: &[Area],
-) -> Vec<(f64, f64)> {
-    let (a, b) = (boxes[edge.from], boxes[edge.to]);
-    let onwards = lay.layers.layer[edge.to] > lay.layers.layer[edge.from];
-    let side = |area: Area, behind: bool| match (lay.side_by_side, behind) {
-        (true, true) => (area.right(), area.y + area.height / 2.0),
-        (true, false) => (area.x, area.y + area.height / 2.0),
-        (false, true) => (area.x + area.width / 2.0, area.bottom()),
-        (false, false) => (area.x + area.width / 2.0, area.y),
-    };
-    if edge.from == edge.to {
-        let (x, y) = (a.right(), a.y + a.height / 2.0);
-        return vec![(x - 8.0, a.y), (x + 8.0, a.y - 10.0), (x + 12.0, y - 4.0), (x, y)];
-    }
-    let mut points = vec![side(a, onwards)];
-    for (layer, across) in &lay.layers.lanes[index] {
-        let (start, long) = lay.starts[*layer];
-        let (near, far) = (lay.point(start, *across), lay.point(start + long, *across));
-        let (near, far) = (shift(near), shift(far));
-        points.extend(if onwards { [near, far] } else { [far, near] });
-    }
-    points.push(side(b, !onwards));
-    points
-}
-
-/// A curve through points that enters and leaves each in the layers' direction.
-fn draw_edge(
-    sheet: &mut Sheet<'_>,
-    graph: &Graph,
-    edge: &Edge,
-    points: &[(f64, f64)],
-    level: bool,
-) {
-    use std::fmt::Write as _;
-    let ink = sheet.look.soft;
+fn draw_edge(sheet: &mut Sheet<'_>, graph: &Graph, placed: &NodeLink, at: usize) {
+    let edge = &graph.edges[at];
     let stroke = match edge.color {
         Some(group) => sheet.look.stroke(graph.looks[group], 1.4),
-        None => Stroke::solid(ink, 1.2),
+        None => Stroke::solid(sheet.look.soft, 1.2),
     };
     let mut words = format!("{} → {}", graph.nodes[edge.from], graph.nodes[edge.to]);
     if let Some(name) = edge.color.map(|c| &sheet.table.colors[c]) {
@@ -249,79 +197,11 @@ fn draw_edge(
         words.push_str(&format!(": {label}"));
     }
     sheet.svg.open_titled("edge", &words);
-    let looped = edge.from == edge.to;
-    let n = points.len();
-    let (tip, before) = (points[n - 1], points[n - 2]);
-    let direction = match (looped, level) {
-        (true, _) => (-1.0, 0.0),
-        (false, true) => ((tip.0 - before.0).signum(), 0.0),
-        (false, false) => (0.0, (tip.1 - before.1).signum()),
-    };
-    let head = 7.0;
-    let end = (tip.0 - direction.0 * head * 0.8, tip.1 - direction.1 * head * 0.8);
-    let mut d = format!("M{} {}", Short(points[0].0), Short(points[0].1));
-    let mut curve = |a: (f64, f64), b: (f64, f64), c: (f64, f64)| {
-        let s = Short;
-        let _ = write!(d, "C{} {} {} {} {} {}", s(a.0), s(a.1), s(b.0), s(b.1), s(c.0), s(c.1));
-    };
-    if looped {
-        curve(points[1], points[2], end);
-    } else {
-        for (i, pair) in points.windows(2).enumerate() {
-            let (from, to) = (pair[0], if i + 2 == n { end } else { pair[1] });
-            let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
-            match direction.0 != 0.0 {
-                true => curve((middle.0, from.1), (middle.0, to.1), to),
-                false => curve((from.0, middle.1), (to.0, middle.1), to),
-            }
-        }
-    }
-    sheet.svg.raw_path(&d, Fill::NONE, Some(stroke));
-    let wing = head * 0.45;
-    let back = (tip.0 - direction.0 * head, tip.1 - direction.1 * head);
-    let (dx, dy) = (direction.1 * wing, direction.0 * wing);
-    let arrow = [tip, (back.0 + dx, back.1 + dy), (back.0 - dx, back.1 - dy)];
-    sheet.svg.path(&arrow, true, Fill::solid(stroke.color), None);
+    placed.draw_arrow(&mut sheet.svg, at, stroke);
     sheet.svg.close();
 }
 
-fn edge_label(
-    sheet: &mut Sheet<'_>,
-    points: &[(f64, f64)],
-    text: &str,
-    taken: &mut Vec<Area>,
-) -> bool {
-    let label = Label::fit(text, SMALL, 76.0, 2);
-    let (width, height) = (label.width + 4.0, label.height());
-    for pair in points.windows(2) {
-        for share in [0.5, 0.4, 0.6, 0.3, 0.7] {
-            let x = pair[0].0 + (pair[1].0 - pair[0].0) * share;
-            // The curve is an S, steeper in its middle.
-            let eased = share * share * (3.0 - 2.0 * share);
-            let y = pair[0].1 + (pair[1].1 - pair[0].1) * eased;
-            let area = Area { x: x - width / 2.0, y: y - height / 2.0, width, height };
-            let meets = |t: &Area| {
-                area.x < t.right()
-                    && t.x < area.right()
-                    && area.y < t.bottom()
-                    && t.y < area.bottom()
-            };
-            let outside = area.x < 2.0 || area.right() > sheet.width - 2.0;
-            if outside || taken.iter().any(meets) {
-                continue;
-            }
-            sheet.svg.open("edge-label");
-            sheet.svg.rect(area, Fill { color: sheet.look.ground, opacity: 0.85 }, None);
-            sheet.svg.label_beside(&label, x, y, Anchor::Middle, sheet.look.soft);
-            sheet.svg.close();
-            taken.push(area);
-            return true;
-        }
-    }
-    false
-}
-
-fn draw_node(sheet: &mut Sheet<'_>, graph: &Graph, lay: &Lay, node: usize, area: Area) {
+fn draw_node(sheet: &mut Sheet<'_>, graph: &Graph, label: &Label, node: usize, area: Area) {
     let role = graph.roles[node];
     let name = &graph.nodes[node];
     let title = match role.map(|r| &sheet.table.colors[r]) {
@@ -330,7 +210,6 @@ fn draw_node(sheet: &mut Sheet<'_>, graph: &Graph, lay: &Lay, node: usize, area:
     };
     sheet.svg.open_titled("node", &title);
     outline(sheet, area, role.map(|group| graph.looks[group]));
-    let label = &lay.labels[node];
     let (x, y) = (area.x + area.width / 2.0, area.y + area.height / 2.0);
     sheet.svg.label_beside(label, x, y, Anchor::Middle, sheet.look.ink);
     sheet.svg.close();
@@ -357,7 +236,7 @@ fn outline(sheet: &mut Sheet<'_>, area: Area, role: Option<usize>) {
     }
 }
 
-/// What roles and kinds of arrows look like; returns where the rest begins.
+/// Draws the looks of roles and arrows; returns where the rest begins.
 fn legend(sheet: &mut Sheet<'_>, graph: &Graph, top: f64) -> f64 {
     if sheet.table.colors.is_empty() {
         return top;

@@ -2,13 +2,36 @@
 
 use super::{one_each, span};
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
 use crate::scale::number;
 use crate::sheet::{Dim, Plan, Sheet};
-use crate::spec::{Role, Theme};
+use crate::spec::{PANELS, Role, Takes, Theme, needs};
 use crate::svg::{Anchor, Area, Fill, Stroke};
 use crate::text::{LEADING, Label, SMALL};
-use crate::theme::{hex, readable_on};
+use crate::theme::{self, hex, readable_on};
+
+impl Kind {
+    /// Heat map: see [`Kind::about`].
+    pub const HEATMAP: Kind = Kind(&KindSpec {
+        name: "heatmap",
+        title: "Heat map",
+        about: "Coloured cells with their numbers.",
+        columns: &[
+            needs(Role::X, Takes::Category, "the column of the cell"),
+            needs(Role::Y, Takes::Category, "the row of the cell"),
+            needs(Role::Color, Takes::Number, "the number of the cell"),
+            PANELS,
+        ],
+        options: &["reference", "x_label", "y_label"],
+        along: Role::Y,
+        names: 200,
+        groups: theme::GROUPS,
+        marks: 10_000,
+        draw,
+        draw_text: None,
+    });
+}
 
 /// How numbers become colours.
 struct Colors {
@@ -52,7 +75,7 @@ impl Colors {
         }
     }
 
-    /// Whether a number is below the centre: a printed grey alone would not say it.
+    /// True if a number is below the centre, which a printed grey alone does not show.
     fn below(&self, value: f64) -> bool {
         self.centre.is_some_and(|c| value < c)
     }
@@ -60,7 +83,7 @@ impl Colors {
 
 const BAR: f64 = 40.0;
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, |r| (r.facet, r.x_name, r.y_name), &[Role::X, Role::Y, Role::Facet])?;
     let (xs, ys) = (sheet.table.xs.clone(), sheet.table.ys.clone());
     let (columns, rows) = (xs.len() as f64, ys.len() as f64);

@@ -1,4 +1,4 @@
-//! The kinds of figures, one file for each family, and what they share.
+//! The kinds of figures, one file for each family, and their shared parts.
 
 mod bar;
 mod boxes;
@@ -18,53 +18,43 @@ pub(crate) use forest::{
 
 use crate::data::Data;
 use crate::error::FigureError;
+use crate::kind::Kind;
 use crate::rows::{Row, Table};
 use crate::scale::{Range, count, number};
 use crate::sheet::{Dim, Panel, Plan, Sheet, level};
-use crate::spec::{Kind, Picture, Role, Spec};
+use crate::spec::{Picture, Role, Spec};
 use crate::svg::{Area, Stroke};
 use crate::text::visible;
+
+/// All kinds of figures, each in a file of this folder.
+pub(crate) const KINDS: &[Kind] = &[
+    Kind::HISTOGRAM,
+    Kind::ECDF,
+    Kind::BOX,
+    Kind::VIOLIN,
+    Kind::BAR,
+    Kind::LINE,
+    Kind::SCATTER,
+    Kind::HEATMAP,
+    Kind::CONTOUR,
+    Kind::FOREST,
+    Kind::LOVE,
+    Kind::TREEMAP,
+    Kind::GRAPH,
+    Kind::FUNNEL,
+];
 
 /// Draws the figure of a spec.
 pub(crate) fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
     let mut sheet = Sheet::new(spec, data, Table::read(spec, data)?);
     begin_facts(&mut sheet);
-    match spec.kind {
-        Kind::Histogram => distribution::histogram(&mut sheet),
-        Kind::Ecdf => distribution::ecdf(&mut sheet),
-        Kind::Box | Kind::Violin => boxes::draw(&mut sheet),
-        Kind::Bar => bar::draw(&mut sheet),
-        Kind::Line => points::line(&mut sheet),
-        Kind::Scatter => points::scatter(&mut sheet),
-        Kind::Heatmap => heatmap::draw(&mut sheet),
-        Kind::Contour => contour::draw(&mut sheet),
-        Kind::Forest | Kind::Love => forest::draw(&mut sheet),
-        Kind::Treemap => treemap::draw(&mut sheet),
-        Kind::Graph => graph::draw(&mut sheet),
-        Kind::Funnel => funnel::draw(&mut sheet),
-    }?;
+    (spec.kind.0.draw)(&mut sheet)?;
     Ok(sheet.finish())
 }
 
-/// What is told first to who does not see the picture.
+/// The first words of the text for screen readers.
 fn begin_facts(sheet: &mut Sheet<'_>) {
-    let name = match sheet.spec.kind {
-        Kind::Histogram => "Histogram",
-        Kind::Ecdf => "Empirical cumulative distribution function",
-        Kind::Box => "Box plot",
-        Kind::Violin => "Violin plot",
-        Kind::Bar => "Bar chart",
-        Kind::Line => "Line chart",
-        Kind::Scatter => "Scatter plot",
-        Kind::Heatmap => "Heat map",
-        Kind::Contour => "Contours",
-        Kind::Forest => "Forest plot",
-        Kind::Love => "Love plot",
-        Kind::Treemap => "Treemap",
-        Kind::Graph => "Graph",
-        Kind::Funnel => "Funnel",
-    };
-    let mut words = name.to_string();
+    let mut words = sheet.spec.kind.0.title.to_string();
     if let Some(title) = &sheet.spec.title {
         words.push_str(&format!(", “{title}”"));
     }
@@ -127,12 +117,12 @@ fn one_each<K: Ord>(
     Ok(())
 }
 
-/// How many groups need places of their own for each name: one where every name has rows of one
+/// The number of groups that need separate places at each name: one if every name has rows of one
 /// group only, as models of families have.
 fn groups_abreast(sheet: &Sheet<'_>, name: impl Fn(&Row) -> usize) -> usize {
     let mut seen = std::collections::BTreeMap::new();
     let alone = |r: &Row| *seen.entry(name(r)).or_insert(r.color) == r.color;
-    // Without names the groups are what stands side by side.
+    // Without names the groups are side by side.
     let named = sheet.spec.kind.usage(Role::X).is_none_or(|u| u.needed) || sheet.spec.x.is_some();
     if named && sheet.table.rows.iter().all(alone) { 1 } else { sheet.table.groups() }
 }

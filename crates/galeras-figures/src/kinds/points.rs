@@ -2,12 +2,63 @@
 
 use super::{anchors, one_each, reference, span};
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
 use crate::scale::{Range, count, number};
 use crate::sheet::{Dim, Key, Panel, Plan, Sheet};
-use crate::spec::{Role, Theme};
+use crate::spec::{GROUPS, HIGH, LOW, PANELS, Role, Takes, Theme, may, needs};
 use crate::svg::{Anchor, Area, Fill, Stroke};
 use crate::text::{LEADING, Label, SMALL};
+use crate::theme;
+
+impl Kind {
+    /// Line chart: see [`Kind::about`].
+    pub const LINE: Kind = Kind(&KindSpec {
+        name: "line",
+        title: "Line chart",
+        about: "Lines, with bands.",
+        columns: &[
+            needs(Role::X, Takes::Number, "where a point of the line is"),
+            needs(Role::Y, Takes::Number, "how high it is"),
+            LOW,
+            HIGH,
+            GROUPS,
+            PANELS,
+        ],
+        options: &["reference", "x_label", "y_label", "x_scale", "y_scale"],
+        along: Role::Y,
+        names: 0,
+        groups: theme::GROUPS,
+        marks: 200_000,
+        draw: line,
+        draw_text: None,
+    });
+}
+
+impl Kind {
+    /// Scatter plot: see [`Kind::about`].
+    pub const SCATTER: Kind = Kind(&KindSpec {
+        name: "scatter",
+        title: "Scatter plot",
+        about: "Points, with intervals.",
+        columns: &[
+            needs(Role::X, Takes::Number, "where a point is"),
+            needs(Role::Y, Takes::Number, "how high it is"),
+            LOW,
+            HIGH,
+            GROUPS,
+            PANELS,
+            may(Role::Label, Takes::Category, "a text next to the point, if there is room"),
+        ],
+        options: &["reference", "x_label", "y_label", "x_scale", "y_scale"],
+        along: Role::Y,
+        names: 0,
+        groups: theme::GROUPS,
+        marks: 50_000,
+        draw: scatter,
+        draw_text: None,
+    });
+}
 
 fn panels(sheet: &mut Sheet<'_>, key: Key) -> Result<Vec<Panel>, FigureError> {
     let ends = |r: &Row| {
@@ -39,7 +90,7 @@ fn panels(sheet: &mut Sheet<'_>, key: Key) -> Result<Vec<Panel>, FigureError> {
     Ok(panels)
 }
 
-pub(super) fn line(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn line(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     // Two points of a line may not be above each other; numbers are compared by their bits.
     let place = |r: &Row| (r.facet, r.color, (r.x + 0.0).to_bits());
     one_each(sheet, place, &[Role::X, Role::Color, Role::Facet])?;
@@ -74,7 +125,7 @@ pub(super) fn line(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             if points.len() > 1 {
                 sheet.svg.path(&points, false, Fill::NONE, Some(sheet.look.stroke(group, 1.7)));
             }
-            // Marks tell groups apart; of very many points they would hide the line.
+            // Marks show the group; very many of them would hide the line.
             if points.len() <= 40 {
                 points.iter().for_each(|at| sheet.look.mark(&mut sheet.svg, *at, 2.8, group, 1.0));
             }
@@ -87,7 +138,7 @@ pub(super) fn line(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     Ok(())
 }
 
-pub(super) fn scatter(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+fn scatter(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let panels = panels(sheet, Key::Mark)?;
     let (radius, opacity) = match sheet.table.rows.len() {
         0..200 => (3.2, 0.75),
@@ -152,7 +203,7 @@ pub(super) fn write_label(
     radius: f64,
     taken: &mut Vec<Area>,
 ) -> bool {
-    // A search of all places for each of very many labels helps nobody.
+    // With very many labels the search would be slow, and most would find no room.
     if taken.len() > 3000 {
         return false;
     }

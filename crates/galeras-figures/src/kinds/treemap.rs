@@ -5,15 +5,38 @@
 
 use super::span;
 use crate::error::FigureError;
+use crate::kind::{Kind, KindSpec};
 use crate::rows::Row;
 use crate::scale::{count, number, percent};
 use crate::sheet::{Dim, Panel, Plan, Sheet};
-use crate::spec::Theme;
+use crate::spec::{PANELS, Role, Takes, Theme, may, needs};
 use crate::svg::{Anchor, Area, Fill, Stroke};
 use crate::text::{LEADING, Label, SIZE, SMALL, visible};
 use crate::theme::{hex, parts, readable_on};
 
-pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+impl Kind {
+    /// Treemap: see [`Kind::about`].
+    pub const TREEMAP: Kind = Kind(&KindSpec {
+        name: "treemap",
+        title: "Treemap",
+        about: "Areas in proportion to sizes.",
+        columns: &[
+            needs(Role::X, Takes::Category, "the name of the area"),
+            needs(Role::Y, Takes::Number, "its size"),
+            may(Role::Color, Takes::Category, "the group that holds the area"),
+            PANELS,
+        ],
+        options: &[],
+        along: Role::Y,
+        names: 2000,
+        groups: 40,
+        marks: 1000,
+        draw,
+        draw_text: None,
+    });
+}
+
+fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     if let Some(row) = sheet.table.rows.iter().find(|r| r.y < 0.0) {
         let column = visible(sheet.spec.y.as_deref().unwrap_or_default()).into_owned();
         return Err(FigureError::Negative {
@@ -23,7 +46,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             value: row.y,
         });
     }
-    // Sums of shares of the largest do not overflow, and what is a billion times smaller has no
+    // Sums of shares of the largest do not overflow. A size that is a billion times smaller has no
     // area in any picture.
     let largest = sheet.table.rows.iter().map(|r| r.y).fold(0.0, f64::max);
     for row in &mut sheet.table.rows {
@@ -133,7 +156,7 @@ fn write_name(sheet: &mut Sheet<'_>, name: &str, size: &str, area: Area, color: 
     let label = Label::fit(name, SMALL, width, if lines > 1 { (lines - 1).min(3) } else { 1 });
     // A word that is broken is harder to read than one that is cropped.
     let label = if label.broken { Label::fit(name, SMALL, width, 1) } else { label };
-    // A letter and three dots say nothing.
+    // A letter and three dots would not help a reader.
     if label.whole.is_some() && label.lines.concat().chars().count() < 5 {
         return;
     }

@@ -7,7 +7,7 @@ use crate::samples::{self, numbers, texts};
 #[test]
 fn a_histogram_has_a_line_for_each_bin() {
     let data = Data::of([("v", numbers(&[1.0, 1.5, 2.0, 2.5, 2.6, 5.0]))]).unwrap();
-    let spec = Spec { x: Some("v".to_string()), bins: Some(4), ..Spec::new(Kind::Histogram) };
+    let spec = Spec { x: Some("v".to_string()), bins: Some(4), ..Spec::new(Kind::HISTOGRAM) };
     let drawn = terminal(&spec, &data, 40, 20, false).unwrap();
     assert_eq!(
         drawn,
@@ -30,7 +30,7 @@ fn a_forest_has_its_estimates_between_their_ends() {
         y: name("o"),
         low: name("low"),
         high: name("high"),
-        ..Spec::new(Kind::Forest)
+        ..Spec::new(Kind::FOREST)
     };
     let drawn = terminal(&spec, &data, 60, 20, false).unwrap();
     let lines: Vec<&str> = drawn.lines().collect();
@@ -67,7 +67,7 @@ fn texts_of_the_data_do_nothing_to_a_terminal() {
     ])
     .unwrap();
     let mut spec =
-        Spec { x: Some("e".to_string()), y: Some("o".to_string()), ..Spec::new(Kind::Forest) };
+        Spec { x: Some("e".to_string()), y: Some("o".to_string()), ..Spec::new(Kind::FOREST) };
     spec.title = Some("\u{7}bell".to_string());
     let drawn = terminal(&spec, &data, 80, 20, false).unwrap();
     assert!(!drawn.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{drawn:?}");

@@ -1,9 +1,9 @@
-//! Labels have room: none overlaps another or leaves the picture, whatever the data are called.
+//! Labels have room: none overlaps another or leaves the picture, for any names in the data.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
-use galeras_figures::{Data, FigureError, Kind, Spec, Theme, draw, font_css, png};
+use galeras_figures::{Data, FigureError, Kind, Role, Spec, Takes, Theme, draw, font_css, png};
 use resvg::usvg::{Group, Node, Options, Rect, Tree, fontdb};
 use roxmltree::Document;
 
@@ -154,31 +154,29 @@ fn every_kind(names: &[String], x: &[f64]) -> Vec<(Spec, Data)> {
     .unwrap();
     let (name, panels) = (names[0].as_str(), panels_name);
     let mut found = Vec::new();
-    use strum::VariantArray as _;
-    for kind in Kind::VARIANTS {
-        let (x, y, color) = match kind {
-            Kind::Histogram | Kind::Ecdf => ("value", "", "few"),
-            Kind::Box | Kind::Violin | Kind::Bar => (name, "value", "few"),
-            Kind::Line | Kind::Scatter => ("value", "value", "few"),
-            Kind::Heatmap => (name, "turned", "value"),
-            Kind::Contour => ("low", "value", "high"),
-            Kind::Forest | Kind::Love => ("value", name, "few"),
-            Kind::Treemap => (name, "value", "few"),
-            Kind::Graph => (name, "turned", "few"),
-            Kind::Funnel => (name, "value", ""),
+    for kind in Kind::all() {
+        let column = |role| {
+            let usage = kind.usage(role)?;
+            let names_at_x = kind.usage(Role::X).is_some_and(|x| x.takes == Takes::Category);
+            Some(match (role, usage.takes) {
+                (Role::X | Role::Low, Takes::Number) => "low",
+                (Role::Y, Takes::Number) => "value",
+                (_, Takes::Number) => "high",
+                (Role::Color, _) => "few",
+                (Role::Label, _) => "turned",
+                (Role::Y, _) if names_at_x => "turned",
+                _ => name,
+            })
         };
         let text = |t: &str| (!t.is_empty()).then(|| t.to_string());
+        let column = |role| column(role).map(str::to_string);
         let mut spec = Spec::new(*kind);
-        (spec.x, spec.y, spec.color) = (text(x), text(y), text(color));
-        if kind.usage(galeras_figures::Role::Low).is_some() {
-            (spec.low, spec.high) = (text("low"), text("high"));
-        }
-        if kind.usage(galeras_figures::Role::Label).is_some() {
-            spec.label = text("turned");
-        }
+        (spec.x, spec.y, spec.color) = (column(Role::X), column(Role::Y), column(Role::Color));
+        (spec.low, spec.high) = (column(Role::Low), column(Role::High));
+        spec.label = column(Role::Label);
         (spec.title, spec.caption) = (text(&names[1 % n]), text(&names[6 % n]));
         found.push((spec.clone(), data.clone()));
-        if kind.usage(galeras_figures::Role::Facet).is_some() && *kind != Kind::Heatmap {
+        if kind.usage(Role::Facet).is_some() && *kind != Kind::HEATMAP {
             spec.facet = text(panels);
             found.push((spec, data.clone()));
         }
@@ -219,7 +217,7 @@ fn sixty_hostile_names_are_cropped_and_inert() {
 fn what_is_cropped_is_there_when_the_pointer_rests_on_it() {
     let long = "the mean of the similarity of answers to their references ".repeat(4);
     let data = Data::of([("o", texts(&[&long, "b"])), ("e", numbers(&[1.0, 2.0]))]).unwrap();
-    let spec = Spec { x: Some("e".into()), y: Some("o".into()), ..Spec::new(Kind::Forest) };
+    let spec = Spec { x: Some("e".into()), y: Some("o".into()), ..Spec::new(Kind::FOREST) };
     let svg = draw(&spec, &data).unwrap().svg;
     let document = Document::parse(&svg).unwrap();
     let cropped = document.descendants().find(|n| n.attribute("class") == Some("cropped")).unwrap();

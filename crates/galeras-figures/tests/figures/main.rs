@@ -1,6 +1,6 @@
-//! Figures from the outside: marks are where the data say, labels have room, bytes are the same.
+//! Figures from the outside: marks are at their data, labels have room, bytes are the same.
 
-// What only helps a test, and is not one, may fail as tests do.
+// Helpers of tests may panic as tests do.
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod anything;

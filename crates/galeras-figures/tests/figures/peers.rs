@@ -1,8 +1,8 @@
 //! The same numbers as matplotlib, numpy and scipy, read back from the picture.
 //!
-//! `tests/scripts/figures_vs_matplotlib.py` makes the file of what is expected.
+//! `tests/scripts/figures_vs_matplotlib.py` makes the file of expected numbers.
 
-use galeras_figures::{Data, Kind, Spec, draw};
+use galeras_figures::{Data, Kind, Role, Spec, draw};
 use roxmltree::Document;
 use serde_json::Value;
 
@@ -31,8 +31,8 @@ fn drawn(kind: Kind, values: &[f64]) -> String {
     let data = Data::of([("v", numbers(values))]).unwrap();
     let column = Some("v".to_string());
     let mut spec = Spec::new(kind);
-    match kind {
-        Kind::Box | Kind::Violin => spec.y = column,
+    match kind.columns()[0].role {
+        Role::Y => spec.y = column,
         _ => spec.x = column,
     }
     draw(&spec, &data).unwrap().svg
@@ -41,7 +41,7 @@ fn drawn(kind: Kind, values: &[f64]) -> String {
 #[test]
 fn boxes_are_those_of_matplotlib() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::Box, &list(&peer["values"]));
+        let svg = drawn(Kind::BOX, &list(&peer["values"]));
         let document = Document::parse(&svg).unwrap();
         let y = axis(&document, "y", false);
         let [q1, median, q3] = list(&peer["quartiles"])[..] else { panic!("{name}") };
@@ -80,7 +80,7 @@ fn boxes_are_those_of_matplotlib() {
 #[test]
 fn bins_are_those_of_numpy() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::Histogram, &list(&peer["values"]));
+        let svg = drawn(Kind::HISTOGRAM, &list(&peer["values"]));
         let document = Document::parse(&svg).unwrap();
         let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
         let (edges, counts) = (list(&peer["edges"]), list(&peer["counts"]));
@@ -99,7 +99,7 @@ fn bins_are_those_of_numpy() {
 #[test]
 fn distribution_functions_are_those_of_matplotlib() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::Ecdf, &list(&peer["values"]));
+        let svg = drawn(Kind::ECDF, &list(&peer["values"]));
         let document = Document::parse(&svg).unwrap();
         let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
         let line = corners(under(all(&document, "steps")[0], "path")[0]);
@@ -119,7 +119,7 @@ fn distribution_functions_are_those_of_matplotlib() {
 #[test]
 fn violins_are_as_wide_as_the_densities_of_scipy() {
     for (name, peer) in peers() {
-        let svg = drawn(Kind::Violin, &list(&peer["values"]));
+        let svg = drawn(Kind::VIOLIN, &list(&peer["values"]));
         let document = Document::parse(&svg).unwrap();
         let y = axis(&document, "y", false);
         let outline = all(&document, "density");

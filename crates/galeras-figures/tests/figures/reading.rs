@@ -2,7 +2,7 @@
 
 use roxmltree::{Document, Node};
 
-/// From pixels to numbers, by the numbers written beside an axis.
+/// From pixels to numbers, by the numbers of an axis.
 pub(crate) struct Axis {
     ticks: Vec<(f64, f64)>,
     log: bool,
@@ -26,7 +26,7 @@ impl Axis {
         first.0 + share * (last.0 - first.0)
     }
 
-    /// Fails unless a mark is within half a pixel of the number it stands for.
+    /// Fails unless a mark is within half a pixel of its number.
     #[track_caller]
     pub(crate) fn check(&self, pixel: f64, value: f64) {
         let place = self.pixel(value);
@@ -68,7 +68,7 @@ pub(crate) fn axis(document: &Document<'_>, name: &str, log: bool) -> Axis {
     let ticks: Vec<(f64, f64)> = ticks.map(tick).collect();
     assert!(ticks.len() >= 2, "{ticks:?}");
     let axis = Axis { ticks, log };
-    // All numbers beside an axis agree with each other.
+    // All numbers of an axis agree with each other.
     axis.ticks.iter().for_each(|(pixel, value)| {
         assert!((axis.pixel(*value) - pixel).abs() < 0.05, "{:?}", axis.ticks);
     });

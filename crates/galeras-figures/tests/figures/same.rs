@@ -6,7 +6,7 @@ use galeras_figures::{draw, embed, font_css, pdf, png};
 
 use crate::samples;
 
-/// A number that stands for all bytes of all samples (FNV-1a, 64 bits).
+/// A hash of the bytes of every sample (FNV-1a, 64 bits).
 fn fingerprint() -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for (_, spec, data) in samples::all().unwrap() {

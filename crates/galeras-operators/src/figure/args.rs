@@ -1,9 +1,12 @@
 //! The arguments of `figure`, and what is wrong with them as far as it shows without rows.
 
+use std::borrow::Cow;
 use std::str::FromStr as _;
+use std::sync::LazyLock;
 
 use galeras_figures::{Kind, Role, Scale, Spec, Takes, Theme};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use galeras_operator::columns::is_number;
@@ -79,38 +82,35 @@ pub(super) struct Args {
     pub(super) theme: ThemeName,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum KindName {
-    /// Counts of a number in bins.
-    Histogram,
-    /// Cumulative distributions.
-    Ecdf,
-    /// Quartiles, whiskers, and the rows beyond.
-    Box,
-    /// Densities, with the quartiles within.
-    Violin,
-    /// Bars, with intervals.
-    Bar,
-    /// Lines, with bands.
-    Line,
-    /// Points, with intervals.
-    Scatter,
-    /// Coloured cells with their numbers.
-    Heatmap,
-    /// Lines of equal numbers over a grid.
-    Contour,
-    /// Estimates with intervals, beside a line of no effect.
-    Forest,
-    /// Standardised mean differences of covariates.
-    Love,
-    /// Areas in proportion to sizes.
-    Treemap,
-    /// Nodes and arrows.
-    Graph,
-    /// How many are left after each stage.
-    Funnel,
+/// A kind of figure by its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KindName(Kind);
+
+impl Serialize for KindName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for KindName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        static NAMES: LazyLock<Vec<&str>> =
+            LazyLock::new(|| Kind::all().iter().map(|kind| kind.name()).collect());
+        let name = String::deserialize(deserializer)?;
+        let unknown = || D::Error::unknown_variant(&name, &NAMES);
+        Kind::named(&name).map(Self).ok_or_else(unknown)
+    }
+}
+
+impl JsonSchema for KindName {
+    fn schema_name() -> Cow<'static, str> {
+        "KindName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let kind = |kind: &Kind| json_schema!({ "type": "string", "const": kind.name(), "description": kind.about() });
+        json_schema!({ "oneOf": Kind::all().iter().map(kind).collect::<Vec<_>>() })
+    }
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
@@ -170,22 +170,7 @@ impl Args {
     }
 
     pub(super) fn kind(&self) -> Kind {
-        match self.kind {
-            KindName::Histogram => Kind::Histogram,
-            KindName::Ecdf => Kind::Ecdf,
-            KindName::Box => Kind::Box,
-            KindName::Violin => Kind::Violin,
-            KindName::Bar => Kind::Bar,
-            KindName::Line => Kind::Line,
-            KindName::Scatter => Kind::Scatter,
-            KindName::Heatmap => Kind::Heatmap,
-            KindName::Contour => Kind::Contour,
-            KindName::Forest => Kind::Forest,
-            KindName::Love => Kind::Love,
-            KindName::Treemap => Kind::Treemap,
-            KindName::Graph => Kind::Graph,
-            KindName::Funnel => Kind::Funnel,
-        }
+        self.kind.0
     }
 
     /// The columns that are drawn, each once, and whether it has to hold numbers.

@@ -140,7 +140,7 @@ fn testbed() -> Value {
                 (i * 7919) % 97, (i * 31) % 11, (i * 104_729) % 20_011, (i as f64 * 0.6180339).fract(), code, { "nested": [i, true] }, i % 3 == 0])
         })
         .collect();
-    json!({ "kind": "table", "title": "The testbed", "caption": "What every answer is about.", "source": "testbed", "file_name": "testbed",
+    json!({ "kind": "table", "title": "The testbed", "caption": "The subject of every answer.", "source": "testbed", "file_name": "testbed",
         "columns": columns, "rows": rows, "total": 11873, "choice": "the first by id" })
 }
 

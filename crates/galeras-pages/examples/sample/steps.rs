@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::hostile;
 
-/// Names, operators, columns of the grid and rows of it.
+/// Names and operators.
 const MAIN: &[(&str, &str)] = &[
     ("mined", "mine"),
     ("features", "ast"),
@@ -20,25 +20,16 @@ const MAIN: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn graph() -> Value {
-    let (width, height, gap_x, gap_y) = (170.0, 44.0, 24.0, 44.0);
     let mut steps: Vec<Value> = Vec::new();
     let mut arrows: Vec<Value> = Vec::new();
-    let place = |level: usize, lane: usize| {
-        (20.0 + lane as f64 * (width + gap_x), 20.0 + level as f64 * (height + gap_y))
-    };
     for (level, (name, operator)) in MAIN.iter().enumerate() {
-        let (x, y) = place(level, 2);
         let state = if *name == "human_review" { "missing" } else { "stored" };
-        steps.push(step(name, operator, state, x, y, level));
+        steps.push(step(name, operator, state, level));
         if level > 0 {
-            let (from, _) = place(level - 1, 2);
-            let top = place(level - 1, 2).1 + height;
-            arrows.push(json!({ "from": MAIN[level - 1].0, "to": name, "points": [[from + width / 2.0, top], [x + width / 2.0, y]] }));
+            arrows.push(json!({ "from": MAIN[level - 1].0, "to": name }));
         }
     }
     for i in 0..49 {
-        let (level, lane) = (2 + i / 5, [0, 1, 3, 4, 5][i % 5]);
-        let (x, y) = place(level, lane);
         let name = match i {
             7 => "<img src=x onerror=alert(1)>".to_string(),
             _ => format!("figure_{i:02}"),
@@ -49,15 +40,14 @@ pub(crate) fn graph() -> Value {
             13 => "running",
             _ => "stored",
         };
-        steps.push(step(&name, "figure", state, x, y, i));
-        let (from, top) = (place(level - 1, 2).0, place(level - 1, 2).1 + height);
-        arrows.push(json!({ "from": MAIN[level - 1].0, "to": name, "port": if i % 9 == 0 { "rejects" } else { "" },
-            "points": [[from + width / 2.0, top], [from + width / 2.0, top + 16.0], [x + width / 2.0, y - 16.0], [x + width / 2.0, y]] }));
+        steps.push(step(&name, "figure", state, i));
+        let port = if i % 9 == 0 { "rejects" } else { "" };
+        arrows.push(json!({ "from": MAIN[1 + i / 5].0, "to": name, "port": port }));
     }
-    json!({ "width": 6.0 * (width + gap_x) + 20.0, "height": 12.0 * (height + gap_y), "steps": steps, "arrows": arrows })
+    json!({ "steps": steps, "arrows": arrows })
 }
 
-fn step(name: &str, operator: &str, state: &str, x: f64, y: f64, i: usize) -> Value {
+fn step(name: &str, operator: &str, state: &str, i: usize) -> Value {
     let bins: Vec<Value> = (0..20)
         .map(|bin| {
             let at = f64::from(bin);
@@ -76,8 +66,8 @@ fn step(name: &str, operator: &str, state: &str, x: f64, y: f64, i: usize) -> Va
             "top": [{ "value": "django/django", "count": 7100 }, { "value": "psf/requests", "count": 3200 }, { "value": hostile::SCRIPT, "count": 1697 }] } },
     ]);
     json!({
-        "name": name, "operator": operator, "state": state, "x": x, "y": y, "width": 170.0, "height": 44.0,
-        "description": "What this step is for, in the words of the workflow.",
+        "name": name, "operator": operator, "state": state,
+        "description": "The purpose of this step, in the words of the workflow.",
         "arguments": format!("column: code\nthreshold: 0.7\nnote: \"{}\"\n", if i == 1 { hostile::SCRIPT } else { "as published" }),
         "reason": if state == "stored" { "hit: nothing changed" } else { "ARG_CHANGED: threshold 0.8 -> 0.7" },
         "seconds": 0.42 * i as f64, "rows": if state == "stored" { Some(12000 + i) } else { None },

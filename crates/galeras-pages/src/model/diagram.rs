@@ -1,45 +1,32 @@
-//! What a report says about the steps of a workflow: boxes, arrows, and a panel for each step.
+//! The steps of a workflow in a report: boxes, arrows, and a panel for each step.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::table::TableBlock;
 
-/// The steps of a workflow as boxes and arrows. All positions are in one unit (CSS pixels at the
-/// natural size), with the origin at the upper left; steps flow downwards.
+/// The steps of a workflow and the tables between them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepDiagram {
-    /// The width of the whole.
-    pub width: f64,
-    /// The height of the whole.
-    pub height: f64,
     /// The steps, in topological order.
     pub steps: Vec<StepBox>,
     /// The edges.
     pub arrows: Vec<StepArrow>,
 }
 
-/// A step: its box, and what its panel says.
+/// A step: its box and its panel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepBox {
     /// Its name.
     pub name: String,
-    /// The left side of its box.
-    pub x: f64,
-    /// The upper side of its box.
-    pub y: f64,
-    /// The width of its box.
-    pub width: f64,
-    /// The height of its box.
-    pub height: f64,
     /// Its operator; empty for an embedded workflow.
     pub operator: String,
-    /// What it does, in Markdown; may be empty.
+    /// A description in Markdown; may be empty.
     pub description: String,
     /// Its arguments as YAML.
     pub arguments: String,
-    /// Whether it has results.
+    /// Its state.
     pub state: StepCondition,
     /// Why it is in this state: `nothing changed`, `ARG_CHANGED: threshold 0.8 -> 0.7`.
     pub reason: String,
@@ -55,11 +42,11 @@ pub struct StepBox {
     pub assertions: Vec<AssertionOutcome>,
 }
 
-/// Whether a step has results.
+/// The state of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepCondition {
-    /// Its results are in the store, as the workflow stands now.
+    /// Its results for the present workflow are in the store.
     Stored,
     /// It is being computed.
     Running,
@@ -82,9 +69,6 @@ pub struct StepArrow {
     pub to: String,
     /// The port that it leaves by, if it is not the main one.
     pub port: String,
-    /// The points that it passes, from end to end. Between them it is a curve that leaves and enters
-    /// upright.
-    pub points: Vec<[f64; 2]>,
 }
 
 /// An output port of a step.
@@ -103,7 +87,7 @@ pub struct PortPanel {
     pub first_rows: Option<TableBlock>,
 }
 
-/// A column of a port: what it is, and what is in it.
+/// A column of a port: its type, description and values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ColumnPanel {
@@ -113,13 +97,13 @@ pub struct ColumnPanel {
     pub data_type: String,
     /// The unit of its values; may be empty.
     pub unit: String,
-    /// What it holds; may be empty.
+    /// A description; may be empty.
     pub description: String,
-    /// What is in it, if it is computed.
+    /// Statistics of its values, if they are computed.
     pub statistics: Option<ColumnStatistics>,
 }
 
-/// What is in a column.
+/// Statistics of the values of a column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ColumnStatistics {
@@ -129,7 +113,7 @@ pub struct ColumnStatistics {
     pub nulls: u64,
     /// The number of different values.
     pub distinct: Option<u64>,
-    /// Whether `distinct` is an estimate.
+    /// True if `distinct` is an estimate.
     pub distinct_estimated: bool,
     /// The smallest value, as text or number.
     pub min: serde_json::Value,
@@ -147,7 +131,7 @@ pub struct ColumnStatistics {
     pub max: serde_json::Value,
     /// A histogram of numbers, from left to right.
     pub bins: Vec<ValueBin>,
-    /// The most frequent values of what is no number, the most frequent first.
+    /// The most frequent values of a column without numbers, the most frequent first.
     pub top: Vec<ValueCount>,
 }
 
@@ -173,16 +157,16 @@ pub struct ValueCount {
     pub count: u64,
 }
 
-/// What came of a data test.
+/// The outcome of a data test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AssertionOutcome {
     /// The test: `unique: [id]`.
     pub test: String,
-    /// Whether it held; absent if it was not run.
+    /// True if it passed; absent if it was not run.
     pub passed: Option<bool>,
-    /// Whether only a warning comes of it.
+    /// True if a failure is only a warning.
     pub warns: bool,
-    /// What was found: `3 rows fail`.
+    /// The finding: `3 rows fail`.
     pub detail: String,
 }

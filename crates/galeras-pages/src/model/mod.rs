@@ -1,7 +1,7 @@
-//! What a report holds: plain data, with no word about where it comes from.
+//! The data of a report, without their origin.
 //!
-//! All of it is serde, so that a page can be made from JSON. Texts are as they came: nothing is
-//! escaped, cropped or formatted by whoever fills the model.
+//! All of it is serde, so that a page can be made from JSON. Texts are raw: the caller does not
+//! escape, crop or format them.
 
 mod diagram;
 mod point;

@@ -1,14 +1,14 @@
-//! Data points with what was asked, answered and scored.
+//! Data points with prompts, answers and scores.
 
 use serde::{Deserialize, Serialize};
 
-/// Data points with what was asked, answered and scored.
+/// Data points with prompts, answers and scores.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataPointBlock {
     /// The heading.
     pub title: String,
-    /// What these are, in Markdown.
+    /// A description in Markdown.
     pub caption: String,
     /// The data points.
     pub points: Vec<DataPoint>,
@@ -26,17 +26,17 @@ pub struct DataPointBlock {
 pub struct DataPoint {
     /// Its id in the table.
     pub id: String,
-    /// What people call it: `pathlib.py: Path.resolve`.
+    /// A readable name: `pathlib.py: Path.resolve`.
     pub title: String,
-    /// What it can be filtered by, with its value: `treatment` and `zero_shot`.
+    /// The groups to filter by, with their values: `treatment` and `zero_shot`.
     pub groups: Vec<Labelled>,
     /// The scores, by metric.
     pub scores: Vec<ScoreValue>,
-    /// What was asked, message by message.
+    /// The messages of the prompt.
     pub prompt: Vec<PromptMessage>,
     /// The answer.
     pub answer: Option<String>,
-    /// What it is compared with.
+    /// The text that the answer is compared with.
     pub reference: Option<String>,
     /// How answer, reference and code are highlighted.
     pub language: CodeLanguage,
@@ -46,11 +46,11 @@ pub struct DataPoint {
     pub trace: Vec<TraceStep>,
 }
 
-/// A text and what it is.
+/// A text and its name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Labelled {
-    /// What it is.
+    /// The name.
     pub name: String,
     /// The text.
     pub value: String,
@@ -70,9 +70,9 @@ pub struct ScoreValue {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PromptMessage {
-    /// Who speaks: `system`, `user`, `assistant`.
+    /// The speaker: `system`, `user`, `assistant`.
     pub role: String,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
@@ -93,9 +93,9 @@ pub enum CodeLanguage {
 pub struct TraceStep {
     /// The step.
     pub step: String,
-    /// The id that the row has there, or what else names it.
+    /// The id of the row there, or another name.
     pub id: String,
-    /// What it is there: `commit 3f2a… of psf/requests`.
+    /// A description of it there: `commit 3f2a… of psf/requests`.
     pub text: String,
     /// Where to look it up: an address with `https://`; others are shown and lead nowhere.
     pub url: String,

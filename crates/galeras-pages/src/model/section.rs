@@ -22,7 +22,7 @@ pub struct FindingBlock {
     pub title: String,
     /// The effects.
     pub findings: Vec<EffectFinding>,
-    /// What holds for all of them: design, estimator, number of units. Markdown; may be empty.
+    /// Facts that they share: design, estimator, number of units. Markdown; may be empty.
     pub note: String,
 }
 
@@ -32,15 +32,15 @@ pub struct FindingBlock {
 pub struct EffectFinding {
     /// The finding as a sentence.
     pub sentence: String,
-    /// What was measured: `codebleu`.
+    /// The outcome: `codebleu`.
     pub outcome: String,
-    /// What was compared: `few_shot against zero_shot`.
+    /// The comparison: `few_shot against zero_shot`.
     pub contrast: String,
     /// The group that it holds for, empty if for all: `model = a`.
     pub group: String,
-    /// Whether there is a number.
+    /// Its status.
     pub status: FindingStatus,
-    /// Why there is none, if so.
+    /// The reason why there is none.
     pub reason: String,
     /// The scale of the effect: `difference`, `odds_ratio`.
     pub measure: String,
@@ -62,20 +62,20 @@ pub struct EffectFinding {
     pub verdict: String,
 }
 
-/// Whether there is a number.
+/// The status of an estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingStatus {
     /// There is an estimate.
     #[default]
     Estimated,
-    /// The data do not allow one, and the reason says why.
+    /// The data do not allow one, for the reason given.
     Refused,
     /// The estimator answers another question.
     NotApplicable,
 }
 
-/// A picture with what it rests on.
+/// A picture with its source.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FigureBlock {
@@ -85,7 +85,7 @@ pub struct FigureBlock {
     pub svg: String,
     /// The same for a dark page. Without it, the picture lies on a light sheet.
     pub svg_dark: Option<String>,
-    /// What it shows and rests on, in Markdown.
+    /// Its caption, in Markdown.
     pub caption: String,
     /// The same in words, for those who do not see it.
     pub alt: String,
@@ -101,11 +101,11 @@ pub struct FigureBlock {
 pub struct AttritionBlock {
     /// The heading.
     pub title: String,
-    /// What a row is, for the numbers: `methods`.
+    /// The unit of the numbers: `methods`.
     pub unit: String,
     /// The stages, in order.
     pub stages: Vec<AttritionStage>,
-    /// What holds for all of them, in Markdown; may be empty.
+    /// A note in Markdown; may be empty.
     pub note: String,
 }
 
@@ -119,7 +119,7 @@ pub struct AttritionStage {
     pub operator: String,
     /// The rows that it left.
     pub rows: u64,
-    /// The rows that it lost, if it says so.
+    /// The rows that it lost, if known.
     pub lost: Option<u64>,
     /// Why, by reason, the most frequent first.
     pub reasons: Vec<LossReason>,
@@ -137,7 +137,7 @@ pub struct LossReason {
     pub examples: Vec<Labelled>,
 }
 
-/// What was refused, and what is in doubt.
+/// Refusals and warnings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiagnosticBlock {
@@ -147,7 +147,7 @@ pub struct DiagnosticBlock {
     pub notes: Vec<DiagnosticNote>,
 }
 
-/// A refusal, a warning, or what else should be known.
+/// A refusal, a warning or a remark.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiagnosticNote {
@@ -155,9 +155,9 @@ pub struct DiagnosticNote {
     pub severity: NoteSeverity,
     /// The step that it is about; may be empty.
     pub step: String,
-    /// What it is, in words.
+    /// The text.
     pub text: String,
-    /// What to do about it; may be empty.
+    /// Advice; may be empty.
     pub help: String,
 }
 
@@ -182,11 +182,11 @@ pub enum NoteSeverity {
 pub struct ReproduceBlock {
     /// The heading.
     pub title: String,
-    /// What to know first, in Markdown; may be empty.
+    /// A note before the commands, in Markdown; may be empty.
     pub note: String,
     /// The commands, in order.
     pub commands: Vec<ShellCommand>,
-    /// What the lock file pins: repository and commit, model and version.
+    /// The pins of the lock file: repository and commit, model and version.
     pub facts: Vec<Labelled>,
     /// The digests of results, by step and port.
     pub digests: Vec<Labelled>,
@@ -196,7 +196,7 @@ pub struct ReproduceBlock {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ShellCommand {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: String,
     /// The command.
     pub command: String,

@@ -17,7 +17,7 @@ pub struct Report {
     pub title: String,
     /// The name of the workflow.
     pub workflow: String,
-    /// What was asked: Markdown, from the workflow's description.
+    /// The research question: Markdown, from the workflow's description.
     pub question: String,
     /// When the page was made, for people: `2026-11-22 21:53 UTC`.
     pub made_at: String,
@@ -29,7 +29,7 @@ pub struct Report {
     pub params: Vec<ParamValue>,
     /// Steps whose results the report lacks. Empty if it is complete.
     pub missing: Vec<MissingStep>,
-    /// What the page shows, in this order.
+    /// The sections of the page, in this order.
     pub sections: Vec<Section>,
     /// The steps of the workflow.
     pub graph: Option<StepDiagram>,
@@ -57,9 +57,9 @@ pub struct ParamValue {
     pub name: String,
     /// Its value.
     pub value: serde_json::Value,
-    /// What it is for, in one line; may be empty.
+    /// Its purpose in one line; may be empty.
     pub help: String,
-    /// Whether the value is another one than the workflow's default.
+    /// True if the value is not the workflow's default.
     pub changed: bool,
 }
 
@@ -87,15 +87,15 @@ pub enum Section {
     Figure(FigureBlock),
     /// A table.
     Table(TableBlock),
-    /// Data points with answers beside references.
+    /// Data points with answers next to references.
     Rows(DataPointBlock),
     /// Where rows were lost.
     Attrition(AttritionBlock),
-    /// What was refused, and what is in doubt.
+    /// Refusals and warnings.
     Diagnostics(DiagnosticBlock),
     /// How the same results come again.
     Reproduce(ReproduceBlock),
-    /// The graph of the steps, here. Without it, it stands after the findings and figures that the
-    /// page begins with.
+    /// The graph of the steps, here. Without this section, the graph follows the findings and
+    /// figures at the start of the page.
     Steps,
 }

@@ -37,9 +37,10 @@ pub struct TableColumn {
     pub data_type: String,
     /// The unit of its values; may be empty.
     pub unit: String,
-    /// What it holds; may be empty.
+    /// A description; may be empty.
     pub description: String,
-    /// For pages that a server sorts: where the heading leads. Without it the page sorts by itself.
+    /// The link of the heading, for pages that a server sorts. Without it a script of the page
+    /// sorts.
     pub sort_link: Option<String>,
     /// For pages that a server sorts: whether the rows are in the order of this column.
     pub sorted: Option<SortDirection>,

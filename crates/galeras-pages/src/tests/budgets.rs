@@ -1,4 +1,4 @@
-//! A page is never larger than it may be, and says what it leaves out.
+//! A page is never larger than its limit, and notes its omissions.
 
 use serde_json::{Value, json};
 

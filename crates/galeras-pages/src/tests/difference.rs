@@ -1,4 +1,4 @@
-//! What two texts differ in.
+//! Differences of two texts.
 
 use std::ops::Range;
 

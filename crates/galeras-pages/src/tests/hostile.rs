@@ -6,11 +6,11 @@ use super::{between, from_json};
 use crate::text::{Changes, Excerpt};
 use crate::{Parts, escape, markdown, report, script_json};
 
-/// Ends every element and context that text stands in.
+/// Ends every element and context around the text.
 const ATTACK: &str = "</script></style></title></code></pre></template>\" onload=attack() ' x='\
                       <script>attack()</script><img src=x onerror=attack()>]]>-->{{ 7 * 7 }}{% x %}";
 
-/// A report with a text wherever there is one: `T` stands for it, also as a key.
+/// A report with the text `T` in every place, also as a key.
 const EVERY_TEXT: &str = r#"{
   "title": "T", "workflow": "T", "question": "T", "made_at": "T", "made_by": "T",
   "run": { "id": "T", "started": "T", "status": "T" },
@@ -39,10 +39,10 @@ const EVERY_TEXT: &str = r#"{
     { "kind": "diagnostics", "title": "T", "notes": [{ "step": "T", "text": "T", "help": "T" }] },
     { "kind": "reproduce", "title": "T", "note": "T", "commands": [{ "purpose": "T", "command": "T" }],
       "facts": [{ "name": "T", "value": "T" }], "digests": [{ "name": "T", "value": "T" }] }],
-  "graph": { "width": 100, "height": 100,
-    "arrows": [{ "from": "T", "to": "T", "port": "T", "points": [[0, 0], [1, 1]] }],
+  "graph": {
+    "arrows": [{ "from": "T", "to": "T", "port": "T" }],
     "steps": [{ "name": "T", "operator": "T", "description": "T", "arguments": "T", "reason": "T", "digest": "T",
-      "width": 100, "height": 40, "assertions": [{ "test": "T", "detail": "T" }],
+      "assertions": [{ "test": "T", "detail": "T" }],
       "ports": [{ "name": "T", "digest": "T",
         "first_rows": { "title": "T", "file_name": "T", "columns": [{ "name": "T" }], "rows": [["T"]] },
         "columns": [
@@ -66,7 +66,7 @@ fn every_text(text: &str) -> Value {
     put(serde_json::from_str(EVERY_TEXT).unwrap(), text)
 }
 
-/// The tags of a page, with their attributes, as a browser's tokenizer sees them: what stands in
+/// The tags of a page, with their attributes, as a browser's tokenizer sees them: the content of
 /// `script` and `style` is raw text.
 fn tags(html: &str) -> Vec<&str> {
     let mut tags = Vec::new();

@@ -1,4 +1,4 @@
-//! What stands where on the page of a report.
+//! The structure of the page of a report.
 
 use serde_json::json;
 
@@ -50,7 +50,7 @@ fn ids_are_unique_and_links_within_the_page_lead_somewhere() {
             { "kind": "attrition", "stages": [{ "step": name, "rows": 3 }] },
             { "kind": "reproduce", "commands": [{ "command": "x" }, { "command": "y" }] },
         ],
-        "graph": { "steps": [{ "name": name, "arguments": "a: 1" }, { "name": "b" }], "arrows": [{ "from": name, "to": "b", "points": [[0, 0], [5, 5], [9, 9]] }] },
+        "graph": { "steps": [{ "name": name, "arguments": "a: 1" }, { "name": "b" }], "arrows": [{ "from": name, "to": "b" }] },
     })))
     .unwrap();
     let body = &page[page.find("<body>").unwrap()..page.rfind("<script>").unwrap()];
@@ -59,7 +59,7 @@ fn ids_are_unique_and_links_within_the_page_lead_somewhere() {
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), all, "an id stands twice");
+    assert_eq!(ids.len(), all, "an id is there twice");
     for rest in body.split("href=\"#").skip(1) {
         let target = rest.split('"').next().unwrap();
         assert!(ids.contains(&target), "{target} is nowhere");
@@ -88,10 +88,10 @@ fn the_policy_lets_the_script_of_the_page_run_and_nothing_else() {
 }
 
 #[test]
-fn an_empty_report_and_strange_positions_make_a_page() {
+fn an_empty_report_and_strange_numbers_make_a_page() {
     assert!(report(&from_json(json!({}))).unwrap().contains("</html>"));
     let page = report(&from_json(json!({
-        "graph": { "width": -5, "height": 0, "steps": [{ "name": "", "x": 1e300, "width": -3 }], "arrows": [{ "points": [] }, { "points": [[1, 2]] }] },
+        "graph": { "steps": [{ "name": "" }], "arrows": [{}, { "from": "nowhere", "to": "" }] },
         "sections": [
             { "kind": "findings", "findings": [{ "effect": 0.0, "low": -1e308, "high": 1e308, "null_value": 0.0 }, { "effect": -1.0, "low": -2.0, "high": 1.0, "null_value": 1.0, "measure": "odds_ratio" }] },
             { "kind": "attrition", "stages": [{ "rows": 0, "lost": 0 }] },

@@ -22,14 +22,14 @@ use crate::page::{PageFrame, PageLink, page};
 use crate::parts::Parts;
 use crate::text::Markup;
 
-/// What all pages of a study have.
+/// The shared part of the pages of a study.
 #[derive(Debug, Clone, Default)]
 pub struct ViewFrame {
     /// The name of the workflow.
     pub study: String,
     /// The pages of the study.
     pub links: Vec<PageLink>,
-    /// What stands at the end.
+    /// The last part.
     pub footer: String,
 }
 
@@ -37,7 +37,7 @@ pub struct ViewFrame {
 const LIVE: &str = include_str!("../../assets/live.js");
 /// Keys of the page for reviews.
 const REVIEW: &str = include_str!("../../assets/review.js");
-/// What the pages of the report do not have.
+/// The part that reports lack.
 const STYLE: &str = include_str!("../../assets/view.css");
 
 /// A page around its content.
@@ -68,7 +68,7 @@ fn safe(markup: Markup) -> Value {
     Value::from(markup)
 }
 
-/// What a page says as a value of a template.
+/// The page as a value for a template.
 fn serialized(of: &impl serde::Serialize) -> Value {
     Value::from(minijinja::value::Serde(of))
 }

@@ -15,13 +15,13 @@ use crate::text::Markup;
 /// The steps with their states.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StepsPage {
-    /// What goes on: `A run goes on since …`, `The last run ended …`.
+    /// The state of the run: `A run goes on since …`, `The last run ended …`.
     pub status: String,
-    /// Whether a run goes on.
+    /// True during a run.
     pub running: bool,
-    /// Where the page is told that it would be another one by now.
+    /// The address that reports if the page has changed.
     pub events: String,
-    /// What is wrong with the workflow as it is now; empty if nothing is.
+    /// The errors of the present workflow; may be empty.
     pub problem: String,
     /// The command that computes what is missing; empty if nothing is.
     pub command: String,
@@ -40,7 +40,7 @@ pub struct StepLine {
     pub state: String,
     /// Its state in a word or two.
     pub state_text: String,
-    /// What there is to say of it: why it would run.
+    /// The reason why it would run.
     pub detail: String,
     /// Its tables.
     pub ports: Vec<PortLine>,
@@ -57,7 +57,7 @@ pub struct PortLine {
     pub rows: Option<u64>,
 }
 
-/// The page of all steps, which follows a run while it goes on.
+/// The page of the steps, which follows a run.
 ///
 /// # Errors
 /// A template does not fit, which is a mistake of this crate.
@@ -71,7 +71,7 @@ pub fn steps_page(frame: &ViewFrame, of: &StepsPage) -> Result<String, PageError
 pub struct TablePage {
     /// The rows.
     pub table: TableBlock,
-    /// What is beside them.
+    /// The part next to them.
     pub tools: TableTools,
 }
 
@@ -84,7 +84,7 @@ pub struct TableTools {
     pub columns: Vec<String>,
     /// The column of the filter; empty for any.
     pub column: String,
-    /// The operators: name and what it says.
+    /// The operators: name and text.
     pub operators: Vec<(String, String)>,
     /// The operator of the filter.
     pub operator: String,
@@ -92,11 +92,11 @@ pub struct TableTools {
     pub value: String,
     /// The column by which rows are sorted; empty for the key.
     pub sort: String,
-    /// Whether the largest come first.
+    /// True if the largest come first.
     pub descending: bool,
     /// Where these rows are: `rows 101 to 150 of 5,000,000`.
     pub place: String,
-    /// What is wrong with the filter; empty if nothing is.
+    /// The error of the filter; may be empty.
     pub problem: String,
     /// The page before; empty if there is none.
     pub previous: String,
@@ -129,13 +129,13 @@ pub fn table_page(frame: &ViewFrame, of: &TablePage) -> Result<String, PageError
 pub struct TablesPage {
     /// The title.
     pub title: String,
-    /// What stands above the tables, in Markdown.
+    /// The text above the tables, in Markdown.
     pub text: String,
     /// The tables.
     pub tables: Vec<TableBlock>,
     /// A form to choose two of these; empty for none.
     pub choices: Vec<String>,
-    /// Where the page is told that it would be another one by now; empty if it does not ask.
+    /// The address that reports if the page has changed; empty if the page does not ask.
     pub events: String,
 }
 
@@ -162,7 +162,7 @@ pub fn tables_page(frame: &ViewFrame, of: &TablesPage) -> Result<String, PageErr
     framed(frame, &of.title, Markup::default(), main, script, &parts)
 }
 
-/// A page that says one thing: what is not there, or not yet.
+/// A page with one message: something is missing, or not ready.
 ///
 /// # Errors
 /// A template does not fit, which is a mistake of this crate.

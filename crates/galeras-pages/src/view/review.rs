@@ -24,7 +24,7 @@ pub struct ReviewChoice {
     pub step: String,
     /// The questions: name and text.
     pub questions: Vec<(String, String)>,
-    /// Why nobody can rate now; empty if one can.
+    /// The reason why rating is closed; empty if it is open.
     pub problem: String,
     /// The data points.
     pub points: u64,
@@ -32,7 +32,7 @@ pub struct ReviewChoice {
     pub answers: u64,
     /// Where the ratings are.
     pub folder: String,
-    /// Who has begun.
+    /// The raters who have begun.
     pub raters: Vec<RaterLine>,
     /// The page of the agreement.
     pub agreement: String,
@@ -45,7 +45,7 @@ pub struct ReviewChoice {
 pub struct RaterLine {
     /// The name.
     pub name: String,
-    /// Where they go on; empty if their file is one that people edit by hand.
+    /// The address to continue at; empty if their file is edited by hand.
     pub address: String,
     /// The answers they gave.
     pub done: u64,
@@ -60,14 +60,14 @@ pub fn review_start_page(frame: &ViewFrame, of: &ReviewStart) -> Result<String, 
     framed(frame, "Review", Markup::default(), main, "", &Parts::default())
 }
 
-/// A data point and what is asked of it.
+/// A data point and its questions.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ReviewPage {
     /// The step that asks.
     pub step: String,
-    /// Who answers.
+    /// The rater.
     pub rater: String,
-    /// Whether this decides what raters differ on.
+    /// True if this decides differences between raters.
     pub deciding: bool,
     /// The data point.
     pub id: String,
@@ -91,12 +91,12 @@ pub struct ReviewPage {
     pub undo: String,
     /// The page of reviews.
     pub leave: String,
-    /// What the row says.
+    /// The texts of the row.
     #[serde(skip)]
     pub row: RowParts,
 }
 
-/// A question and what was answered.
+/// A question and its answer.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ReviewQuestion {
     /// Its name.
@@ -107,16 +107,16 @@ pub struct ReviewQuestion {
     pub answer: String,
     /// The note.
     pub note: String,
-    /// Whether keys answer this one.
+    /// True if keys answer this one.
     pub current: bool,
-    /// What raters say, when it is decided.
+    /// The answers of the raters, for a decision.
     pub given: Vec<GivenAnswer>,
 }
 
-/// What one rater says.
+/// The answer of one rater.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct GivenAnswer {
-    /// Who.
+    /// The rater.
     pub rater: String,
     /// The answer.
     pub answer: String,

@@ -11,7 +11,7 @@ use crate::parts::Parts;
 use crate::templates::render;
 use crate::text::Markup;
 
-/// What a row says.
+/// The texts of a row.
 #[derive(Debug, Clone, Default)]
 pub struct RowParts {
     /// The row's name.
@@ -26,12 +26,12 @@ pub struct RowParts {
     pub trace: Vec<PageLink>,
 }
 
-/// A text, or two beside each other.
+/// A text, or two side by side.
 #[derive(Debug, Clone, Default)]
 pub struct RowText {
     /// The text.
     pub text: Labelled,
-    /// What it is compared with.
+    /// The text to compare it with.
     pub other: Option<Labelled>,
     /// How it is highlighted.
     pub language: CodeLanguage,

@@ -1,19 +1,20 @@
-//! The font of all figures: its widths, and how a picture carries it.
+//! The font of all figures: its widths, and the part of it that a picture carries.
 //!
-//! DejaVu Sans, regular and bold, as `kuva` bundles it. Text is measured by the font's own
-//! advances, without kerning, and drawn without kerning, so what is measured is what is drawn. A
-//! character that the font lacks is taken to be as wide as the widest that stand in for it.
-
-mod subset;
+//! DejaVu Sans, regular and bold. Text is measured by the font's advances and drawn without kerning,
+//! so labels are as wide as measured. A character that the font lacks counts as wide as the widest
+//! that replace it.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kuva::backend::svg::SvgBackend;
-use kuva::render::render::Scene;
+use subsetter::GlyphRemapper;
 use ttf_parser::Face;
+use write_fonts::FontBuilder;
+use write_fonts::read::{FontRef, TableProvider as _};
+use write_fonts::tables::cmap::Cmap;
+use write_fonts::types::{GlyphId, Tag};
 
 /// The families that the text of a figure names, in CSS: the one that [`crate::font_css`] defines,
 /// and fonts of nearly the same widths where that is not loaded.
@@ -21,19 +22,15 @@ pub const FONT_FAMILY: &str = "Galeras Figures, DejaVu Sans, Verdana, sans-serif
 
 const FAMILY: &str = "Galeras Figures";
 
-/// The bytes of a font file, regular or bold.
+// Versions 2.37 and 2.35 without hinting: `pyftsubset --glyphs='*' --no-hinting --layout-features='*'
+// --no-glyph-names --notdef-outline --name-IDs=0,1,2,3,4,5,6,14 --drop-tables+=FFTM`. Embedded subsets would be
+// twice as large with it.
+static REGULAR: &[u8] = include_bytes!("../fonts/DejaVuSans.ttf");
+static BOLD: &[u8] = include_bytes!("../fonts/DejaVuSans-Bold.ttf");
+
+/// The font file, regular or bold.
 pub(crate) fn bytes(bold: bool) -> &'static [u8] {
-    static FILES: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
-    &FILES.get_or_init(|| {
-        // The crate gives its fonts away in this form only.
-        let scene = Scene::new(1.0, 1.0);
-        let svg = SvgBackend::new().with_embedded_font(true).render_scene(&scene);
-        let mut files = svg.split("base64,").skip(1).map(|rest| {
-            let end = rest.find('\'').unwrap_or(0);
-            STANDARD.decode(&rest[..end]).unwrap_or_default()
-        });
-        [files.next().unwrap_or_default(), files.next().unwrap_or_default()]
-    })[usize::from(bold)]
+    if bold { BOLD } else { REGULAR }
 }
 
 fn face(bold: bool) -> Option<&'static Face<'static>> {
@@ -42,7 +39,7 @@ fn face(bold: bool) -> Option<&'static Face<'static>> {
     faces[usize::from(bold)].as_ref()
 }
 
-/// Whether the font has a glyph for a character.
+/// True if the font has a glyph for this character.
 pub(crate) fn has(c: char) -> bool {
     face(false).is_some_and(|f| f.glyph_index(c).is_some())
 }
@@ -76,7 +73,7 @@ pub fn font_css(svgs: &[&str]) -> String {
         if simple.is_empty() {
             continue;
         }
-        if let Some(file) = face(bold).and_then(|f| subset::subset(f, &simple)) {
+        if let Some(file) = subset(bold, &simple) {
             let weight = if bold { "bold" } else { "normal" };
             let data = STANDARD.encode(file);
             css.push_str(&format!(
@@ -88,20 +85,42 @@ pub fn font_css(svgs: &[&str]) -> String {
     css
 }
 
-/// The SVG of a [`crate::Picture`] with its font within: a file that looks the same wherever it is
-/// opened. What has a font already stays as it is.
+/// The font with these characters alone. The crate `subsetter` leaves out the tables that PDF does
+/// without and browsers need: the characters of the glyphs, and the metrics of Windows.
+fn subset(bold: bool, chars: &BTreeSet<char>) -> Option<Vec<u8>> {
+    let face = face(bold)?;
+    let mut remapper = GlyphRemapper::new();
+    let mut glyph = |c: &char| {
+        let glyph = remapper.remap(face.glyph_index(*c)?.0);
+        Some((*c, GlyphId::from(glyph)))
+    };
+    let cmap = Cmap::from_mappings(chars.iter().filter_map(&mut glyph)).ok()?;
+    let glyphs = subsetter::subset(bytes(bold), 0, &remapper).ok()?;
+    let mut font = FontBuilder::new();
+    font.add_table(&cmap).ok()?;
+    let os2 = Tag::new(b"OS/2");
+    font.add_raw(os2, FontRef::new(bytes(bold)).ok()?.data_for_tag(os2)?.as_bytes());
+    font.copy_missing_tables(FontRef::new(&glyphs).ok()?);
+    Some(font.build())
+}
+
+/// The SVG of a [`crate::Picture`] with its font, so that it looks the same on every machine. An
+/// SVG that has a font already is returned unchanged.
 pub fn embed(svg: &str) -> String {
     let css = font_css(&[svg]);
-    match svg.find('>') {
-        Some(end) if !css.is_empty() && !svg.contains("@font-face") => {
-            format!("{}<style>{css}</style>{}", &svg[..=end], &svg[end + 1..])
-        }
+    if svg.contains("@font-face") { svg.to_string() } else { with_style(svg, &css) }
+}
+
+/// The SVG with a style sheet within.
+pub(crate) fn with_style(svg: &str, css: &str) -> String {
+    match svg.split_once('>') {
+        Some((tag, rest)) if !css.is_empty() => format!("{tag}><style>{css}</style>{rest}"),
         _ => svg.to_string(),
     }
 }
 
-/// Whether a character is drawn right without its neighbours: scripts that join or reorder their
-/// letters need tables that a subset lacks, and are left to the fonts of the reader.
+/// True for characters that are drawn correctly without their neighbours. Scripts that join or
+/// reorder letters need tables that a subset lacks; the reader's fonts draw these.
 fn stands_alone(c: char) -> bool {
     matches!(c, ' '..='\u{2ff}' | '\u{370}'..='\u{58f}' | '\u{1e00}'..='\u{200a}'
         | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{2070}'..='\u{2fff}' | '\u{fffd}')
@@ -136,7 +155,7 @@ mod tests {
     #[test]
     fn a_subset_is_a_font_with_the_widths_of_the_whole() {
         let chars: BTreeSet<char> = "Ärger éffizient 0.5 ±−≤ñΩ<&>".chars().collect();
-        let file = subset::subset(face(false).unwrap(), &chars).unwrap();
+        let file = subset(false, &chars).unwrap();
         assert!(file.len() < 16_000, "{}", file.len());
         let small = Face::parse(&file, 0).unwrap();
         for c in chars {
