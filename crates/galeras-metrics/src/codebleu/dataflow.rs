@@ -107,7 +107,7 @@ const COMPUTED_FROM: u8 = 2;
 
 /// Extracts data flow. Keeps its buffers between texts.
 #[derive(Debug, Default)]
-struct Flow {
+pub(super) struct Flow {
     ops: Vec<Op>,
     items: Vec<Item>,
     /// By token: the ranges of origins that begin there, less those that end there.
@@ -194,7 +194,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`ParseError::TooComplex`] for texts that would take more than [`MAX_WORK`].
-    fn items(
+    pub(super) fn items(
         &mut self,
         shape: &FlatTree,
         mode: CodeBleuMode,
