@@ -37,7 +37,7 @@ pub(crate) struct LsArgs {
     format: Format,
 }
 
-/// What results are put together by: what computed them first.
+/// Results are grouped by the workflow, step or operator that computed them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     Workflow,
@@ -316,7 +316,7 @@ async fn gc(args: GcArgs) -> Exit {
     print(&text)
 }
 
-/// Whether nothing says which results may go.
+/// No option selects the results to remove.
 fn no_rule(args: &GcArgs) -> bool {
     args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none()
 }

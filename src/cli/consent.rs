@@ -1,5 +1,5 @@
-//! Consent to what a workflow does to the machine: the question on a terminal, and what is said
-//! where there is none. What the command line allows is in `allow`.
+//! Asks for consent to what a workflow does to the machine, on a terminal; elsewhere reports the
+//! missing permissions. `allow` has the options.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal, Write as _};
@@ -16,8 +16,8 @@ use galeras_operator::{Access, Consent as _};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, Span};
 
-/// Plans the workflow for a verb that does what it says. What has to be asked for before there is
-/// a plan (a server whose file tells a schema) is asked for on the way.
+/// Plans the workflow. If planning itself needs consent (to fetch a schema from a server), it is
+/// asked for first.
 pub(super) async fn load_trusted(
     args: &WorkflowArgs,
     format: Format,
@@ -46,8 +46,8 @@ pub(super) async fn load_trusted(
     }
 }
 
-/// Makes sure that all of this was agreed to: asks on a terminal, and elsewhere says what is
-/// missing and which flags allow it.
+/// Makes sure that all of this was agreed to: asks on a terminal, and elsewhere reports the missing
+/// flags.
 pub(super) fn require(
     args: &WorkflowArgs,
     requests: Vec<AccessRequest>,
@@ -85,12 +85,12 @@ pub(super) fn require(
     Err(Exit::Invalid)
 }
 
-/// Whether there is somebody to ask.
+/// A user at a terminal can answer.
 pub(super) fn can_ask(format: Format) -> bool {
     format == Format::Human && std::io::stdin().is_terminal() && screen::is_terminal()
 }
 
-/// Who asks: ``step `a` (and 2 more)``.
+/// The steps that ask: ``step `a` (and 2 more)``.
 fn by(request: &AccessRequest) -> String {
     let first = request.by.first().map(|by| escape_all(by)).unwrap_or_default();
     match request.by.len() {
@@ -156,7 +156,7 @@ fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
     true
 }
 
-/// Tells programs, too, that nothing was run.
+/// Reports to programs as well that nothing was run.
 pub(super) fn invalid(exit: Exit, format: Format) -> Exit {
     if format == Format::Json {
         print_json(&serde_json::json!({

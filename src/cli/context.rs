@@ -1,4 +1,4 @@
-//! What the verbs share: a workflow with its store and the state of its steps.
+//! The context that verbs share: a workflow with its store and the state of its steps.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -138,8 +138,8 @@ impl Surveyed {
         Self::of(plan, store, args, None).await
     }
 
-    /// Like [`Surveyed::load`], with outputs below the folder `out`, and with what the remote has,
-    /// unless the user would have to agree to it first.
+    /// Like [`Surveyed::load`], with outputs below the folder `out`, and with the results of the
+    /// remote unless using it needs consent first.
     pub(super) async fn load_with_remote(
         args: &WorkflowArgs,
         format: Format,
@@ -188,7 +188,7 @@ impl Surveyed {
         Self::of(plan, store, &args.workflow, None).await
     }
 
-    /// The workflow with what a run of it has just left.
+    /// The workflow with the results of the run that just ended.
     pub(super) async fn after_run(
         plan: Arc<Plan>,
         store: Store,
@@ -229,13 +229,13 @@ impl Surveyed {
         self.states.iter().map(|s| s.manifest.clone()).collect()
     }
 
-    /// What the steps that would run need and do not find.
+    /// The missing requirements of the steps that would run.
     pub(super) fn lacking(&self) -> Diagnostics {
         let runs = |at: &usize| !self.states[*at].forecast.is_hit();
         preflight(&self.plan, (0..self.states.len()).filter(runs))
     }
 
-    /// The table that `name` stands for (`valid`, `valid.rejects`, `gen[*]`), as in `from:`.
+    /// Resolves a table name (`valid`, `valid.rejects`, `gen[*]`) as `from:` does.
     pub(super) fn table(&self, name: &str) -> Result<Input, Exit> {
         self.plan.table(name).map_err(|problem| {
             let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
@@ -243,7 +243,7 @@ impl Surveyed {
         })
     }
 
-    /// The same, if all of it is stored as the workflow stands now.
+    /// The same, if all of it is stored for the workflow in its current state.
     pub(super) fn computed_table(&self, name: &str) -> Result<Input, Exit> {
         let input = self.table(name)?;
         let missing = |step: &usize| self.states[*step].manifest.is_none();
@@ -265,7 +265,7 @@ impl Surveyed {
         hint::command("run", &self.plan.file, &self.plan.set, &self.cache)
     }
 
-    /// Says that these steps have no stored result, and what to do.
+    /// The error that these steps have no stored result, and how to compute it.
     pub(super) fn not_computed(&self, missing: &[usize]) -> Exit {
         let steps: Vec<&PlannedStep> = missing.iter().map(|at| &self.plan.steps[*at]).collect();
         let mut names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
@@ -298,14 +298,14 @@ const SELECTED: usize = 3;
 /// Says that there is no such step, with a suggestion.
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Exit {
     let known = plan.table_names();
-    // A port, or the output of an embedded workflow, is no step.
+    // Ports and outputs of embedded workflows are not steps.
     let known = known.iter().map(String::as_str).filter(|name| !name.contains('.'));
     let message = format!("the workflow has no step `{name}`");
     fail_unknown(&message, name.split('[').next().unwrap_or(name), known, "the steps are")
 }
 
-/// Says that a name on the command line stands for nothing, with the name that was probably
-/// meant, or else with all that `known_as` introduces: `the steps are`.
+/// The error for an unknown name on the command line, with the closest name, or else with all known
+/// names after `known_as` ("the steps are").
 pub(super) fn fail_unknown<'a>(
     message: &str,
     name: &str,

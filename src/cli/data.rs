@@ -148,8 +148,8 @@ fn cells(
     tables.map_err(|error| fail(&error.to_string(), Exit::Failed))
 }
 
-/// The columns of a table for people: what tells its rows apart, then what the step made, then what
-/// it got.
+/// The columns of a table for people: first its key, then the columns of the step, then those of
+/// its input.
 pub(super) fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
@@ -180,7 +180,7 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
         let limited = open(&session, store, plan, &output.input, results).and_then(|df| {
             Ok(sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?)
         });
-        // What the results know of themselves need not be counted.
+        // Stored results record their row counts.
         let stored = output.input.tables.iter().filter_map(|table| {
             let result = results.get(table.step)?.as_ref()?;
             result.port(table.port).map(|port| port.rows)
@@ -337,11 +337,11 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
     Ok(())
 }
 
-/// The first name with cells (`gen[*]`, `gen[seed=1].rejects`) that stands in a query without
-/// quotes, where SQL does not take it. An element of a list (`tags[1]`) is none.
+/// The first name with cells (`gen[*]`, `gen[seed=1].rejects`) that is not quoted in a query, where
+/// SQL does not accept it. An element of a list (`tags[1]`) is not such a name.
 fn unquoted_cells(query: &str) -> Option<String> {
     let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    // What is quoted, with either mark, stands at the odd places.
+    // Text within either kind of quotes is at the odd positions.
     query.split(['"', '\'']).step_by(2).find_map(|text| {
         text.match_indices('[').find_map(|(open, _)| {
             let close = open + text[open..].find(']')?;

@@ -1,5 +1,4 @@
-//! Two stored versions of a table, compared: their columns by what the store knows, their rows by
-//! reading both.
+//! Compares two stored versions of a table: columns by the store's records, rows by reading both.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use galeras_operator::table_digest::type_name;
 use galeras_sql::session::{column, scan_stored, session};
 use galeras_store::{PortArtifact, Store, VerifyLevel};
 
-/// What differs between two versions of a table.
+/// The differences between two versions of a table.
 pub(super) struct PortDiff {
     pub(super) port: String,
     /// The key columns by which rows are matched.
@@ -30,7 +29,7 @@ pub(super) struct PortDiff {
     pub(super) rows: Result<RowsDiff, String>,
 }
 
-/// What differs between the rows.
+/// The differences between the rows.
 pub(super) struct RowsDiff {
     pub(super) added: u64,
     pub(super) removed: u64,
@@ -125,7 +124,7 @@ async fn artifact(
     let Some(key) = step.and_then(|step| step.key) else { return gone() };
     let manifest = store.manifest(&key).await.map_err(|error| fail_cache(&error))?;
     let Some(manifest) = manifest else { return gone() };
-    // The same key may have another result by now, of what cannot be reused or was forced.
+    // The same key may have another result now if the step cannot be reused or was forced.
     let Some(table) = manifest.port(port).filter(|table| table.digest == summary.digest) else {
         return gone();
     };

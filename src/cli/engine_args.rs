@@ -9,7 +9,7 @@ use galeras_engine::runner::{Embedded, Engine, Placement};
 use galeras_operator::BoundStep;
 use galeras_store::StoreLocation;
 
-/// Who does the work.
+/// Options that select the engine.
 #[derive(Args, Clone, Debug)]
 pub(super) struct EngineArgs {
     /// Have the work done by the cluster at this address, df://HOST:PORT, whose executors use the
@@ -24,7 +24,7 @@ impl EngineArgs {
         self.engine.as_deref()
     }
 
-    /// Who would do a step, if work is handed out.
+    /// The place where a step would run, if work is sent to executors.
     pub(super) fn place(&self, step: &dyn BoundStep) -> Option<String> {
         self.engine.as_ref().map(|_| Placement::of(step).describe())
     }

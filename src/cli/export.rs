@@ -1,4 +1,4 @@
-//! `export`: tables as a data set for the Hugging Face Hub, with what strangers need to use it.
+//! `export`: tables as a data set for the Hugging Face Hub, with the files that its users need.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -251,7 +251,7 @@ fn attrition(surveyed: &Surveyed) -> Vec<(String, Vec<(String, u64)>)> {
     steps
 }
 
-/// What the lock file pins for the workflow, a line each.
+/// The pins of the workflow in the lock file, a line each.
 fn locked(file: &Path) -> Result<Vec<String>, Exit> {
     let lock = LockFile::beside(file).map_err(|problem| fail(&problem, Exit::Invalid))?;
     let own = file.file_name().unwrap_or_default().to_string_lossy();

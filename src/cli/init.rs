@@ -31,7 +31,8 @@ const SHIPPED: &str = "workflows/quickstart.yaml";
 /// How it names another one, which does not come with it.
 const OTHER: &str = "; casestudy.yaml is the study of the paper.)";
 
-/// The shipped workflow as one's own. The schema stands beside the program's source, not here.
+/// The shipped workflow for the user's folder. The schema is not there, only in the program's
+/// source.
 fn starter() -> String {
     QUICKSTART
         .lines()
@@ -40,7 +41,7 @@ fn starter() -> String {
         .collect()
 }
 
-/// What Git should not track: the store, and the folders and files that the workflow writes.
+/// Paths that Git should ignore: the store, and the folders and files that the workflow writes.
 fn ignored(workflow: &str) -> Vec<String> {
     let (workflow, _) = parse_source(&Source::new(NAME, workflow));
     let mut ignored = vec!["/cache/".to_string()];
@@ -93,7 +94,7 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
     print(&format!("wrote {}{ignore}; next, run\n{enter}  galeras run {NAME}\n", file.display()))
 }
 
-/// What became of a file that should have some lines.
+/// The change made to a file that should have some lines.
 enum Added {
     File,
     Lines(usize),

@@ -1,6 +1,5 @@
-//! Who may change `galeras.lock`: one process at a time.
-//!
-//! Not here: what is written to it (`lock`, `registrations`).
+//! Only one process at a time may change `galeras.lock`. `lock` and `registrations` write its
+//! content.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! The command line: verbs, their options, exit codes. The composition root.
 //!
-//! One file per group of verbs. Does not live here: anything that another program could want to
-//! call.
+//! One file per group of verbs. Code that another program could call belongs in a crate.
 
 mod aligned;
 mod allow;
@@ -69,7 +68,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
-// What is typed on a page; for `fuzz/targets`.
+// For `fuzz/targets`: the text typed on a page.
 #[doc(hidden)]
 pub use view::table_condition;
 
@@ -208,10 +207,10 @@ pub(crate) struct StoreArgs {
 /// `session` limits the levels.
 const STACK_BYTES: usize = 64 << 20;
 
-/// How long the end of the program waits for threads that were told to end.
+/// The program waits this long at its end for threads that were asked to stop.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
-/// Parses the command line, does what it says, and returns the exit code.
+/// Parses the command line, runs the verb, and returns the exit code.
 pub fn main() -> Exit {
     let started = Instant::now();
     if let Some(exit) = complete::answer() {
@@ -231,7 +230,7 @@ pub fn main() -> Exit {
     if let Err(error) = resources::start_guard(&cli.verb) {
         return context::fail(&format!("cannot start threads: {error}"), Exit::Disk);
     }
-    // On a thread of its own: the first one has the stack that the shell gives it.
+    // The first thread's stack size depends on the shell, so a new thread is used.
     let thread =
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
     match thread.map(std::thread::JoinHandle::join) {
@@ -288,9 +287,8 @@ fn perform(cli: Cli, started: Instant) -> Exit {
         }
     };
     let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
-    // What still computes was cancelled, and is waited for no longer than nobody notices. Threads that
-    // have nothing to do are joined: to let go of one while it ends is a race in `pthread_detach`,
-    // and now and then a segmentation fault.
+    // Running computations were cancelled and get only a wait too short to notice. Idle threads are
+    // joined: detaching a thread while it ends is a race in `pthread_detach` and sometimes crashes.
     runtime.shutdown_timeout(LAST_WAIT);
     store_places::remove_scratch();
     unpacked::remove_unpacked();

@@ -1,4 +1,4 @@
-//! What to look at after a run: the last words of `run`.
+//! The last lines of `run`: suggestions for the next command.
 
 use super::hint;
 use galeras_engine::plan::Plan;

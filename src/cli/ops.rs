@@ -267,8 +267,8 @@ mod tests {
             };
             let grains: Vec<Grain> =
                 plan.steps.iter().filter(of_operator).map(|s| s.step.lowering().grain()).collect();
-            // What is documented of `generate` holds for models behind a server. The example has
-            // the n-gram model, which answers a table as a whole.
+            // The documentation of `generate` describes models behind a server. The example uses
+            // the n-gram model, which answers a whole table at once.
             let wanted = match operator.name {
                 "generate" => Grain::Table,
                 _ => operator.grain,

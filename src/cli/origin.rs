@@ -24,7 +24,7 @@ pub(crate) struct OriginArgs {
     format: Format,
 }
 
-/// Says of every file which workflow wrote it; done if one did, and nobody changed it since.
+/// Reports for every file which workflow wrote it; succeeds if one did and the file is unchanged.
 pub(crate) async fn origin(args: OriginArgs) -> Exit {
     let store = match open_store(&args.store.cache).await {
         Ok(store) => store,

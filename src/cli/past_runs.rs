@@ -31,7 +31,6 @@ impl PastRuns {
         &self.runs
     }
 
-    /// The run that `name` stands for.
     pub(super) fn find(&self, name: &str) -> Result<&RunRecord, Exit> {
         if self.runs.is_empty() {
             let message = format!("no run of {} is recorded", self.file);
@@ -47,7 +46,7 @@ impl PastRuns {
                 fail(&format!("there is no run `{name}` of {file}: {recorded}"), Exit::Invalid)
             });
         }
-        // The digits behind the time tell runs apart as well.
+        // The digits after the time also distinguish runs.
         let begins = |run: &&RunRecord| {
             let digits = run.id.rsplit_once('-').map_or("", |(_, digits)| digits);
             !name.is_empty() && (run.id.starts_with(name) || digits.starts_with(name))
@@ -86,8 +85,8 @@ fn steps_back(name: &str) -> Option<usize> {
     }
 }
 
-/// Whether a run was one of this file. Where the file of the record cannot be found from here,
-/// because the run was started in another folder, the name of the file has to do.
+/// The run is one of this file. If the recorded path cannot be found from here, because the run was
+/// started in another folder, the file name decides.
 fn is_of(run: &RunRecord, file: &Path) -> bool {
     let there = |path: &Path| path.canonicalize().ok();
     match (there(Path::new(&run.file)), there(file)) {

@@ -57,7 +57,7 @@ fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
 
 fn told(surveyed: &Surveyed, table: &TableRef, place: &[u8], format: Format) -> Exit {
     if format == Format::Human {
-        // For programs, `$(galeras path …)`: as it is, whatever bytes a folder's name has.
+        // For `$(galeras path …)`: unescaped, since a folder's name may contain any bytes.
         let mut out = screen::data_stdout();
         let line = [place, b"\n"].concat();
         return match out.write_all(&line).and_then(|()| out.flush()) {

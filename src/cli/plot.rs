@@ -38,7 +38,7 @@ pub(super) async fn show_plot(rows: DataFrame, table: &TableSchema, columns: &[S
     }
 }
 
-/// What is drawn of a table, and of which columns.
+/// The kind of plot and the columns for a table.
 fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureColumn>), String> {
     let field = |name: &str| table.field(name);
     let is_number = |name: &str| field(name).is_some_and(|f| f.data_type().is_numeric());

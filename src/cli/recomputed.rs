@@ -1,5 +1,5 @@
-//! `--recompute` of `verify`: steps computed again beside the store, and what comes out compared
-//! with what is stored.
+//! `verify --recompute`: computes steps again outside the store and compares their tables with the
+//! stored ones.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use galeras_store::{Manifest, Store};
 /// Rows that are shown of a table that differs.
 const EXAMPLES: usize = 3;
 
-/// What was asked for.
+/// The user's request.
 pub(super) struct Asked {
     pub(super) steps: usize,
     pub(super) seed: i64,
     pub(super) format: Format,
 }
 
-/// Warnings of steps are told; the rest is of no interest.
+/// Shows warnings of steps and ignores other events.
 struct Warnings;
 
 impl EventSink for Warnings {
@@ -44,7 +44,7 @@ impl EventSink for Warnings {
     }
 }
 
-/// Computes some of the steps again, and says whether their tables are those that are stored.
+/// Computes some of the steps again, and reports whether their tables equal the stored ones.
 pub(super) async fn recompute(
     plan: &Plan,
     store: &Store,
@@ -158,7 +158,7 @@ struct RowCounts {
     equal: u64,
 }
 
-/// Computes as many single rows again as steps were asked for, of all steps that compute row by row.
+/// Computes as many single rows again as steps were asked for, from all row-by-row steps.
 async fn recomputed_rows(
     again: &Recomputation<'_>,
     able: &[usize],
@@ -174,7 +174,7 @@ async fn recomputed_rows(
         };
         let work = async {
             let rows = again.draw(at, rows, asked.seed).await.map_err(failed)?;
-            // In a folder of its own: nothing of what was computed before is reused.
+            // A new folder, so that no earlier result is reused.
             let fresh = folder()?;
             let fresh = Store::open(&fresh.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
             let tables = again.compute_rows(at, &rows, &fresh).await.map_err(failed)?;
@@ -276,7 +276,7 @@ fn told_rows(
     if exit == Exit::Done { Ok(()) } else { Err(exit) }
 }
 
-/// What differs, table by table.
+/// The differences, table by table.
 fn differences(step: &str, place: &str, differing: &[PortDiff]) -> String {
     let mut text = String::new();
     for diff in differing {

@@ -1,8 +1,6 @@
-//! Preregistration at the command line: `lock` registers the analyses that `prereg` names, and the
-//! end of `run` says which estimates are as registered.
-//!
-//! Not here: what a registration holds and how it is compared (`plan`), which estimates it covers
-//! (`regress`).
+//! Preregistration at the command line: `lock` registers the analyses that `prereg` names, and
+//! `run` ends with a list of the estimates that match. `plan` stores and compares registrations;
+//! `regress` knows which estimates they cover.
 
 use std::path::Path;
 
@@ -22,7 +20,7 @@ use galeras_store::{Store, timestamp};
 
 /// The operator whose rows are answers.
 const ANSWERS: &str = "generate";
-/// Deviations that are said; all are in the table.
+/// The most deviations that are listed; the table has all of them.
 const SAID: usize = 3;
 
 /// Writes the analyses that `prereg` names into the lock file, those that it does not have yet; with
@@ -80,8 +78,8 @@ pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: boo
     }
 }
 
-/// Which results the store has that an analysis is about, in words: answers, wherever they come
-/// from, or, in a study without any, the table that it reads.
+/// The stored results that an analysis uses, in words: answers from any source or, in a study
+/// without answers, the table that it reads.
 async fn results_of(
     plan: &Plan,
     store: &Store,

@@ -27,7 +27,7 @@ pub(crate) struct RemoteArgs {
     signers: SignersArgs,
 }
 
-/// Whose signatures count.
+/// The signatures that are trusted.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SignersArgs {
     /// Accept only signed results from another store: a file of allowed signers as `ssh-keygen -Y verify`

@@ -1,4 +1,5 @@
-//! What `plan` says of paid steps: how often they would ask a model, and what that costs at most.
+//! The requests of paid steps for `plan`: how often they would ask a model, and the most that it
+//! costs.
 
 use galeras_chat::Usd;
 
@@ -8,16 +9,16 @@ use galeras_display::{count, limit_text, requests_text};
 use galeras_engine::runner::{Forecast, StepState, limit_states, step_requests};
 use galeras_operator::event::{LimitState, StepRequests};
 
-/// What the steps of a plan would ask.
+/// The requests that the steps of a plan would send.
 pub(super) struct PlannedRequests {
-    /// By position in the plan; `None` for steps that ask nobody, or whose result is stored.
+    /// By position in the plan; `None` for steps without requests, or with a stored result.
     pub(super) steps: Vec<Option<StepRequests>>,
     /// The limits that they keep.
     pub(super) limits: Vec<LimitState>,
 }
 
 impl PlannedRequests {
-    /// Reads the inputs of paid steps and the answers to them. Asks nobody.
+    /// Reads the inputs of paid steps and the answers to them. Sends no request.
     pub(super) async fn of(surveyed: &Surveyed) -> Result<Self, Exit> {
         let (plan, store, done) = (&surveyed.plan, &surveyed.store, surveyed.done());
         let mut steps = Vec::with_capacity(plan.steps.len());

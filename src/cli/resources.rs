@@ -55,8 +55,8 @@ pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
     memory_guard::start(limit, out_of_memory)
 }
 
-/// The bytes that the process may have in all if `work` bytes are for large tables. Joins and groups,
-/// rows that are in transit, and what threads keep are not part of `work`.
+/// The memory that the process may use if `work` bytes are for large tables. Joins, groups, rows in
+/// transit and the memory of threads are not part of `work`.
 fn limit(work: usize) -> u64 {
     (work as u64).saturating_mul(3).saturating_add(512 << 20).min(machine_share())
 }
@@ -78,7 +78,7 @@ fn out_of_memory(excess: &MemoryExcess) -> ! {
     std::process::exit(i32::from(Exit::Disk.code()))
 }
 
-/// Says how much memory was used for what, and how to continue.
+/// Explains which part used how much memory, and how to continue.
 fn explanation(excess: &MemoryExcess, share: u64) -> String {
     let active = match excess.active.as_slice() {
         [] => String::new(),

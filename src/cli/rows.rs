@@ -42,7 +42,7 @@ pub(super) enum RowFormat {
     Arrow,
 }
 
-/// Where rows go, and as what.
+/// The destination and format of rows.
 #[derive(Args)]
 pub(super) struct OutArgs {
     /// How the rows are written.
@@ -54,7 +54,7 @@ pub(super) struct OutArgs {
 }
 
 impl OutArgs {
-    /// Refuses a terminal for what is not text, before anything is computed.
+    /// Refuses to print a binary format on a terminal, before anything is computed.
     pub(super) fn check(&self) -> Result<(), Exit> {
         let name = match self.format {
             RowFormat::Parquet => "a Parquet file",
@@ -151,7 +151,7 @@ impl From<ArrowError> for RowsError {
     }
 }
 
-/// Writes the rows to where they are to go; the exit says how that ended.
+/// Writes the rows to their destination; the exit reports success or failure.
 pub(super) async fn write_rows(rows: TableRows, out: &OutArgs, style: TableStyle) -> Exit {
     let written = match &out.output {
         Some(path) => to_file(rows, path, out.format, style).await,
@@ -203,8 +203,8 @@ async fn to_stdout(
     Ok(())
 }
 
-/// Writes a file that replaces the one at `path` when it is whole. What is no file, such as
-/// `/dev/stdout` or a pipe, is written as it is.
+/// Writes a file that replaces the one at `path` when it is complete. Devices and pipes, such as
+/// `/dev/stdout`, are written directly.
 async fn to_file(
     rows: TableRows,
     path: &Path,

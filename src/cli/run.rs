@@ -220,7 +220,7 @@ async fn ready(
     args: &RunArgs,
     trust: &Trust,
 ) -> Result<(), Exit> {
-    // Whether a step will run is only looked up if one asks for something.
+    // The states of steps are only looked up if something asks for access.
     let mut all = requests(plan, wanted, Some(&args.out.folder));
     if args.select.is_empty() {
         all.extend(report_request(plan, &args.out.folder));
@@ -241,8 +241,8 @@ async fn ready(
     if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
 }
 
-/// What a run of the wanted steps asks for: what its steps do that are not all hits, and of `all`,
-/// what the wanted steps and the outputs ask for together, the writing of outputs.
+/// The access requests of a run of the wanted steps: those of steps that are not complete hits, and
+/// from `all` those about the remote and about writing outputs.
 pub(super) fn requests_of_run(
     plan: &Plan,
     wanted: &[usize],
@@ -255,14 +255,14 @@ pub(super) fn requests_of_run(
         runs[at] = misses(&at) || plan.steps[at].upstream().any(|upstream| runs[upstream]);
     }
     let running: Vec<usize> = wanted.iter().copied().filter(|at| runs[*at]).collect();
-    // Outputs are written whatever runs.
+    // Outputs are written no matter which steps run.
     let mut asked = requests(plan, &running, None);
     let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
     asked.extend(all.into_iter().filter(|request| written(request) || request.is_remote()));
     asked
 }
 
-/// The positions of the steps that the names stand for.
+/// The positions of the steps with these names.
 fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Exit> {
     let mut positions = Vec::new();
     for name in names {

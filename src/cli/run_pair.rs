@@ -119,7 +119,7 @@ pub(super) fn step_pairs<'a>(
         .collect()
 }
 
-/// Whether a step is the one that is named, a cell of it, or within it.
+/// The step is the named one, a cell of it, or within it.
 fn is_part(name: &str, chosen: &str) -> bool {
     let chosen = chosen.strip_suffix("[*]").unwrap_or(chosen);
     name.strip_prefix(chosen)

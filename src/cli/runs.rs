@@ -71,7 +71,7 @@ pub(crate) async fn runs(args: RunsArgs) -> Exit {
     }
 }
 
-/// How a run ended, in words; a run without an end was killed, or goes on.
+/// The outcome of a run in words; a run without an end was killed or still runs.
 pub(super) fn outcome(run: &RunRecord) -> &'static str {
     match run.status {
         Some(RunStatus::Ok) => "ok",
@@ -83,7 +83,7 @@ pub(super) fn outcome(run: &RunRecord) -> &'static str {
     }
 }
 
-/// One digest of all results that a run came to: two runs with the same came to the same.
+/// One digest of all results of a run: equal digests mean equal results.
 pub(super) fn results_digest(run: &RunRecord) -> Option<Digest> {
     let mut ports: BTreeMap<String, Digest> = BTreeMap::new();
     for step in &run.steps {

@@ -1,8 +1,8 @@
-//! The one way out: everything that the program writes to its standard streams goes through here.
+//! All writes to the standard streams go through this module.
 //!
-//! What people read passes a [`VisibleWriter`], so that nothing from a file, a table, a model or a
-//! server can steer a terminal, whatever a message forgot to escape. `tests/tidy` finds whoever
-//! writes elsewhere; only the bars of running steps draw by themselves, from escaped texts.
+//! Text for people passes a [`VisibleWriter`], so that nothing from a file, a table, a model or a
+//! server can control a terminal, even if a message forgot to escape it. `tests/tidy` finds code
+//! that writes elsewhere; only the bars of running steps draw directly, from escaped texts.
 
 use std::io::{self, IsTerminal, Stderr, Write};
 
@@ -33,8 +33,8 @@ pub(super) fn log_stderr() -> VisibleWriter<Stderr> {
     VisibleWriter::new(io::stderr(), false)
 }
 
-/// Writes to standard output. That the reader has gone away (`| head`) is not an error; any other
-/// is told when the program ends.
+/// Writes to standard output. A reader that has gone away (`| head`) is not an error; other errors
+/// are reported when the program ends.
 pub(super) fn print(text: &str) -> Exit {
     let mut out = stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -44,8 +44,7 @@ pub(super) fn print(text: &str) -> Exit {
     }
 }
 
-/// The exit of a verb that would end with `exit`, after what became of its output: says so if that
-/// could not be written.
+/// The exit of a verb that would end with `exit`, unless its output could not be written.
 pub(super) fn settled(exit: Exit) -> Exit {
     let Some(error) = stdout::failure() else { return exit };
     let failed = fail(&format!("cannot write standard output: {error}"), Exit::Disk);
@@ -75,7 +74,7 @@ pub(super) fn fail(message: &str, exit: Exit) -> Exit {
     exit
 }
 
-/// Shows what clap has to say: help and versions on standard output, mistakes on standard error.
+/// Shows clap's messages: help and versions on standard output, mistakes on standard error.
 pub(super) fn show_usage(error: &clap::Error) -> Exit {
     let mistake = error.use_stderr();
     // A mistake quotes arguments. If one of them has codes in it, they may not mix with ours.
@@ -94,12 +93,11 @@ pub(super) fn show_usage(error: &clap::Error) -> Exit {
     if mistake { Exit::Invalid } else { Exit::Done }
 }
 
-/// Whether standard error is a terminal.
 pub(super) fn is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Whether standard error may have colours.
+/// Standard error may have colours.
 pub(super) fn color() -> bool {
     is_terminal() && may_paint()
 }
@@ -124,7 +122,6 @@ pub(super) fn width() -> u16 {
         .unwrap_or(80)
 }
 
-/// Whether standard output is a terminal.
 pub(super) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }

@@ -44,7 +44,7 @@ async fn received(signal: Option<&mut Signal>) {
     }
 }
 
-/// Whether the program was started with SIGHUP ignored, where the system tells.
+/// The program was started with SIGHUP ignored, as far as the system reports it.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -4,7 +4,7 @@
 /// `TiB` (powers of 1024), `B` or nothing, in any case.
 ///
 /// # Errors
-/// A text that says how to write one.
+/// A text that explains the format.
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 10] = [
         ("", 1),

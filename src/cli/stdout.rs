@@ -39,11 +39,11 @@ pub(super) fn guarded<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 /// Why not everything that was printed has arrived, if so. That the reader has gone away (`| head`)
 /// is no reason.
 pub(super) fn failure() -> Option<io::Error> {
-    // What is left in the buffer of the standard library would be lost without a word.
+    // The standard library would silently drop the rest of its buffer.
     StandardOutput.flush().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
-/// Whether a write has failed, for whatever reason.
+/// A write has failed.
 pub(super) fn has_failed() -> bool {
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
 }

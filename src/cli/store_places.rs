@@ -1,9 +1,9 @@
-//! What a store's location says before the store is opened: where fetched files and the answers of
-//! interrupted runs are kept, and which folders belong to the store alone.
+//! The folders derived from a store's location before the store is opened: for fetched files, for
+//! answers of interrupted runs, and the folders that belong to the store alone.
 //!
-//! A store that is a folder keeps them inside itself. A bucket has a private folder among the
-//! user's caches, and a store in memory one that ends with the process, or if that is killed with
-//! the next run: none is shared with another store or another user.
+//! A folder store keeps them inside itself. A bucket has a private folder in the user's cache
+//! folder, and a store in memory one that is removed at the end of the process (or, if that is
+//! killed, by the next run): none is shared with another store or another user.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use galeras_store::{
 pub(super) struct StorePlaces {
     /// For what is fetched, and for answers of interrupted runs.
     pub(super) downloads: PathBuf,
-    /// Those that nobody else writes to; none if the store is elsewhere.
+    /// Folders that only the store writes to; empty if the store is elsewhere.
     pub(super) guarded: Vec<PathBuf>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct TraceArgs {
     format: Format,
 }
 
-/// Columns that say where a row comes from or why it was dropped, in this order.
+/// Columns that record a row's origin or the reason it was dropped, in this order.
 const PROVENANCE: &[&str] = &[
     "repo",
     "url",
@@ -56,7 +56,7 @@ const PROVENANCE: &[&str] = &[
 /// Columns with the id of a row that this one was made from, the nearest first.
 const PARENTS: &[&str] = &["prompt_id", "snippet_id"];
 
-/// A stored table that has the row, and what it says about it.
+/// A stored table that has the row, and its values there.
 struct Occurrence {
     step: usize,
     port: &'static str,
@@ -178,7 +178,7 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
 async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occurrence>, String> {
     let done = surveyed.done();
     let session = session(1);
-    // What SQL takes for any text is itself here.
+    // Escapes the wildcards of SQL patterns.
     let beginning: String = id
         .chars()
         .flat_map(|c| matches!(c, '\\' | '%' | '_').then_some('\\').into_iter().chain([c]))
@@ -267,7 +267,7 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
         };
         for place in &row.occurrences {
             let step = &plan.steps[place.step];
-            // What is printed above is not repeated.
+            // Leaves out values that were already printed above.
             let news: Vec<String> = place
                 .values
                 .iter()

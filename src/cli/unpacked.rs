@@ -45,7 +45,7 @@ pub(super) fn unpack(
     bundle.check(folder, wanted).map_err(|error| fail_share(&error))
 }
 
-/// The store in a bundle, unpacked. What is damaged is not in it, and is told.
+/// The store in an unpacked bundle. Damaged files are left out and reported.
 pub(super) fn unpacked_store(path: &Path) -> Result<String, Exit> {
     let mut bundle = OpenedBundle::open(path).map_err(|error| fail_share(&error))?;
     bundle.record().map_err(|error| fail_share(&error))?;

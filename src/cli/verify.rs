@@ -55,11 +55,10 @@ pub(crate) struct VerifyArgs {
     format: Format,
 }
 
-/// What was found.
 pub(super) struct Findings {
     /// Files that were looked at, or should have been there.
     files: u64,
-    /// Those that are not what they were: the file, and what is wrong with it.
+    /// Files that changed, each with its problem.
     wrong: Vec<(String, String)>,
     /// Bytes that were read.
     read: u64,
@@ -162,7 +161,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
 }
 
 impl Findings {
-    /// Looks at the signatures of these results, too. `folder` is where the store is, with a `/`.
+    /// Also checks the signatures of these results. `folder` is where the store is, with a `/`.
     async fn with_signatures(
         &mut self,
         store: &Store,
@@ -180,7 +179,7 @@ impl Findings {
     }
 }
 
-/// Hashes all that the results rest on.
+/// Hashes all files that the results depend on.
 async fn results_of_store(opened: &Opened, results: &[StoredResult]) -> Result<Findings, Exit> {
     let manifests: Vec<Arc<Manifest>> =
         results.iter().filter_map(|result| result.manifest().cloned()).collect();
@@ -341,7 +340,7 @@ impl PlannedBundle {
         Ok(Self { opened, results: results.map_err(|error| fail_run(&error))? })
     }
 
-    /// Compares the outputs with what the tables in the bundle give.
+    /// Compares the outputs with those computed from the tables in the bundle.
     async fn outputs_again(
         &self,
         record: &BundleRecord,

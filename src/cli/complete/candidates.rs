@@ -61,7 +61,7 @@ fn with_candidates(command: Command, verb: &str, line: &Arc<Line>, bare: bool) -
     })
 }
 
-/// Those of the candidates that begin with what is typed, without characters that a terminal obeys.
+/// The candidates that begin with the typed text and contain no control characters.
 fn offered(
     typed: &OsStr,
     candidates: impl FnOnce(&str) -> Vec<Candidate>,
@@ -266,7 +266,7 @@ fn expanded(path: &str) -> PathBuf {
 /// The most entries of a folder that are offered.
 const MAX_FILES: usize = 1000;
 
-/// Folders, and the wanted files, whose paths begin with what is typed.
+/// Folders and wanted files whose paths begin with the typed text.
 fn files(typed: &str, wanted: impl Fn(&Path) -> bool) -> Vec<Candidate> {
     let (folder, begun) = typed.split_at(typed.rfind('/').map_or(0, |at| at + 1));
     let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };

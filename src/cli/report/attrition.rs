@@ -10,7 +10,7 @@ use galeras_engine::runner::open_port;
 use galeras_operator::{MAIN, REJECTS, plain_message};
 use galeras_sql::session::session;
 
-/// Reasons of a step that are listed, and rows that stand for each.
+/// The most reasons listed per step, and the most example rows per reason.
 const REASONS: usize = 12;
 const EXAMPLES: usize = 3;
 
@@ -23,7 +23,7 @@ pub(super) async fn attrition(
     for tables in line(surveyed, input).into_iter().rev() {
         stages.extend(stage(surveyed, &tables).await?);
     }
-    // What comes after the last loss is told by the tables themselves.
+    // Stages after the last loss are left out: the tables show their rows.
     let last = stages.iter().rposition(|stage| stage.lost.is_some_and(|lost| lost > 0));
     let Some(last) = last else { return Ok(None) };
     stages.truncate(last + 1);
@@ -38,7 +38,7 @@ fn line(surveyed: &Surveyed, input: &Input) -> Vec<Vec<TableRef>> {
     loop {
         let Some(first) = tables.first().map(|table| table.step) else { return line };
         let step = &surveyed.plan.steps[first];
-        // A port such as `summary` or `findings` is no station of rows.
+        // Rows do not pass through ports such as `summary` or `findings`.
         let on_line = tables.iter().all(|table| table.port == MAIN || table.port == REJECTS);
         line.push(if on_line { tables } else { Vec::new() });
         let rows = |input: &&Input| surveyed.rows(input).unwrap_or(0);
@@ -50,7 +50,7 @@ fn line(surveyed: &Surveyed, input: &Input) -> Vec<Vec<TableRef>> {
     }
 }
 
-/// What the cells of a step left and lost.
+/// The rows that the cells of a step kept and lost.
 async fn stage(surveyed: &Surveyed, tables: &[TableRef]) -> Result<Option<AttritionStage>, String> {
     let Some(first) = tables.first() else { return Ok(None) };
     let rows_of = |step: usize, port: &str| {

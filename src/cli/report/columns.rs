@@ -1,5 +1,5 @@
-//! What is in the columns of a table, for the panel of a step: counts, quartiles, a small histogram
-//! of numbers, the most frequent of few texts.
+//! Statistics of a table's columns for the panel of a step: counts, quartiles, a small histogram of
+//! numbers, the most frequent of few texts.
 
 use std::collections::HashMap;
 
@@ -17,9 +17,9 @@ use galeras_display::{ColumnSummary, Measured, TableSummary};
 const BINS: usize = 20;
 /// The most frequent values that are listed.
 const TOP: usize = 8;
-/// More different texts than this are no categories.
+/// The most different texts of a column of categories.
 const CATEGORIES: usize = 1_000;
-/// A longer text is no category.
+/// The longest text of a category.
 const CATEGORY: usize = 80;
 
 /// The columns of a table that is read once.
@@ -28,7 +28,7 @@ pub(super) struct ColumnsOfTable {
     values: Vec<Seen>,
 }
 
-/// What has been seen of a column besides its summary.
+/// The state collected for a column in addition to its summary.
 enum Seen {
     Numbers(Vec<f64>),
     /// How often each text occurs; `None` if there are too many.
@@ -66,7 +66,7 @@ impl ColumnsOfTable {
         Ok(())
     }
 
-    /// What each column holds, in order.
+    /// The statistics of each column, in order.
     pub(super) fn finish(self) -> Vec<ColumnStatistics> {
         let summaries = self.summary.finish();
         summaries.iter().zip(self.values).map(|(column, seen)| statistics(column, seen)).collect()

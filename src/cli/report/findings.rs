@@ -10,7 +10,7 @@ use galeras_operator::plain_message;
 /// More findings than anybody reads.
 const MOST: usize = 200;
 
-/// Columns that say what a finding is about, and so name no group.
+/// Columns that describe the subject of a finding, and therefore do not name a group.
 const KNOWN: &[&str] = &[
     "outcome",
     "treatment",

@@ -12,12 +12,12 @@ use galeras_engine::plan::{Input, cell_columns};
 use galeras_operator::plain_message;
 use galeras_sql::session::column;
 
-/// Columns that rows are told apart by on the page.
+/// Columns that distinguish rows on the page.
 const GROUPS: &[&str] = &["treatment", "model", "baseline", "sample", "repo"];
-/// Columns of texts that stand beside the answer, if they are there.
+/// Text columns shown next to the answer, if present.
 const TEXTS: &[&str] =
     &["random_cut", "code", "code_before", "docstring", "commit_message", "reason"];
-/// What is never a score.
+/// Columns that are never scores.
 const NO_SCORES: &[&str] = &[
     "sample",
     "seconds",
@@ -54,7 +54,7 @@ impl PointColumns {
             .filter(is_there)
             .or_else(|| Some("reference".to_string()).filter(is_there));
         answer.as_ref()?;
-        // What the step or those before it computed of an answer: numbers that stand behind it.
+        // Numeric columns after the answer were computed from it.
         let fields = input.schema.schema.fields();
         let behind = fields.iter().skip_while(|field| Some(field.name()) != answer.as_ref());
         let scores: Vec<String> = behind

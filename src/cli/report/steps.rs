@@ -66,7 +66,7 @@ pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> 
     Ok(StepDiagram { width: placed.width, height: placed.height, steps, arrows: arrows.collect() })
 }
 
-/// The positions of the steps that each box stands for.
+/// The positions of the steps in each box.
 type Cells<'a> = HashMap<&'a str, Vec<usize>>;
 
 fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
@@ -98,7 +98,7 @@ fn main_rows(surveyed: &Surveyed, at: usize) -> Option<u64> {
     manifest.port(MAIN).map(|table| table.rows)
 }
 
-/// What is said of a step, or of the first cell of several.
+/// The panel of a step, or of the first cell of several.
 async fn panel(
     surveyed: &Surveyed,
     name: &str,
@@ -150,7 +150,7 @@ async fn panel(
     })
 }
 
-/// What is known of a step without a look at its tables.
+/// The summary of a step without reading its tables.
 fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
     let Some(&at) = cells.first() else { return StepBox::default() };
     let manifests = cells.iter().filter_map(|at| surveyed.states[*at].manifest.as_ref());

@@ -1,4 +1,4 @@
-//! What a request is answered with: a page, another address, or why not.
+//! The answers to requests: a page, another address, or a refusal.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -11,17 +11,17 @@ use galeras_pages::view::{ViewFrame, message_page};
 pub(super) struct Refusal {
     status: StatusCode,
     message: String,
-    /// What to run, if that helps.
+    /// A command that helps, if any.
     command: String,
 }
 
 impl Refusal {
-    /// What was asked for is not there.
+    /// The requested thing does not exist.
     pub(super) fn missing(message: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, message: message.into(), command: String::new() }
     }
 
-    /// What was asked for makes no sense, or may not be done now.
+    /// The request makes no sense, or is not allowed now.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, message: message.into(), command: String::new() }
     }
@@ -84,5 +84,5 @@ pub(super) fn see(address: &str) -> Response {
     response
 }
 
-/// What a handler gives.
+/// The result of a handler.
 pub(super) type Answered = Result<Response, Refusal>;

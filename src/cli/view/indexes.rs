@@ -1,6 +1,6 @@
-//! What was found out about stored tables and is worth keeping: their rows in the order of a column,
-//! which rows meet a condition, how many there are. A stored table never changes, so that nothing of
-//! this gets stale; what was not asked for longest goes first.
+//! Cached facts about stored tables: their rows sorted by a column, the rows that meet a condition,
+//! and counts. A stored table never changes, so the facts stay valid; the least recently used are
+//! dropped first.
 
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
@@ -23,7 +23,7 @@ const MATCHES: usize = 64 << 20;
 /// The most numbers of rows that are kept.
 const COUNTS: usize = 500;
 
-/// What is kept of all tables.
+/// The cached facts of all tables.
 pub(super) struct Indexes {
     orders: Recent<Option<Arc<Vec<u32>>>>,
     matches: Recent<Option<BooleanBuffer>>,
@@ -119,13 +119,13 @@ pub(super) fn opened(store: &Store, blob: &Digest) -> Result<Arc<TableFile>, Str
     Ok(Arc::new(table.ok_or("the store is no folder")?))
 }
 
-/// What was used last, up to a size.
+/// The most recently used entries, up to a size.
 struct Recent<T> {
     limit: usize,
     kept: StdMutex<Kept<T>>,
 }
 
-/// The entries, the longest unused first, and the size of all of them.
+/// The entries, least recently used first, and their total size.
 struct Kept<T> {
     entries: Vec<Entry<T>>,
     size: usize,
@@ -153,7 +153,7 @@ impl<T: Clone> Recent<T> {
 
     /// Keeps a value, unless it alone is larger than the limit.
     fn put(&self, key: String, value: T, size: usize) {
-        // What holds the entry counts as well, so that there are not ever more of the smallest.
+        // The overhead of an entry counts as well, which limits the number of tiny entries.
         let size = size.max(self.limit / 4096).max(1);
         if size > self.limit {
             return;

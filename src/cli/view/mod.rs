@@ -80,7 +80,7 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
         Ok(study) => Arc::new(study),
         Err(message) => return fail(&message, Exit::Failed),
     };
-    // Loopback only: what is shown is nobody else's, and so are the ratings.
+    // Loopback only: the tables and ratings are private.
     let bound = match TcpListener::bind(("127.0.0.1", args.port)).await {
         Ok(listener) => listener.local_addr().map(|address| (listener, address.port())),
         Err(error) => Err(error),
@@ -98,7 +98,7 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
             return fail(&format!("the system gives no random bytes: {error}"), Exit::Disk);
         }
     };
-    // Whoever reads the address may end the server at once.
+    // Set up before the address is printed: its reader may stop the server at once.
     let cancel = CancellationToken::new();
     watch_signals(cancel.clone());
     let address = guard.address();

@@ -1,4 +1,4 @@
-//! A step that asks people: its questions, its data points, and what was answered so far.
+//! A step that asks people: its questions, its data points, and the answers so far.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ pub(super) struct AskedPoint {
     pub(super) asked: Vec<bool>,
 }
 
-/// What is asked: a point and a question, by their places.
+/// A point and a question, by their positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) point: usize,
@@ -80,7 +80,7 @@ pub(super) fn questions(step: &PlannedStep) -> Vec<AskedQuestion> {
 }
 
 impl Review {
-    /// The step of that name; otherwise why nobody can rate now.
+    /// The step with that name, or the reason why it cannot be rated now.
     pub(super) async fn load(
         served: &Served,
         snapshot: &Snapshot,
@@ -122,7 +122,7 @@ impl Review {
         Ok(Self { step, input, questions, wanted, folder, points, ratings })
     }
 
-    /// What a rater is asked, in order.
+    /// The items of a rater, in order.
     pub(super) fn all_items(&self) -> Vec<Item> {
         let mut items = Vec::new();
         for (point, of) in self.points.iter().enumerate() {
@@ -132,7 +132,7 @@ impl Review {
         items
     }
 
-    /// What raters differ on, in order.
+    /// The items that raters disagree on, in order.
     pub(super) fn disagreements(&self) -> Vec<Item> {
         let mut items = self.all_items();
         items.retain(|item| {
@@ -152,7 +152,7 @@ impl Review {
         &self.questions[item.question].name
     }
 
-    /// What a rater, or the decision, says to an item.
+    /// The rating of an item by a rater, or the decision.
     pub(super) fn rating(&self, rater: &str, item: Item) -> Option<&Rating> {
         let (id, question) = (self.id(item), self.question(item));
         match rater {
@@ -177,7 +177,8 @@ impl Review {
         items.iter().find(here).copied()
     }
 
-    /// Why it is too early to decide: raters must not see what others say before they are done.
+    /// The reason why it is too early to decide: raters must not see other ratings before they are
+    /// done.
     pub(super) fn too_early(&self) -> Option<String> {
         let items = self.all_items();
         let begun: Vec<(&String, usize)> = self
@@ -203,7 +204,7 @@ impl Review {
         (!left.is_empty()).then(|| format!("{}.", left.join(", ")))
     }
 
-    /// Whether the answers of a rater are in a file that people edit by hand.
+    /// The answers of a rater are in a file that people edit by hand.
     pub(super) fn is_by_hand(&self, rater: &str) -> bool {
         let of = |file: &str| {
             let stem = file.strip_suffix(".csv")?.to_lowercase();

@@ -1,5 +1,6 @@
-//! The pages on which people judge data points. An answer is a form; it is on disk before the browser
-//! is sent on. Nobody sees what others say, except on the page that decides, when all are done.
+//! The pages on which people judge data points. An answer is a form; it is on disk before the
+//! browser is redirected. Raters do not see each other's answers, except on the page that decides,
+//! when all are done.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use galeras_ratings::{
 };
 use galeras_store::timestamp;
 
-/// How old the plan may be while people rate: what they say does not change it.
+/// The maximum age of the plan while people rate: ratings do not change it.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// The most characters of a note.
@@ -52,7 +53,7 @@ pub(super) struct RateForm {
     note: String,
 }
 
-/// Whose last answer is taken back.
+/// The rater whose last answer is undone.
 #[derive(Debug, Deserialize)]
 pub(super) struct UndoForm {
     step: String,
@@ -100,7 +101,7 @@ fn place(step: &str, rater: &str, point: &str, question: &str) -> String {
     address("/review/rate", &values)
 }
 
-/// The review of a step, with what this person is asked.
+/// The review of a step, with the items of this rater.
 async fn asked(served: &Served, step: &str, rater: &str) -> Result<(Review, Vec<Item>), Refusal> {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
     let _reading = served.study.reading().await?;
@@ -228,7 +229,7 @@ pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm
     let next = match items.iter().position(|other| *other == item) {
         _ if stays => Some(item),
         None => None,
-        // Who goes through answers again goes on in order, others go to what is open.
+        // Revising an answer leads to the next item in order, a new answer to the next open item.
         Some(at) if before.is_some() => items.get(at + 1).copied(),
         Some(at) => {
             let open =

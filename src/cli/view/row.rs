@@ -29,7 +29,7 @@ pub(super) struct RowQuery {
     at: Option<u64>,
 }
 
-/// A text of this many characters, or with a line break, has a box of its own.
+/// A text of this many characters, or with a line break, has its own box.
 const LONG: usize = 120;
 
 /// Columns with Python.
@@ -45,7 +45,7 @@ const PYTHON: [&str; 9] = [
     "test_code",
 ];
 
-/// Columns that say more beside each other: what was, and what is.
+/// Columns shown next to each other: before and after.
 const PAIRS: [(&str, &str); 3] =
     [("reference", "prediction"), ("cut_rest", "prediction"), ("code_before", "code")];
 
@@ -112,7 +112,7 @@ pub(super) async fn by_id(
 ) -> Result<Option<RowValues>, String> {
     let Some(field) = input.schema.field(ID) else { return Ok(None) };
     let data = snapshot.data(&session(1), &served.study.store, input)?;
-    // Without a cast around it, the statistics of the file say which parts cannot have the row.
+    // Without a cast around the column, the file's statistics can exclude row groups.
     let this = match field.data_type() {
         arrow::datatypes::DataType::Utf8 => column(ID),
         _ => cast(column(ID), arrow::datatypes::DataType::Utf8),
@@ -191,7 +191,7 @@ fn title(values: &RowValues) -> String {
     }
 }
 
-/// A link to the lines of the commit, where the table says which.
+/// A link to the lines of the commit, if the table has them.
 fn commit_link(values: &RowValues) -> Option<PageLink> {
     let url = text(values, "url")
         .filter(|url| url.starts_with("https://") || url.starts_with("http://"))?;

@@ -1,4 +1,4 @@
-//! The runs of the workflow, and what differs between two of them.
+//! The runs of the workflow, and the differences between two of them.
 
 use axum::extract::{Query, State};
 use galeras_pages::model::{TableBlock, TableColumn};
@@ -113,7 +113,7 @@ pub(super) async fn diff(
     Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
 }
 
-/// What differs between two tables: numbers in the caption, and examples of changed rows.
+/// The differences between two tables: numbers in the caption, and examples of changed rows.
 fn port_table(pair: &StepPair<'_>, diff: &PortDiff) -> TableBlock {
     let title = format!("{}.{}", pair.name, diff.port);
     let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! The routes of the server, and what holds for every request and answer.
+//! The routes of the server, and the rules for every request and answer.
 
 use std::io;
 use std::sync::Arc;
@@ -68,8 +68,7 @@ async fn nothing() -> Response {
     Refusal::missing("There is no such page.").into_response()
 }
 
-/// Lets requests through that may be answered, and says with every answer what browsers may do
-/// with it.
+/// Lets permitted requests through, and adds the headers that restrict browsers to every answer.
 async fn guarded(State(served): State<Served>, request: Request, next: Next) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let admission = served.guard.admit(request.method(), query, request.headers());
@@ -84,7 +83,7 @@ async fn guarded(State(served): State<Served>, request: Request, next: Next) -> 
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "same-origin"),
-        // The page itself says by its hash which script may run.
+        // The hash in the page names the script that may run.
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'; base-uri 'none'; \

@@ -1,4 +1,4 @@
-//! The study that is shown: its plan and the states of its steps, taken anew when something changed.
+//! The study that is shown: its plan and the states of its steps, reloaded after changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) struct Snapshot {
     stamp: Stamp,
 }
 
-/// What planning depends on: files with their sizes and times.
+/// The files that planning depends on, with their sizes and times.
 type Stamp = Vec<(PathBuf, u64, Option<SystemTime>)>;
 
 impl Study {
@@ -130,7 +130,6 @@ impl Snapshot {
         Ok(input)
     }
 
-    /// Whether all of a table is stored.
     pub(super) fn stored(&self, input: &Input) -> Result<(), String> {
         let missing = input.tables.iter().find(|table| self.states[table.step].manifest.is_none());
         match missing {
@@ -172,7 +171,7 @@ impl Snapshot {
         rows.sum()
     }
 
-    /// Where a page that shows this is told that it would be another one by now.
+    /// The address of the events that tell a page to reload.
     pub(super) fn events(&self) -> String {
         super::address::address("/events", &[("mark", &self.mark())])
     }

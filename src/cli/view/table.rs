@@ -21,7 +21,7 @@ use galeras_engine::plan::Input;
 /// Characters of a text that a cell gets.
 const CELL: usize = 120;
 
-/// What a page of a table shows, as the address says it.
+/// The part of a table that a page shows, from its address.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TableQuery {

@@ -42,7 +42,6 @@ pub(super) struct Rows<'a> {
 
 /// A page of rows.
 pub(super) struct PageRows {
-    /// The rows of all pages.
     pub(super) total: u64,
     /// The number of the page, from 1.
     pub(super) page: u64,
@@ -100,8 +99,7 @@ impl Rows<'_> {
         file.is_file().then_some(LocalTable { blob, store, rows })
     }
 
-    /// The place of a page and the positions of its rows, by what is kept of the table; nothing if
-    /// that would be too much to keep.
+    /// The position of a page and its rows from cached facts; `None` if these would be too large.
     async fn indexed(&self, local: &LocalTable, asked: u64) -> Result<Option<PageRows>, String> {
         let indexes = &self.served.study.indexes;
         let matches = match self.stored_filter()? {
@@ -237,7 +235,7 @@ impl Rows<'_> {
         Ok(positions.map(|number| number.saturating_sub(1)).collect())
     }
 
-    /// The columns that a page shows: what tells rows apart, then what the step made, then the others.
+    /// The columns of a page: first the key, then the columns of the step, then the others.
     fn columns(&self) -> Vec<String> {
         let plan = &self.snapshot.plan;
         let mut names = super::super::data::columns_for_people(plan, self.input);

@@ -1,5 +1,5 @@
-//! Zip files of which the same content gives the same bytes, and of which one changed byte is found:
-//! entries are sorted and have no times, and the comment at the end is the digest of all before it.
+//! Zip files that are reproducible and reveal any changed byte: entries are sorted and have no
+//! times, and the comment at the end is the digest of everything before it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,14 +13,14 @@ use super::error::ShareError;
 use super::listing::is_plain;
 use galeras_base::digest::Digest;
 
-/// What the comment begins with; the digest of all bytes before it follows.
+/// The prefix of the comment; the digest of all bytes before it follows.
 const SEAL: &str = "galeras bundle blake3:";
 /// Digits of a digest.
 const DIGITS: usize = 64;
 /// How long the comment is.
 const COMMENT: usize = SEAL.len() + DIGITS;
-/// What a bundle may have when it is unpacked, whatever its size, and for each of its bytes. Tables
-/// are compressed before, and texts become some ten times smaller; a bomb becomes a thousand times.
+/// The maximum unpacked size of a bundle of any size, and the factor for larger ones. Tables are
+/// already compressed, and texts shrink about tenfold; a zip bomb shrinks a thousandfold.
 const MOST_UNPACKED: u64 = 1 << 30;
 const MOST_FOR_A_BYTE: u64 = 100;
 /// Of larger files the places need more digits in a zip file.
@@ -73,11 +73,11 @@ pub(super) struct Archive {
     /// How many bytes may still be unpacked, and how many it was.
     left: u64,
     most: u64,
-    /// What is wrong with the file as a whole.
+    /// The problem with the file as a whole.
     pub(super) problem: Option<String>,
     /// Its entries by name, those that are files inside of the folder that it is unpacked to.
     pub(super) entries: BTreeMap<String, usize>,
-    /// Its other entries, and what is wrong with them.
+    /// Its other entries, each with its problem.
     pub(super) strange: Vec<(String, String)>,
 }
 
@@ -125,11 +125,11 @@ impl Archive {
         Ok(Self { zip, left: most, most, problem, entries, strange })
     }
 
-    /// Copies the content of an entry, and says what its digest is.
+    /// Copies the content of an entry, and returns its digest.
     ///
     /// # Errors
-    /// If it is damaged, too large together with what was copied before, or cannot be written: in
-    /// words that follow its name.
+    /// If it is damaged, too large together with earlier copies, or cannot be written: in words
+    /// that follow its name.
     pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
         let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
         let mut hasher = blake3::Hasher::new();
@@ -169,7 +169,7 @@ fn unreadable(error: &dyn std::fmt::Display) -> String {
     format!("it is damaged: {error}")
 }
 
-/// What is wrong with the file, by the digest at its end.
+/// The problem with the file, according to the digest at its end.
 fn seal_problem(file: &mut File) -> io::Result<Option<String>> {
     let length = file.metadata()?.len();
     if length < COMMENT as u64 {

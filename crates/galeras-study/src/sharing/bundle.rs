@@ -1,5 +1,6 @@
-//! Makes a bundle: the workflow with what it reads, its lock, the results and what a run elsewhere
-//! needs to find them, the outputs, and small tables as CSV; all in a folder, which is packed last.
+//! Makes a bundle: the workflow with its files, its lock, the results with everything that another
+//! machine needs to find them, the outputs, and small tables as CSV. They are collected in a folder
+//! and then packed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -28,12 +29,12 @@ use galeras_engine::plan::{Plan, TableRef};
 use galeras_engine::runner::{RunError, StepManifests, Transfer, export_table};
 use galeras_store::{Manifest, PortArtifact, Store};
 
-/// What of a store is in a bundle.
+/// The parts of a store that go into a bundle.
 const STORED: [&str; 4] = ["actions", "blobs", "checks", "signatures"];
 /// Tables that are left out of a bundle: step and port.
 pub type LeftOut = BTreeSet<(usize, &'static str)>;
 
-/// What a bundle is made of.
+/// The content of a bundle.
 pub struct Bundler<'a> {
     /// The plan, all of whose steps are computed.
     pub plan: &'a Plan,
@@ -43,7 +44,7 @@ pub struct Bundler<'a> {
     pub done: &'a StepManifests,
     /// Tables that are left out.
     pub left_out: LeftOut,
-    /// What must not be in it.
+    /// The private values that must not be in it.
     pub privacy: Privacy,
 }
 
@@ -109,8 +110,8 @@ impl Bundler<'_> {
         })
     }
 
-    /// Sends the results to the store of the bundle. Their labels say where files were on this
-    /// machine; in the bundle they say what the files are called.
+    /// Sends the results to the store of the bundle. Labels with paths of this machine are replaced
+    /// by the names in the bundle.
     async fn send(&self, cache: &Store, progress: &(dyn Fn(u64) + Sync)) -> Result<(), ShareError> {
         let mut results = Vec::new();
         let mut left_out = HashSet::new();
@@ -134,7 +135,7 @@ impl Bundler<'_> {
         }
     }
 
-    /// What the bundle says of a table, which it holds as Parquet already; writes it as CSV, too, if
+    /// The bundle's record of a table, which it already holds as Parquet; also writes it as CSV if
     /// it is small.
     fn table(
         &self,
@@ -172,7 +173,7 @@ impl Bundler<'_> {
         Ok(table)
     }
 
-    /// Refuses a table that has what must not be handed on.
+    /// Refuses a table with private values.
     fn refuse_private_cells(&self, path: &Path, table: &str) -> Result<(), ShareError> {
         let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
         let file = File::open(path).map_err(|error| failed(&error))?;
@@ -254,7 +255,7 @@ impl Bundler<'_> {
         Ok(files.len() as u64)
     }
 
-    /// The files of the bundle by name. What a store keeps for itself is left out.
+    /// The files of the bundle by name, without the store's internal files.
     fn files(&self, folder: &Path) -> Result<BTreeMap<String, PathBuf>, ShareError> {
         let mut files = BTreeMap::new();
         for entry in walkdir::WalkDir::new(folder) {

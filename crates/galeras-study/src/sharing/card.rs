@@ -231,7 +231,7 @@ fn numbers(column: &ColumnSummary) -> String {
     )
 }
 
-/// What programs read of the card.
+/// The machine-readable part of the card.
 fn front_matter(dataset: &Dataset) -> Value {
     let licences: Vec<&str> = dataset.licences().into_keys().collect();
     let hub = match licences.as_slice() {
@@ -296,7 +296,7 @@ fn features(fields: &Fields) -> Value {
     Value::Array(fields.iter().map(feature).collect())
 }
 
-/// A type as `datasets` writes it, and the key under which it stands.
+/// A type in the notation of `datasets`, and its key.
 fn feature_type(data_type: &DataType) -> (&'static str, Value) {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => {
@@ -387,8 +387,8 @@ fn cell(text: &str) -> String {
     plain(text).replace('|', "\\|").replace('`', "'")
 }
 
-/// A text on one line without images and links: whoever looks at the card must not load or follow
-/// what the name of a repository is made of. Words in backquotes stay code.
+/// A text on one line without images and links, so that a repository's name cannot make the reader
+/// of the card load or follow an address. Words in backquotes stay code.
 fn plain(text: &str) -> String {
     let text = line(text);
     let mut out = String::with_capacity(text.len() + 8);

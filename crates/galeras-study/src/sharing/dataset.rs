@@ -33,14 +33,14 @@ use galeras_operator::table_digest::TableHasher;
 use galeras_sql::session::{column, session};
 use galeras_store::Store;
 
-/// The columns by which a row says where it comes from.
+/// The columns that record a row's origin.
 const REPOSITORY: &str = "repo";
 const LICENCE: &str = "license";
 const ADDRESSES: [&str; 2] = ["url", "clone_url"];
 /// The corpus that the program carries, and its licence: CPython's.
 const CORPUS: (&str, &str) = ("python-stdlib", "Python-2.0");
 
-/// What a data set is made of.
+/// The content and settings of a data set.
 pub struct Publisher<'a> {
     /// The plan.
     pub plan: &'a Plan,
@@ -48,9 +48,9 @@ pub struct Publisher<'a> {
     pub store: &'a Store,
     /// The results, by position in the plan.
     pub done: &'a StepManifests,
-    /// Whose rows are published.
+    /// The licences that decide which rows are published.
     pub licences: Licences,
-    /// What must not be in them.
+    /// The private values that must not be in them.
     pub privacy: Privacy,
 }
 
@@ -107,7 +107,7 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    /// Whether the rows of a table say where they come from.
+    /// The rows of a table record their origin.
     pub fn tells_origin(&self, input: &Input) -> bool {
         let schema = &input.schema.schema;
         is_text(schema, LICENCE) || is_text(schema, REPOSITORY)

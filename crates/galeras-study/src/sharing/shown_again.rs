@@ -1,6 +1,6 @@
-//! What a bundle shows of its tables, written again from them and compared: its outputs, and small
-//! tables as CSV. The tables are what the results say, which may be signed; these files only have a
-//! digest in the list, which whoever changes them can change, too.
+//! Renders a bundle's outputs and small CSV tables again from its tables and compares them. The
+//! tables belong to results, which may be signed; the rendered files only have a digest in the
+//! list, which an attacker can change as well.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -17,14 +17,14 @@ use galeras_store::Store;
 /// Outputs that are not what their tables give, and those of which that is not known.
 #[derive(Default)]
 pub struct ShownAgain {
-    /// What is wrong.
+    /// The differences.
     pub problems: Vec<FileProblem>,
     /// Outputs that the workflow does not lead to, so that they were not compared.
     pub unknown: Vec<String>,
 }
 
 impl BundleRecord {
-    /// Whether this version made the bundle: another may write a table in other words.
+    /// This version made the bundle: another may render a table differently.
     pub fn is_of_this_version(&self) -> bool {
         self.program == env!("CARGO_PKG_VERSION")
     }
@@ -150,7 +150,7 @@ impl SameAs {
         }
     }
 
-    /// Whether all that was written is all of the file.
+    /// The written bytes are the whole file.
     fn ends_here<E>(mut self, written: Result<(), E>) -> Result<bool, ShareError>
     where
         ShareError: From<E>,

@@ -10,7 +10,7 @@ use super::listing::is_plain;
 use super::privacy::Privacy;
 use galeras_engine::plan::{Plan, lock_path};
 
-/// The folder of a bundle with the workflow and what it reads.
+/// The folder of a bundle with the workflow and its files.
 pub(super) const FOLDER: &str = "workflow";
 
 /// The files of a workflow, and their places in a bundle.
@@ -130,7 +130,7 @@ fn given_paths(plan: &Plan) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// Whether the text has this path, or one of the folders above it that are not the root's.
+/// The text has this path, or one of its parent folders except the root's.
 fn names_absolutely(text: &str, path: &Path) -> bool {
     let path = path.to_string_lossy();
     text.contains(&*path)
