@@ -30,8 +30,8 @@ pub(super) fn trust(
 }
 
 /// The same for the workflow of a bundle unpacked into `folder`: files in there may be read, and
-/// only servers that are allowed are asked, so that nobody learns that the bundle is being
-/// verified.
+/// only servers that are allowed are asked, so that verifying a bundle reveals nothing to its
+/// maker.
 pub(super) fn trust_in_bundle(file: &Path, folder: &Path, allow: &AllowArgs) -> Arc<Trust> {
     let mut allow = allow.clone();
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());

@@ -28,8 +28,9 @@ pub(crate) struct BundleArgs {
     /// The file to write (default: the workflow's name with .zip).
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Leave out a table, for its licence, say, and keep its digest: `step`, `step.rejects`, all
-    /// cells `gen[*]`. Tables made of it are left out by naming them, too. May be repeated.
+    /// Leave out a table (because of its licence, for example), and keep its digest: `step`,
+    /// `step.rejects`, all cells `gen[*]`. Name tables made from it as well to leave them out. May
+    /// be repeated.
     #[arg(long, value_name = "TABLE")]
     without: Vec<String>,
     /// How to answer.
@@ -68,7 +69,7 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
     bar.finish_and_clear();
     let record = record.map_err(|error| fail_share(&error))?;
     let inside = leads_to_the_same(args, &folder, &record).await?;
-    // A report shows rows of all tables, including those that are left out.
+    // A report shows rows of every table, including those that are left out.
     if args.without.is_empty() {
         let page = bundled_report(&inside, &folder, &record.computed);
         let page = page.await.map_err(|message| fail(&message, Exit::Failed))?;

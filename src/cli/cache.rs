@@ -69,7 +69,7 @@ pub(crate) struct GcArgs {
     /// 2GiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_bytes: Option<u64>,
-    /// Only say what would be removed, and how much that frees.
+    /// Only list what would be removed, and how much space that frees.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.

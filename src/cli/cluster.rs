@@ -23,7 +23,8 @@ const PORT: u16 = 50050;
 pub(crate) enum ClusterVerb {
     /// Run the scheduler, which gives the work of runs to executors.
     Scheduler(SchedulerArgs),
-    /// Run an executor, which does work. It runs whatever a run sends: on private networks only.
+    /// Run an executor, which does work. It runs everything that a run sends: on private networks
+    /// only.
     Executor(ExecutorArgs),
 }
 

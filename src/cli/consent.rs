@@ -1,5 +1,5 @@
-//! Asks for consent to what a workflow does to the machine, on a terminal; elsewhere reports the
-//! missing permissions. `allow` has the options.
+//! Asks for consent to access by a workflow, on a terminal; elsewhere reports the missing
+//! permissions. `allow` has the options.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal, Write as _};

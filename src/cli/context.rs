@@ -274,11 +274,11 @@ impl Surveyed {
                 Forecast::Runs { reason: Reason::BlobMissing, detail: Some(detail) } => {
                     format!("the result of `{step}` cannot be used, because {detail}")
                 }
-                _ => format!("`{step}` is not computed yet as the workflow stands now"),
+                _ => format!("`{step}` is not computed yet for the current workflow"),
             },
             (_, [first, ..]) => {
                 let (more, step) = (names.len() - 1, first);
-                format!("`{step}` and {more} more are not computed yet as the workflow stands now")
+                format!("`{step}` and {more} more are not computed yet for the current workflow")
             }
             (_, []) => "nothing is computed yet".to_string(),
         };

@@ -29,14 +29,14 @@ pub(crate) struct ExportArgs {
     /// The folder to write.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Keep rows whatever their licence is. Without this, rows without a known, permissive licence
-    /// are left out and counted.
+    /// Keep rows with any licence. Without this, rows without a known, permissive licence are left
+    /// out and counted.
     #[arg(long)]
     any_license: bool,
-    /// Leave out the rows of an owner, or of a repository, who said no. May be repeated.
+    /// Leave out the rows of an owner or a repository that objected. May be repeated.
     #[arg(long, value_name = "OWNER[/REPO]")]
     exclude: Vec<String>,
-    /// Who made the data set, for its citation. May be repeated.
+    /// An author of the data set, for its citation. May be repeated.
     #[arg(long, value_name = "NAME")]
     author: Vec<String>,
     /// Replace what an earlier export wrote into the folder; other files in it stay.
@@ -140,7 +140,7 @@ fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {
         note("no row is left: see the reasons above, and --any-license");
     }
     if args.author.is_empty() {
-        note("CITATION.cff names nobody; --author NAME does");
+        note("CITATION.cff has no authors; --author NAME adds one");
     }
     Ok(exit)
 }

@@ -28,7 +28,7 @@ enum Picture {
 pub(crate) struct GraphArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
-    /// Draw each cell of a matrix step by itself.
+    /// Draw each cell of a matrix step separately.
     #[arg(long)]
     cells: bool,
     /// The format of the graph.

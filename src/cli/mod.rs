@@ -92,7 +92,7 @@ enum Verb {
     Plan(inspect::PlanArgs),
     /// Report everything that is wrong with workflow files.
     Check(inspect::CheckArgs),
-    /// Say why a step would run or not, and what its result depends on.
+    /// Explain why a step would run or not, and the inputs of its result.
     Explain(inspect::ExplainArgs),
     /// Draw the graph of a workflow.
     Graph(graph::GraphArgs),
@@ -121,13 +121,14 @@ enum Verb {
     /// Serve the pages of a study on this machine: steps, tables, runs, and the review of data
     /// points by people.
     View(view::ViewArgs),
-    /// Send what a workflow as it stands has computed to a store elsewhere.
+    /// Send the results of a workflow in its current state to another store.
     Push(remote::PushArgs),
-    /// Fetch what a store elsewhere has of a workflow as it stands, so that a run finds it.
+    /// Fetch the results of a workflow in its current state from another store, so that a run finds
+    /// them.
     Pull(remote::PullArgs),
     /// Say whether results, or a bundle, are what they were when they were computed.
     Verify(verify::VerifyArgs),
-    /// Put a workflow with its results into one file, for somebody else.
+    /// Put a workflow with its results into one file, to give to others.
     Bundle(bundle::BundleArgs),
     /// Write tables as a data set for the Hugging Face Hub: card, Croissant, attribution, citation.
     Export(export::ExportArgs),

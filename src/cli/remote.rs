@@ -51,7 +51,7 @@ pub(crate) struct PushArgs {
     /// a private key in the ssh-agent.
     #[arg(long, value_name = "KEYFILE")]
     sign: Option<PathBuf>,
-    /// Show the size of what would be sent, without sending it.
+    /// Show the size of the upload without sending it.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -68,7 +68,7 @@ pub(crate) struct PullArgs {
     /// The bundle that results come from.
     #[arg(long, value_name = "BUNDLE.zip", conflicts_with = "remote")]
     from: Option<PathBuf>,
-    /// Show the size of what would be fetched, and fetch only manifests.
+    /// Show the size of the download, and fetch only manifests.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -123,7 +123,7 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
     let WorkflowArgs { file, set, store, .. } = &args.workflow;
     let run = hint::command("run", &file.to_string_lossy(), set, &store.cache);
     let message = format!(
-        "{missing} of {} steps are not computed as the workflow stands now, and were not sent; run\n  {run}",
+        "{missing} of {} steps are not computed for the current workflow, and were not sent; run\n  {run}",
         surveyed.states.len()
     );
     fail(&message, Exit::Failed)

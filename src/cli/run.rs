@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     workflow: WorkflowArgs,
     #[command(flatten)]
     remote: RemoteArgs,
-    /// Run only this step and what it needs (a matrix step: all its cells). May be repeated.
+    /// Run only this step and its inputs (a matrix step: all its cells). May be repeated.
     #[arg(long, value_name = "STEP")]
     select: Vec<String>,
     /// Compute this step again although its result is stored. May be repeated.
@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     /// Fail if anything that the workflow asks of the world is not pinned in galeras.lock.
     #[arg(long)]
     frozen: bool,
-    /// After a failure go on with the steps that do not depend on it.
+    /// After a failure continue with the steps that do not depend on it.
     #[arg(long)]
     keep_going: bool,
     /// Threads to compute with (default: all).
@@ -71,8 +71,8 @@ pub(super) struct OutArgs {
     /// The folder for output files.
     #[arg(long = "out", value_name = "DIR", default_value = ".")]
     pub(super) folder: PathBuf,
-    /// Replace files in the place of outputs that this workflow did not write, or that were changed
-    /// since.
+    /// Replace existing files at the paths of outputs that this workflow did not write, or that
+    /// were changed since.
     #[arg(long)]
     overwrite: bool,
 }

@@ -83,7 +83,7 @@ pub(super) fn outcome(run: &RunRecord) -> &'static str {
     }
 }
 
-/// One digest of all results of a run: equal digests mean equal results.
+/// One digest of a run's results: equal digests mean equal results.
 pub(super) fn results_digest(run: &RunRecord) -> Option<Digest> {
     let mut ports: BTreeMap<String, Digest> = BTreeMap::new();
     for step in &run.steps {

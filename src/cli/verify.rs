@@ -41,8 +41,8 @@ pub(crate) struct VerifyArgs {
     store: StoreArgs,
     #[command(flatten)]
     allow: AllowArgs,
-    /// Compute N steps again as well, beside the store, and N single rows of steps that compute row by
-    /// row, and compare what comes out. Steps that ask a model or need a network are left out.
+    /// Also compute N steps again, outside the store, and N single rows of steps that compute row
+    /// by row, and compare the results. Steps that ask a model or need a network are left out.
     #[arg(long, value_name = "N")]
     recompute: Option<usize>,
     /// Which steps and rows are drawn: another seed draws others.
@@ -133,7 +133,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
         Err(exit) => return exit,
     };
     let help =
-        "`galeras cache verify --repair` removes what is damaged, and a run computes it anew";
+        "`galeras cache verify --repair` removes damaged results, and a run computes them again";
     let exit = told(&findings, help, args.format);
     if exit == Exit::Done {
         let told = signed.told(allowed.as_ref(), args.format);
@@ -150,7 +150,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
         let run = hint::command("run", &file, &args.set, cache);
         let all = results.len();
         let message = format!(
-            "{missing} of {all} steps are not computed as the workflow stands now; run\n  {run}"
+            "{missing} of {all} steps are not computed for the current workflow; run\n  {run}"
         );
         return fail(&message, Exit::Failed);
     }

@@ -110,7 +110,7 @@ enum ShareOf {
     /// The whole text.
     #[default]
     Text,
-    /// What lies behind the place that `after` names.
+    /// The text after the position that `after` names.
     Rest,
 }
 

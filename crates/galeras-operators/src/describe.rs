@@ -206,7 +206,7 @@ const STATISTICS: &[Statistic] = &[
     statistic("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
 ];
 
-/// What stands behind `std`: computed from the statistics, not by SQL.
+/// The columns after `std`: computed from the statistics, not by SQL.
 const INTERVAL: [(&str, &str); 3] = [
     ("standard_error", "standard error of the mean"),
     ("ci_low", "lower end of the mean's interval"),
@@ -236,7 +236,8 @@ const MEAN: usize = 1;
 const STD: usize = 2;
 const MIN: usize = 3;
 const MAX: usize = 7;
-/// Behind the statistics of all columns, for each of them: what [`ClusterSums`] has.
+/// The number of values per column that follow the statistics of all columns: those of
+/// [`ClusterSums`].
 const OF_CLUSTERS: usize = 5;
 
 fn quantile(value: &DescribedValue, share: &str) -> String {
@@ -312,7 +313,7 @@ impl TableStep for BoundDescribe {
     }
 }
 
-/// Columns that one query describes: the values of all of them are held for their quartiles.
+/// The columns that one query describes: it keeps the values of each in memory for the quartiles.
 const TOGETHER: usize = 16;
 
 impl BoundDescribe {

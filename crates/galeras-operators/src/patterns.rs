@@ -28,7 +28,7 @@ pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, A
     set.build().map_err(bad(argument.to_string()))
 }
 
-/// Refuses patterns that nobody writes, before anything else looks at them.
+/// Refuses oversized patterns before anything else parses them.
 fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
     let bad = |path: String, message| Err(ArgError::new(path, Code::BadPattern, message));
     if patterns.len() > MOST_PATTERNS {
@@ -36,7 +36,7 @@ fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
         return bad(argument.to_string(), message);
     }
     for (at, pattern) in patterns.iter().enumerate() {
-        // A brace that stands for itself counts, too: to tell them apart is the parser's work.
+        // Escaped braces count as well: only the parser recognizes them.
         let braces = pattern.bytes().filter(|byte| *byte == b'{').count();
         let message = if pattern.len() > MOST_BYTES {
             format!("the pattern has {} bytes; it may have {MOST_BYTES}", pattern.len())
@@ -116,7 +116,7 @@ pub(super) fn other_languages(
     found.collect()
 }
 
-/// The language of all files that a pattern can match, if they hold one that is not Python.
+/// The language of all files that a pattern can match, if it is not Python.
 fn only_language(pattern: &str) -> Option<&'static str> {
     let name = pattern.rsplit('/').next().unwrap_or(pattern);
     let (_, suffix) = name.rsplit_once('.')?;
@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(path, "include[1]");
             assert!(message.contains(&format!("has {depth} `{{`")), "{message}");
         }
-        // Closing braces that stand for themselves take nothing off.
+        // Escaped closing braces do not reduce the count.
         refused(&["{[}]".repeat(MOST_ALTERNATIVES + 1)]);
         let (_, message) = refused(&[nested(1_000_000)]);
         assert!(message.contains("2000001 bytes"), "{message}");

@@ -207,7 +207,7 @@ impl BoundSample {
         call::<KeyedHash>(vec![lit(self.args.seed), lit(purpose), id])
     }
 
-    /// A text that is the same for the rows of one stratum only; null is a value of its own.
+    /// A text that is unique to each stratum; null counts as a value.
     fn stratum(&self) -> Expr {
         if self.args.stratify.is_empty() {
             return lit("");

@@ -160,9 +160,9 @@ impl Operator for SqlOperator {
     }
 }
 
-/// The type of a column that was written with one type and is computed with another. Signed and
-/// unsigned whole numbers meet as decimals without a fraction, which are stored as what is written;
-/// one that does not fit is an error.
+/// The stored type of a column written as one type and computed as another. Signed and unsigned
+/// whole numbers are combined as decimals without a fraction and stored as the written type; a
+/// value that does not fit is an error.
 fn held<'a>(written: &'a DataType, computed: &'a DataType) -> &'a DataType {
     match computed {
         DataType::Decimal128(_, 0) if written.is_integer() => written,

@@ -191,7 +191,7 @@ impl TableStep for BoundTokenizer {
             });
             let feeding = async move {
                 while let Some(batch) = stream.next().await {
-                    // A closed channel means that the thread has failed; it says why.
+                    // A closed channel means that the thread has failed; its error follows.
                     if send.send(batch?).await.is_err() {
                         break;
                     }

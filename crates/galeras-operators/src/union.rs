@@ -125,7 +125,7 @@ impl Operator for UnionOperator {
     }
 }
 
-/// The label must be a column of its own.
+/// The label must not be the name of an existing column.
 fn check_label(label: &str, tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
     if let Some((name, _)) = tables.iter().find(|(_, table)| table.field(label).is_some()) {
         let message = format!("`{name}` has a column `{label}` already");
@@ -219,7 +219,7 @@ fn listed(columns: &[&str]) -> String {
     names.join(", ")
 }
 
-/// The rows of all tables must be told apart by the same columns.
+/// All tables must have the same key columns.
 fn check_keys(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
     // The key of a table of which not everything is known is not known either.
     let known: Vec<_> = tables.iter().filter(|(_, table)| !table.open).collect();
@@ -352,7 +352,8 @@ impl TableStep for BoundUnion {
                 let missing = || StepError::new("a union without tables has no rows");
                 return Ok(vec![(MAIN, tables.pop().ok_or_else(missing)?)]);
             }
-            // One union of all: one of two at a time is as deep as there are tables.
+            // One union of all tables: nested unions of two would be as deep as the number of
+            // tables.
             let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
             let union = Union::try_new_with_loose_types(plans.collect())?;
             Ok(vec![(MAIN, DataFrame::new(cx.session.state(), LogicalPlan::Union(union)))])

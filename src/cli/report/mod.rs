@@ -42,7 +42,7 @@ pub(crate) struct ReportArgs {
     /// in the current folder).
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Replace a file that is no report of Galeras.
+    /// Replace a file that is not a report of Galeras.
     #[arg(long)]
     overwrite: bool,
 }

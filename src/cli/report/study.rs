@@ -105,7 +105,7 @@ fn missing(surveyed: &Surveyed) -> Vec<MissingStep> {
         let run = surveyed.command();
         missing.push(MissingStep {
             step: step.family.clone(),
-            reason: "not computed as the workflow stands now".to_string(),
+            reason: "not computed for the current workflow".to_string(),
             command: format!("{run} --select {}", galeras_base::visible::shell_word(&step.family)),
         });
     }

@@ -85,7 +85,7 @@ pub(super) fn data_type(field: &Field) -> String {
     format!("{}{mark}", type_name(field.data_type()))
 }
 
-/// The first rows of a table, with these columns or all that are not binary.
+/// The first rows of a table, with these columns or every column that is not binary.
 pub(super) async fn block(
     surveyed: &Surveyed,
     name: &str,

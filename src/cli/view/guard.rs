@@ -3,7 +3,7 @@
 //!
 //! The server listens on loopback, which any page in a browser on this machine can send requests
 //! to. So the `Host` must be this server (another name that resolves to it is refused), every POST
-//! must come from one of its own pages (`Origin`), and everything needs the token: first in the
+//! must come from the server's pages (`Origin`), and everything needs the token: first in the
 //! address, later in a cookie.
 
 use std::fs::File;

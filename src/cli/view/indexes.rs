@@ -116,7 +116,7 @@ impl Indexes {
 /// A stored table of a folder.
 pub(super) fn opened(store: &Store, blob: &Digest) -> Result<Arc<TableFile>, String> {
     let table = store.table_file(blob).map_err(|error| error.to_string())?;
-    Ok(Arc::new(table.ok_or("the store is no folder")?))
+    Ok(Arc::new(table.ok_or("the store is not a folder")?))
 }
 
 /// The most recently used entries, up to a size.

@@ -105,7 +105,7 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
     if print(&format!("{address}\n")) != Exit::Done {
         return Exit::Disk;
     }
-    note("open this address in a browser; whoever has it can rate; Ctrl-C ends the server");
+    note("open this address in a browser; everyone who has it can rate; Ctrl-C ends the server");
     if args.open {
         open_browser(&address);
     }

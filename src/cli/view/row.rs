@@ -63,7 +63,7 @@ pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQue
         None => by_id(&served, &snapshot, &input, &query.id).await,
     };
     let Some(values) = found.map_err(Refusal::failed)? else {
-        return Err(Refusal::missing("The table has no such row; it may have been computed anew."));
+        return Err(Refusal::missing("The table has no such row; it may have been computed again."));
     };
     let mut parts = row_parts(&values);
     parts.links.insert(

@@ -136,7 +136,7 @@ impl Snapshot {
             None => Ok(()),
             Some(table) => {
                 let step = &self.plan.steps[table.step].name;
-                Err(format!("{step} is not computed yet as the workflow stands now"))
+                Err(format!("{step} is not computed yet for the current workflow"))
             }
         }
     }
@@ -171,7 +171,7 @@ impl Snapshot {
         rows.sum()
     }
 
-    /// The address of the events that tell a page to reload.
+    /// The address of the events that make a page reload.
     pub(super) fn events(&self) -> String {
         super::address::address("/events", &[("mark", &self.mark())])
     }

@@ -1,7 +1,5 @@
-//! The input port `against`: what the rows of the input are compared with beside each other.
-//!
-//! Lives here: its arguments, and what the ports say of rows that are near to it. Does not live
-//! here: how they are found (`near`).
+//! The input port `against`, another table that the input is compared with: its arguments, and the
+//! values of the ports for rows near to it. `near` finds them.
 
 use std::sync::Arc;
 
@@ -24,7 +22,7 @@ use galeras_workflow::code::Code;
 /// The input port.
 pub(super) const AGAINST: &str = "against";
 
-/// Hidden columns beside those of [`decide`](super::decide).
+/// Hidden columns in addition to those of [`decide`](super::decide).
 pub(super) const RULE: &str = "__rule";
 pub(super) const NEAR_TO: &str = "__near_to";
 pub(super) const NEAR_TO_SOURCE: &str = "__near_to_source";
@@ -40,7 +38,7 @@ const CONTAINMENT_8: f64 = 0.7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum AgainstIds {
-    /// Whatever its id.
+    /// Rows with any id.
     Any,
     /// Only if it has another id: the tables are versions of each other.
     Other,
@@ -48,14 +46,14 @@ pub(super) enum AgainstIds {
     Same,
 }
 
-/// What the input is compared with, and when a row is near to it.
+/// The settings of the comparison with `against`.
 #[derive(Clone, Debug)]
 pub(super) struct Against {
     /// The column with the texts.
     pub(super) column: String,
     /// The column with the ids.
     pub(super) id: String,
-    /// The column that says which table a row is from.
+    /// The column with the name of a row's table.
     pub(super) source: Option<String>,
     /// The rows that a row is compared with, by their ids.
     pub(super) ids: AgainstIds,
@@ -77,7 +75,7 @@ fn given(args: &Args) -> [(&'static str, bool); 8] {
 }
 
 impl Against {
-    /// What the arguments ask of the port `against`; `None` without it.
+    /// The arguments for the port `against`; `None` without it.
     pub(super) fn bind(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Self> {
         let Some(table) = cx.inputs.get(AGAINST) else {
             for (name, _) in given(args).into_iter().filter(|(_, given)| *given) {
@@ -166,7 +164,8 @@ impl Against {
     pub(super) fn resolve(against: Option<&Self>, args: &mut Value) {
         let Some(args) = args.as_object_mut() else { return };
         let Some(against) = against else {
-            // What goes with a port that is not there changes nothing, nor does that it may be.
+            // Arguments of an absent port change nothing, nor does the permission for it to be
+            // absent.
             args.retain(|name, _| {
                 !name.starts_with("against_") && !name.starts_with("containment_")
             });
@@ -201,7 +200,7 @@ impl Against {
 /// Rows of the input that are near to a row of `against`.
 #[derive(Debug, Default)]
 pub(super) struct NearRows {
-    /// The id of each, and what it is nearest to.
+    /// The id of each row, and the row nearest to it.
     pub(super) rows: Vec<(String, NearRow)>,
     pub(super) counts: AgainstCounts,
 }

@@ -1,6 +1,5 @@
-//! What becomes of each row: clusters, the row of each that is kept, similarities with it.
-//!
-//! Only rows of clusters are looked at.
+//! Decides about each row: clusters, the row of each that is kept, similarities with it. Only rows
+//! of clusters are read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,7 +39,7 @@ pub(super) struct Decided {
     pub(super) summary: RecordBatch,
 }
 
-/// What the summary says of `against`.
+/// The values about `against` in the summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AgainstCounts {
     /// Rows that are near to it.
@@ -98,7 +97,7 @@ pub(super) async fn decide(
     tables(step, &members, &kept, &similarities, (&counts, against))
 }
 
-/// The members of clusters with their ids and what they are ordered by, in the order of rows.
+/// The members of clusters with their ids and sort keys, in the order of rows.
 async fn members(
     step: &BoundDedup,
     input: DataFrame,

@@ -1,8 +1,8 @@
 //! `dedup`: near-duplicates by Jaccard similarity; one row of each cluster is kept.
 //!
-//! Lives here: the arguments, and how the parts go together. Does not live here: the columns of the
-//! ports (`tables`), the reading of tokens (`read`), which row is kept (`decide`), what is near to
-//! another table (`against`, `near`), the joins themselves (`galeras_similarity`).
+//! Here are the arguments and the order of the parts: `tables` has the columns of the ports, `read`
+//! reads tokens, `decide` chooses the rows to keep, `against` and `near` compare with another
+//! table, and `galeras_similarity` has the joins.
 
 mod against;
 mod decide;
@@ -186,7 +186,8 @@ impl Operator for DedupOperator {
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
-            // A param may say `word` where there is a tokenizer; who says nothing forgot `bpe`.
+            // A param may choose `word` although there is a tokenizer; without a choice the user
+            // forgot `bpe`.
             let chosen = args.get("tokens").is_some();
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -237,7 +238,7 @@ fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
     }
 }
 
-/// Whether there is exactly the tokenizer that is needed; the path of its file.
+/// Checks that exactly the needed tokenizer is given; the path of its file.
 fn check_tokenizer(
     args: &Args,
     chosen: bool,
@@ -397,8 +398,8 @@ impl TableStep for BoundDedup {
             let bpe = tokenizer(self, model).await?;
             let limits = limits(cx)?;
             let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
-            // A small table stands on the left: its rows are looked up by those of the input, which
-            // stay in their order.
+            // The small table is on the left: rows of the input are looked up in it and keep their
+            // order.
             let (here, there) = ([decide::DUPLICATE], [ID]);
             let mut rest = input.clone();
             let mut near = None;

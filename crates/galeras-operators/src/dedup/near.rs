@@ -1,8 +1,8 @@
-//! Which rows of the input are near to rows of `against`.
+//! Finds the rows of the input that are near to rows of `against`.
 //!
-//! The input is read in blocks of which the memory holds an index, and `against` is passed by each
-//! block, row by row: it may have any size. What is found does not depend on the blocks, nor on
-//! the order in which rows come.
+//! The input is read in blocks, each with an index in memory, and `against` is streamed past each
+//! block, so it may have any size. The result depends neither on the blocks nor on the order of
+//! rows.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,8 +29,8 @@ use galeras_similarity::{
 use galeras_sql::functions::bpe::Bpe;
 use galeras_sql::session::column;
 
-/// Batches that wait for a thread, and rows of a batch at most: a block may exceed the memory by
-/// what waits.
+/// The most batches that wait for a thread, and the most rows of a batch: memory may exceed that of
+/// a block by this much.
 const QUEUE: usize = 4;
 const BATCH_ROWS: usize = 1024;
 /// Rows between two messages about how many are done.
@@ -81,7 +81,7 @@ struct Block {
     ids: Vec<String>,
     /// The row of each id, where ids count.
     rows: HashMap<String, u32>,
-    /// Whether this was the end of the input.
+    /// This was the end of the input.
     last: bool,
 }
 
@@ -142,7 +142,7 @@ struct Source {
 }
 
 impl Source {
-    /// Sends pieces until `full`, or until nobody receives them; whether those were all.
+    /// Sends pieces until `full`, or until the receivers are gone; returns true if all were sent.
     async fn feed(
         &mut self,
         send: mpsc::Sender<RecordBatch>,

@@ -40,7 +40,7 @@ pub(super) async fn tokenizer(
     })
 }
 
-/// What a search may use.
+/// The memory and disk limits of a search.
 pub(super) fn limits(cx: &LowerContext) -> std::io::Result<SimilarityLimits> {
     Ok(SimilarityLimits {
         memory: cx.memory - cx.memory / OF_MEMORY,

@@ -17,7 +17,7 @@ use galeras_operator::StepError;
 /// Writes the table to `path`.
 ///
 /// # Errors
-/// If the file cannot be written to its last byte: the disk is full, say.
+/// If the file cannot be written completely, for example because the disk is full.
 pub(super) fn write_table(
     path: &Path,
     format: Format,
@@ -49,7 +49,7 @@ pub(super) fn write_table(
             writer.close()?;
         }
     }
-    // A file system behind a network says only now that it is full.
+    // A network file system may report a full disk only now.
     out.into_inner().map_err(IntoInnerError::into_error)?.sync_data()?;
     Ok(())
 }

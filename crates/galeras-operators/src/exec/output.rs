@@ -1,4 +1,4 @@
-//! What the command printed, as a table: it must have just the declared columns, and be whole.
+//! Reads the command's output as a table: it must be complete, with exactly the declared columns.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -56,8 +56,8 @@ fn read_stream(file: File) -> Result<Vec<RecordBatch>, String> {
     StreamReader::try_new(file, None).and_then(Iterator::collect).map_err(|e| e.to_string())
 }
 
-/// Goes from message to message. Arrow's reader takes an end between two of them for the end of
-/// the stream, and makes room for whatever length a message claims to have.
+/// Walks over the messages. Arrow's reader accepts a stream that is cut between two messages, and
+/// allocates any length that a message claims.
 fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), String> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => CUT.to_string(),
@@ -87,7 +87,7 @@ fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), Stri
         let mut head = vec![0; size as usize];
         file.read_exact(&mut head).map_err(failed)?;
         let message = arrow::ipc::root_as_message(&head)
-            .map_err(|error| format!("this is no Arrow stream: {error}"))?;
+            .map_err(|error| format!("this is not an Arrow stream: {error}"))?;
         let body = message.bodyLength();
         if !u64::try_from(body).is_ok_and(|body| body <= left - u64::from(size)) {
             return Err(CUT.into());
@@ -111,7 +111,7 @@ fn check_footer(file: &File) -> Result<(), String> {
     let length = file.metadata().map_err(|e| e.to_string())?.len();
     let mut end = [0; 8];
     if length < 12 {
-        return Err(format!("{length} bytes are no Parquet file"));
+        return Err(format!("{length} bytes are not a Parquet file"));
     }
     file.read_exact_at(&mut end, length - 8).map_err(|e| e.to_string())?;
     let (footer, mark) = end.split_at(4);
@@ -145,7 +145,7 @@ fn check_line(bytes: &[u8], schema: &SchemaRef) -> Result<(), String> {
     let whole = bytes.ends_with(b"\n");
     let broke_off = "the output broke off: there is no line break at its end, and";
     let line = std::str::from_utf8(bytes).map_err(|e| {
-        let what = format!("byte {} is no UTF-8", e.valid_up_to() + 1);
+        let what = format!("byte {} is not UTF-8", e.valid_up_to() + 1);
         if whole { what } else { format!("{broke_off} {what}") }
     })?;
     if line.trim().is_empty() {
@@ -241,7 +241,7 @@ mod tests {
         RecordBatch::try_new(Arc::new(schema), vec![ids, xs]).unwrap()
     }
 
-    /// What is read of a file with these bytes: the number of rows.
+    /// The number of rows read from a file with these bytes.
     fn rows(bytes: &[u8], format: Format) -> Result<usize, String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
@@ -295,6 +295,6 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_told_with_their_place() {
         let error = rows(b"{\"id\":\"a\",\"x\":1}\n{\"id\":\"\xff\",\"x\":1}\n", Format::Jsonl);
-        assert_eq!(error, Err("line 2 of its standard output: byte 8 is no UTF-8".into()));
+        assert_eq!(error, Err("line 2 of its standard output: byte 8 is not UTF-8".into()));
     }
 }

@@ -1,7 +1,7 @@
-//! Runs the command, and keeps what it prints.
+//! Runs the command, and stores its output.
 //!
-//! Its standard output is a pipe to us and not a file: a program that ignores that a disk is full
-//! would leave a part of its rows, and say that all went well.
+//! Its standard output is a pipe and not a file: a program that ignores a full disk would otherwise
+//! lose rows and report success.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -89,7 +89,7 @@ pub(super) async fn run(
     Err(StepError::new(message))
 }
 
-/// What to do if temporary files do not fit.
+/// The advice if temporary files do not fit.
 pub(super) fn room() -> String {
     format!(
         "temporary files are in {}; TMPDIR names a folder with more space",
@@ -141,7 +141,7 @@ async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitSt
     }
 }
 
-/// Copies all that is printed to the file, and the file to the disk.
+/// Copies the output to the file, and syncs it to disk.
 async fn keep(mut printed: ChildStdout, mut file: File, copied: &AtomicU64) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {

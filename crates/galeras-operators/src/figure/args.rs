@@ -1,4 +1,4 @@
-//! The arguments of `figure`, and what is wrong with them as far as it shows without rows.
+//! The arguments of `figure`, and the checks that need no rows.
 
 use std::str::FromStr as _;
 
@@ -101,7 +101,7 @@ pub(super) enum KindName {
     Heatmap,
     /// Lines of equal numbers over a grid.
     Contour,
-    /// Estimates with intervals, beside a line of no effect.
+    /// Estimates with intervals, next to a line of no effect.
     Forest,
     /// Standardised mean differences of covariates.
     Love,
@@ -141,7 +141,7 @@ pub(super) const ROLES: [Role; 7] =
     [Role::X, Role::Y, Role::Low, Role::High, Role::Color, Role::Facet, Role::Label];
 
 impl Args {
-    /// What is drawn, in the crate's words.
+    /// The picture in the types of the plotting crate.
     pub(super) fn spec(&self) -> Spec {
         let scale = |name: Option<ScaleName>| {
             name.and_then(|name| Scale::from_str(<&str>::from(name)).ok())
@@ -211,7 +211,7 @@ impl Args {
         })
     }
 
-    /// What is wrong with the arguments.
+    /// The errors in the arguments.
     pub(super) fn check(&self, cx: &BindContext) -> Vec<ArgError> {
         let mut errors = Vec::new();
         let (spec, kind) = (self.spec(), self.kind());
@@ -254,7 +254,7 @@ impl Args {
     }
 }
 
-/// What is wrong with the column of a role.
+/// The error in a role's column, if any.
 fn column_error(cx: &BindContext, path: &str, name: &str, takes: Takes) -> Option<ArgError> {
     let input = cx.input();
     let Some(field) = input.field(name) else {

@@ -1,4 +1,4 @@
-//! What any model is measured against: what it was given, and the right answer. Neither needs a
+//! Baselines for any model: an echo of the given code, and the right answer. Neither needs a
 //! network, and a table of scores with both shows how far a model is from each.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         for (path, column) in [("given", args.given()), ("reference", args.reference())] {
             if let Some(column) = column {

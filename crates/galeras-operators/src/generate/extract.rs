@@ -1,30 +1,28 @@
-//! The code in the answer of a chat model.
+//! Extracts the code from the answer of a chat model.
 //!
 //! # Blocks
-//! Fenced code blocks are those of CommonMark 0.31, section 4.5: a line of at least three
-//! backticks or tildes, then any info string (without backticks after backticks), opens a
-//! block; a line of at least as many of the same character and nothing else closes it; an
-//! open block ends with the answer, as it does when the answer was cut at `max_tokens`. As
-//! many columns as the opening fence is indented are taken off the lines of its block. Three
-//! more columns of indentation than the text around are allowed for a fence; within an item
-//! of a list the text around begins where the text of the item does. Not followed: block
-//! quotes are not looked into, and an item that ends does not end the block within it.
+//! Fenced code blocks follow CommonMark 0.31, section 4.5: a line of at least three backticks or
+//! tildes, then any info string (without backticks after backticks), opens a block; a line of at
+//! least as many of the same character and nothing else closes it; an open block ends with the
+//! answer, as it does when the answer was cut at `max_tokens`. The indentation of the opening fence
+//! is removed from the lines of its block. A fence may be indented by three more columns than the
+//! surrounding text; in a list item, that is the column of the item's text. Two rules are not
+//! followed: block quotes are not searched, and the end of an item does not end its block.
 //!
-//! A fence within a string of the code closes the block if it is as long as the opening one
-//! and indented by less than four columns: in a docstring, which is indented, it usually is
-//! no fence; at the margin it is. A model that means it opens the block with a longer fence.
+//! A fence within a string of the code closes the block if it is as long as the opening one and
+//! indented by less than four columns. Fences in docstrings are usually indented further. A model
+//! can avoid this with a longer opening fence.
 //!
-//! # Which one
-//! The first block marked `python`, `py` or `python3`; else the first one with a `def `; else
-//! the first one. A block of nothing but white space is only taken when all are. Without a
-//! fence the whole answer is code. Prompts of doctests, and code within a line between single
-//! backticks, are left as they are.
+//! # Choice
+//! The first block marked `python`, `py` or `python3`; else the first one with a `def `; else the
+//! first one. A blank block is only taken if all are blank. Without a fence the whole answer is
+//! code. Prompts of doctests, and code within a line between single backticks, are left unchanged.
 //!
 //! # Reasoning
-//! What stands between `<think>` and `</think>` is no part of the answer, nor are the fences
-//! in there; without an end it runs to the end of the answer. An end without a beginning drops
-//! everything before it: some chat templates put `<think>` into the prompt. Both count at
-//! the beginning of a line only, and outside of blocks, where code may be about such tags.
+//! Text between `<think>` and `</think>`, including its fences, is not part of the answer; without
+//! an end tag it runs to the end of the answer. An end tag alone drops everything before it: some
+//! chat templates put `<think>` into the prompt. Both tags count only at the beginning of a line
+//! and outside of blocks, since code may be about such tags.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,7 +30,7 @@ use std::ops::Range;
 const THINK: &str = "<think>";
 const END_THINK: &str = "</think>";
 
-/// What indents a line.
+/// Characters of indentation.
 const BLANKS: [char; 2] = [' ', '\t'];
 
 /// The code in `answer`, without its fences; it ends with the line feed before the closing
@@ -102,7 +100,7 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
     }
 }
 
-/// What is left of an answer without fences.
+/// The rest of an answer outside the fences.
 fn join(answer: &str, kept: Vec<Range<usize>>, kept_from: usize) -> Cow<'_, str> {
     let mut parts = kept
         .into_iter()
@@ -128,7 +126,7 @@ fn columns(line: &str) -> usize {
     blanks.fold(0, |column, byte| if byte == b'\t' { column / 4 * 4 + 4 } else { column + 1 })
 }
 
-/// If `text` begins an item of a list: how many columns of it stand before the item's text.
+/// The column where the item's text starts, if `text` begins a list item.
 fn list_item(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mark = match (digits, text.as_bytes().get(digits)?) {
@@ -179,7 +177,7 @@ struct Open {
     fence: Fence,
     /// Columns before the opening fence.
     indent: usize,
-    /// Columns that the list around it stands to the right.
+    /// The indentation of the surrounding list.
     margin: usize,
     /// Where its first line begins.
     from: usize,
@@ -261,7 +259,7 @@ impl CodeBlocks {
     }
 }
 
-/// Whether the keyword `def` stands in `text`, as far as can be told from its neighbours.
+/// `text` seems to have the keyword `def`, judging by the characters around it.
 fn has_def(text: &str) -> bool {
     text.match_indices("def ")
         .any(|(at, _)| !text[..at].ends_with(|c: char| c == '_' || c.is_alphanumeric()))

@@ -1,4 +1,4 @@
-//! What requests there are to send, and the most that they cost.
+//! Forecasts the requests to send, and their maximum cost.
 
 use std::collections::HashSet;
 
@@ -37,8 +37,8 @@ pub(super) fn forecast<'a>(
         let mut earlier = 0;
         loop {
             let (body, digest) = question(&chat);
-            // Conversations that begin the same ask the beginning once. What comes after an answer
-            // that is not known may differ.
+            // Conversations with the same beginning ask it once. They may differ after an unknown
+            // answer.
             if earlier > 0 || asked.insert(digest) {
                 let ask = Ask::new(body).map_err(|error| StepError::new(error.to_string()))?;
                 add(&mut forecast, &ask, earlier, price);

@@ -29,7 +29,7 @@ use galeras_sql::functions::Message;
 use galeras_sql::session::column;
 use galeras_workflow::code::Code;
 
-/// What an answer may have if `max_tokens` is not given.
+/// The default of `max_tokens`.
 const MAX_TOKENS: u64 = 256;
 /// The temperature if none is given: at 0 an n-gram model repeats itself.
 const TEMPERATURE: f64 = 0.8;
@@ -46,7 +46,7 @@ pub(super) struct Ngram {
 }
 
 impl Ngram {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         require_column(cx, "code", args.code(), "utf8", is_text, errors);
         let Some(train) = cx.inputs.get(TRAIN) else { return };
@@ -157,8 +157,8 @@ impl Corpus {
         all
     }
 
-    /// The texts that a row must not be completed from, and how often each is there: its own,
-    /// and any that begins with the code to go on from. Equal texts are all among them.
+    /// The texts that must not be used to complete a row, with their counts: its own text, and any
+    /// that begins with the code to continue. These include all equal texts.
     fn own(&self, ids: &[Option<&str>], code: &str) -> Vec<(&str, u32)> {
         let code = code.trim_end();
         let begins = |text: &str| !code.is_empty() && text.starts_with(code);
@@ -356,11 +356,11 @@ mod tests {
     fn a_row_is_not_completed_from_itself() {
         let rows = [("def a(): 1", "a"), ("def a(): 1", "b"), ("def a(): 2", "c"), ("x", "d")];
         let corpus = corpus(&rows);
-        // By its code, whatever the ids.
+        // By its code, for any ids.
         assert_eq!(corpus.own(&[None], "def a(): 1"), [("def a(): 1", 2)]);
         let both = [("def a(): 1", 2), ("def a(): 2", 1)];
         assert_eq!(corpus.own(&[None], "def a():  "), both);
-        // By its id, if the code to go on from was changed; equal texts go with it.
+        // By its id, if the code to continue was changed; equal texts are excluded with it.
         assert_eq!(corpus.own(&[Some("b"), None], "async def"), [("def a(): 1", 2)]);
         assert_eq!(corpus.own(&[Some("b"), Some("d")], ""), [("def a(): 1", 2), ("x", 1)]);
         assert_eq!(corpus.own(&[Some("a")], "def a"), both);

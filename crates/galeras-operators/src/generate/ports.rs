@@ -10,7 +10,7 @@ use galeras_operator::{MAIN, Port, REJECTS, SUMMARY, TableSchema, describe};
 
 /// The column with the `id` of the prompt that was answered.
 pub(super) const PROMPT_ID: &str = "prompt_id";
-/// The column that tells the answers to one prompt apart.
+/// The column that numbers the answers to one prompt.
 pub(super) const SAMPLE: &str = "sample";
 
 /// The column with the model that answers.
@@ -21,7 +21,7 @@ pub(super) const MODEL: &str = "model";
 pub(super) struct AnswerColumns {
     /// Those of log-probabilities.
     pub(super) logprobs: bool,
-    /// Several models answer, so that rows without an answer say whose is missing.
+    /// Several models answer, so rows without an answer name the model.
     pub(super) models: bool,
 }
 

@@ -42,20 +42,20 @@ pub(super) struct Source {
 
 #[derive(Debug)]
 enum Models {
-    /// The table does not say.
+    /// The table has no model column.
     Named(String),
-    /// Its column `model` says. One of them counts, or all.
+    /// The column `model` has the names. One of them counts, or all.
     Column(Option<String>),
 }
 
-/// The column with answers as they came, and the one with what was made of them.
+/// The columns with raw answers and with the predictions made from them.
 const RAW_RESPONSE: &str = "raw_response";
 const PREDICTION: &str = "prediction";
 /// The model of answers from a table that names none.
 const UNNAMED: &str = "replay";
 
 impl Source {
-    /// What the arguments mean for the table that there is.
+    /// The table's columns that the arguments refer to.
     pub(super) fn of(args: &GenerateArgs, cx: &BindContext) -> Self {
         let has = |name: &str| cx.inputs.get(ANSWERS).is_some_and(|a| a.field(name).is_some());
         let models = match has(MODEL) {
@@ -77,7 +77,7 @@ impl Source {
 const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"];
 
 impl Replay {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         let Some(answers) = cx.inputs.get(ANSWERS) else { return };
         let input = cx.input();
@@ -112,7 +112,7 @@ impl Replay {
         }
     }
 
-    /// What becomes of an answer: a prediction is code already.
+    /// The extraction for answers: a prediction is code already.
     fn extract(&self) -> Extract {
         self.args.extract(self.source.answer == PREDICTION && self.args.answer().is_none())
     }

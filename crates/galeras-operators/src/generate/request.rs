@@ -1,4 +1,5 @@
-//! What a request to a server says, in each protocol, and which arguments its answer depends on.
+//! The content of a request to a server, in each protocol, and the arguments that its answer
+//! depends on.
 
 use serde_json::{Map, Value, json};
 
@@ -41,14 +42,14 @@ pub(super) fn body(
     set(stop, (!args.stop.is_empty()).then(|| json!(args.stop)));
     // With one seed for all, a server that obeys it would give the same answer each time.
     set("seed", args.seed.map(|seed| json!(seed.wrapping_add(i64::from(sample)))));
-    // Completions take the number of other tokens that are listed, too. Some servers take 0 for
-    // no log-probabilities at all.
+    // Completions also expect the number of alternative tokens to list. Some servers take 0 for no
+    // log-probabilities at all.
     let wanted = if protocol == Protocol::Completions { json!(1) } else { json!(true) };
     set("logprobs", args.logprobs().then_some(wanted));
     body
 }
 
-/// The instructions, which have a field of their own in the messages API, and the other messages.
+/// The instructions, which have a separate field in the messages API, and the other messages.
 fn parted(messages: &[Message]) -> (Option<String>, &[Message]) {
     let first = messages.iter().position(|message| message.role != SYSTEM);
     let (system, rest) = messages.split_at(first.unwrap_or(messages.len()));

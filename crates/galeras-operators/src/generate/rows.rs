@@ -1,5 +1,5 @@
-//! The rows that are answered, and the output tables: answers as columns beside the row's own,
-//! rows without an answer, the summary.
+//! The rows to answer, and the output tables: answers as columns after those of the row, rows
+//! without an answer, the summary.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) struct ModelTurn {
     /// and the server gives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) logprobs: Option<Vec<TokenPair>>,
-    /// What it answers, where several conversations may share an answer.
+    /// The question, since several conversations may share an answer.
     #[serde(skip)]
     pub(super) question: Option<Digest>,
 }
@@ -59,9 +59,9 @@ pub(super) type ModelAnswer = Vec<ModelTurn>;
 pub(super) struct NoAnswer {
     /// A stable word for the kind of failure.
     pub(super) rule: String,
-    /// What happened.
+    /// The error.
     pub(super) reason: String,
-    /// Whether the next run may fare better.
+    /// The next run may succeed.
     pub(super) again: bool,
 }
 
@@ -251,7 +251,7 @@ pub(super) fn tables(
     ])
 }
 
-/// One part of the output: outcomes with what came of them.
+/// One part of the output: outcomes with their results.
 type Part<'a, T> = [(&'a SampleOutcome, &'a T)];
 
 /// Batches of `schema`: columns that `produced` gives, the others from the input.
@@ -308,7 +308,7 @@ fn answered_column(
         }
     }
     let last = |answer: &ModelAnswer| answer.last().cloned().unwrap_or_default();
-    // Tokens are unknown if the server does not tell those of some turn.
+    // Tokens are unknown if the server did not report those of some turn.
     let tokens = |of: fn(&ModelTurn) -> Option<u64>| -> ArrayRef {
         let sums = part.iter().map(|(_, answer)| {
             let sum: Option<u64> = answer.iter().map(of).sum();
@@ -363,8 +363,8 @@ fn answered_column(
 /// The `finish_reason` of an answer in which the model declines to answer.
 pub(super) const REFUSAL: &str = "refusal";
 
-/// What the answers have in common, by the model that was asked and the one that the server names.
-/// An answer that several rows share was paid once.
+/// The totals of the answers by the requested model and the model that the server names. An answer
+/// that several rows share was paid once.
 fn summed(
     form: &AnswerForm<'_>,
     schema: &SchemaRef,
@@ -376,7 +376,7 @@ fn summed(
         rows: i64,
         answers: i64,
         tokens: [u64; 2],
-        /// The server did not tell the tokens of some answer.
+        /// The server did not report the tokens of some answer.
         untold: bool,
     }
     let mut sums: BTreeMap<(&str, String), Sums> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! Answers of a model behind a server, each kept as soon as it is there.
+//! Answers of a model behind a server, each stored as soon as it arrives.
 //!
-//! Which rows share an answer, conversations turn by turn, the versions of models. What a request
-//! says is in `request`; `galeras_chat` sends it, the runner keeps the answers.
+//! This decides which rows share an answer, runs conversations turn by turn, and checks model
+//! versions. `request` builds requests, `galeras_chat` sends them, the runner stores the answers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ use galeras_operator::{
 };
 use galeras_workflow::code::Code;
 
-/// The version of what questions are made of.
+/// The version of the question's format.
 const QUESTION: u32 = 1;
 
 /// A step that asks a server.
@@ -51,7 +51,7 @@ pub(super) struct ServerStep {
 }
 
 impl ServerStep {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         if args.is_completion() {
             require_column(cx, "prompt", args.prompt(), "utf8", is_text, errors);
@@ -61,7 +61,7 @@ impl ServerStep {
         }
     }
 
-    /// What names the model.
+    /// The identity of the model.
     pub(super) fn of(args: &GenerateArgs, model: &str) -> Value {
         let mut of = json!({"base_url": args.base_url(), "model": model});
         // A server may speak several protocols. OpenAI's two have no request in common.
@@ -111,7 +111,7 @@ impl ServerStep {
         ChatClient::new(endpoint, settings).map_err(failed)
     }
 
-    /// What is asked next, and the digest that the answer is kept under.
+    /// The next question, and the digest of its answer's key.
     fn question(&self, chat: &Chat) -> (Map<String, Value>, Digest) {
         let body = request::body(&self.args, &self.model, &chat.asked, chat.sample);
         let question = json!({"v": QUESTION, "body": body, "sample": chat.sample});
@@ -277,7 +277,7 @@ impl PaidStep for ServerStep {
 /// The answer to a conversation, or why there is none; nothing as long as it is asked.
 type Resolution = Option<Result<ModelAnswer, NoAnswer>>;
 
-/// What there is to ask.
+/// The work of a step.
 struct Work {
     outcomes: Vec<SampleOutcome>,
     results: Vec<Resolution>,
@@ -286,7 +286,7 @@ struct Work {
 }
 
 impl Work {
-    /// Rows with equal conversations share their answers. What is known is taken from there.
+    /// Rows with equal conversations share their answers. Known answers are taken from `answers`.
     fn new(step: &ServerStep, rows: &PromptRows, answers: &dyn KnownAnswers) -> Self {
         let inquiries = inquiries(rows, &step.args);
         let samples = step.args.samples();
@@ -337,7 +337,7 @@ struct Asking<'a> {
     client: ChatClient,
     /// As many requests go side by side. An answer that is being kept takes no place.
     places: Semaphore,
-    /// What is being asked: conversations that begin the same share the beginning.
+    /// Questions in progress: conversations with the same beginning share it.
     asked: Mutex<HashMap<Digest, Arc<OnceCell<ModelTurn>>>>,
     /// Nothing more is sent; what is under way comes to its end, as it may have been paid.
     stopped: AtomicBool,
@@ -347,7 +347,7 @@ struct Asking<'a> {
 enum Ended {
     /// A request of it failed.
     Unanswered(NoAnswer),
-    /// Others are asked in vain, too.
+    /// The same error would affect all others.
     All(StepError),
     /// It was not begun, or not gone on with, because of that.
     Skipped,

@@ -79,8 +79,7 @@ impl FileSource {
         self.include.is_match(path) && !self.exclude.is_match(path)
     }
 
-    /// What is there in place of the files that were to be read: for a source of which no file is
-    /// kept.
+    /// The warning that no files matched, for a source of which no file is kept.
     pub(super) fn nothing_matched(&self) -> Result<String, StepError> {
         let paths: Vec<String> = match &self.origin {
             Origin::Stdlib => corpus::files()?.into_iter().map(|(path, _)| path).collect(),
@@ -242,7 +241,7 @@ pub(super) enum Content {
     File(PathBuf),
 }
 
-/// The most bytes of all files of a step: they are in memory.
+/// The most bytes of all files of a step, since they are in memory.
 const MAX_SOURCES_BYTES: u64 = 2 << 30;
 
 /// The most bytes of one file: a batch holds it whole, and counts bytes in 31 bits.

@@ -54,7 +54,7 @@ pub(super) fn methods_table() -> TableSchema {
     TableSchema::default().with(&fields).keyed(&[ID])
 }
 
-/// The columns that say what was rejected.
+/// The columns that describe a rejected item.
 pub(super) fn rejected_fields() -> [FieldRef; 4] {
     let text = |name, nullable, about| describe(name, DataType::Utf8, nullable, about, None);
     [
@@ -68,8 +68,8 @@ pub(super) fn rejected_fields() -> [FieldRef; 4] {
 /// The head of the repository that a row comes from.
 pub(super) const HEAD: &str = "__head";
 
-/// What is made of a repository: methods, and rejects as rows with a `rule`. The address of
-/// the repository is not among it, since the content does not depend on it.
+/// The output for a repository: methods, and rejects as rows with a `rule`. It does not have the
+/// repository's address, since the content does not depend on it.
 pub(super) fn output_schema() -> SchemaRef {
     let table = methods_table();
     let kept = table.schema.fields().iter().filter(|field| field.name() != "url");

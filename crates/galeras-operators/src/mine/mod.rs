@@ -218,7 +218,7 @@ impl BoundMine {
 
 impl FanOutStep for BoundMine {
     fn reads(&self) -> Vec<String> {
-        // A commit names its content wherever the repository is.
+        // A commit identifies its content, no matter where the repository is.
         ["repo", "head_sha"].map(String::from).to_vec()
     }
 
@@ -247,7 +247,7 @@ impl FanOutStep for BoundMine {
     }
 
     fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError> {
-        // Whoever gave the table may have put a password into it.
+        // The address in the user's table may contain a password.
         let url = regexp_replace(column("clone_url"), lit("^(https?://)[^/]*@"), lit("$1"), None);
         let addresses = input.select(vec![
             column("repo").alias("__repo"),

@@ -35,14 +35,14 @@ pub(super) struct Task {
     pub(super) address: String,
     /// The commit from which history is walked.
     pub(super) head: String,
-    /// A branch whose tip takes the place of `head`.
+    /// A branch to use instead of `head`.
     pub(super) branch: Option<String>,
     pub(super) options: Arc<MineOptions>,
     /// The patterns of `include` as they are written.
     pub(super) patterns: String,
 }
 
-/// A repository that has all that is needed, and the commits to mine.
+/// A repository with all needed objects, and the commits to mine.
 struct Ready {
     repository: Repository,
     plan: MinePlan,
@@ -57,12 +57,12 @@ struct MiningWork {
     mined: Arc<AtomicUsize>,
     say: Say,
     tell: Arc<dyn Fn(Tell) + Send + Sync>,
-    /// Whether it was said that no file matched.
+    /// The warning that no file matched was sent.
     warned: AtomicBool,
     folder: bool,
 }
 
-/// Tells what is done for the repository, for what it waits, or of what it warns.
+/// Reports progress for the repository, a wait, or a warning.
 type Say = Arc<dyn Fn(&str, fn(String) -> Tell) + Send + Sync>;
 
 impl Task {
@@ -157,7 +157,7 @@ impl Task {
         };
         let fetch = || guarded(|| self.fetch_window(url, folder, head, network));
         match fetch() {
-            // What an earlier run left may be what is damaged.
+            // The objects of an earlier run may be damaged.
             Err(error) if error.kind == GitErrorKind::Damaged => {
                 let removed = match folder.is_dir() {
                     true => std::fs::remove_dir_all(folder),
@@ -169,11 +169,11 @@ impl Task {
         }
     }
 
-    /// In stages, each of which tells what the next one needs: commits, the trees of those in
-    /// the window and of their parents, the files that differ.
+    /// Fetches in stages, each of which determines the next: commits, the trees of those in the
+    /// window and of their parents, the files that differ.
     ///
-    /// What comes over the network is verified as it comes, and what an earlier run left when it
-    /// is opened: all of it, so that no row is made before damage is found.
+    /// Downloads are verified on arrival, and objects of an earlier run when they are opened, so
+    /// that damage is found before any row is made.
     fn fetch_window(
         &self,
         url: &str,
@@ -189,14 +189,14 @@ impl Task {
         let plan = self.compared(&Repository::open(folder)?, head, stop)?;
         fetcher.files(head, &plan.blobs())?;
         match plan.damage() {
-            // A pack is missing, say. A server that does not send a tree would not send it again.
+            // For example, a pack is missing. If the server left out a tree, it would do so again.
             Some(damage) if fetcher.is_reused() => Err(damage.clone()),
             // Opened again, to see what has come since.
             _ => Ok(Ready { repository: Repository::open(folder)?, plan }),
         }
     }
 
-    /// The commits to mine, with what each of them changed.
+    /// The commits to mine, each with its changed files.
     fn compared(
         &self,
         repository: &Repository,
@@ -210,13 +210,13 @@ impl Task {
 
     fn head(&self) -> Result<ObjectId, GitError> {
         ObjectId::from_hex(self.head.as_bytes()).map_err(|_| {
-            let text = format!("`{}` in head_sha is no commit id", self.head);
+            let text = format!("`{}` in head_sha is not a commit id", self.head);
             GitError::new(GitErrorKind::Other, text)
         })
     }
 
-    /// What the commits of the window changed, if it is nothing that is to be mined: known when all
-    /// of them were looked at.
+    /// The changed files of the window, if none of them is to be mined: known after all commits
+    /// were compared.
     fn nothing_matched(&self, plan: &MinePlan) -> Option<String> {
         let passed_over = plan.nothing_changed().filter(|_| plan.commits() > 0)?;
         let commits = match plan.commits() {
@@ -280,8 +280,7 @@ impl FanOutWork for MiningWork {
     }
 }
 
-/// The commits of all pieces, so that pieces of another history, or of one that was cut in another
-/// way, are others.
+/// A digest of all pieces' commits, so that pieces of another history or another split differ.
 fn cut(plan: &MinePlan) -> Digest {
     let mut ids = Vec::with_capacity(20 * plan.commits());
     for piece in 0..plan.pieces() {
@@ -292,8 +291,8 @@ fn cut(plan: &MinePlan) -> Digest {
     Digest::of(&ids)
 }
 
-/// The end of the work on a repository. What is wrong with a folder may be put right at any
-/// time, and looking again costs little.
+/// The error that ends the work on a repository. A problem with a folder may be fixed at any time,
+/// and a retry costs little.
 fn failure(rule: &'static str, error: &GitError, folder: bool) -> FanOutError {
     let passes = matches!(
         error.kind,

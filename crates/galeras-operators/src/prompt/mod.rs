@@ -1,4 +1,4 @@
-//! `prompt`: what a model is told about a row, under each treatment.
+//! `prompt`: builds the messages to a model about a row, under each treatment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,9 +57,9 @@ enum Turn {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Said {
-    /// Who says it.
+    /// The role of the speaker.
     role: Role,
-    /// The template of what is said.
+    /// The template of the message.
     content: String,
 }
 

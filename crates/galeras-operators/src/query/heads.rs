@@ -47,7 +47,7 @@ pub(super) async fn resolve(
     let warned = Mutex::new(HashSet::new());
     let waits = Arc::new(move |activity: Activity| {
         if let Some(warning) = activity.warning() {
-            // A server tells everybody the same.
+            // A server sends the same message for every repository.
             let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
             if warned.insert(warning.to_string()) {
                 tell(Tell::Warning(warning.to_string()));
@@ -143,7 +143,7 @@ async fn ask(
         }
     });
     let Head { branch, commit } = asked.await?;
-    // What the server calls HEAD has a name if GitHub told it.
+    // GitHub may have named the branch that the server calls HEAD.
     let branch = match (&repository.known_branch, branch.as_str()) {
         (Some(known), "HEAD") => known.clone(),
         _ => branch,
@@ -162,12 +162,12 @@ fn row(repository: UnresolvedRepository, (branch, commit): Tip) -> Value {
     row
 }
 
-/// Refuses an address that a search must not lead to: whoever answers it may be anybody.
+/// Refuses an address that a search must not lead to, since an unknown server may answer there.
 fn may_be_asked(address: &str, origin: Origin) -> Result<(), GitError> {
     let is_here = || ServerAddress::of(address).is_some_and(|server| server.is_loopback());
     let problem = match origin {
         Origin::Listed => return Ok(()),
-        _ if !is_web(address) => "which is no http(s) URL",
+        _ if !is_web(address) => "which is not an http(s) URL",
         Origin::FoundElsewhere if is_here() => "which is on this machine, and the server is not",
         Origin::FoundElsewhere | Origin::FoundHere => return Ok(()),
     };
@@ -176,8 +176,7 @@ fn may_be_asked(address: &str, origin: Origin) -> Result<(), GitError> {
     Err(GitError::new(GitErrorKind::Other, message))
 }
 
-/// Whether an address that a server gave leads to a server: not to a folder of this machine, and
-/// to no program.
+/// An address from a server leads to a server: not to a folder of this machine, nor to a program.
 fn is_web(address: &str) -> bool {
     let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))

@@ -55,7 +55,7 @@ struct ListedRepository {
     folder: Option<PathBuf>,
     /// Its name was given, and is not made from the address.
     named: bool,
-    /// What else the list says of it: columns of the table.
+    /// The other columns of the list.
     facts: Map<String, Value>,
 }
 
@@ -156,8 +156,8 @@ impl RepositoryList {
         })
     }
 
-    /// Leaves out what is listed twice, and gives folders of one name longer ones. Two
-    /// repositories of one name are told apart by their addresses.
+    /// Removes repeated repositories, and gives folders of the same name longer names. Addresses
+    /// distinguish other repositories of the same name.
     fn distinct(mut repositories: Vec<ListedRepository>) -> Result<Self, Vec<ArgError>> {
         let mut seen = HashSet::new();
         repositories.retain(|one| seen.insert((one.repo.clone(), one.address.clone())));
@@ -195,7 +195,7 @@ impl RepositoryList {
         self.0.iter().map(unresolved).collect()
     }
 
-    /// What is asked for: names and addresses, without credentials, and what the list says.
+    /// The question: names and addresses, without credentials, and the list's other columns.
     pub(super) fn as_asked(&self) -> Value {
         let asked = |listed: &ListedRepository| {
             let mut asked = listed.facts.clone();
@@ -235,7 +235,7 @@ fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgE
     }
 }
 
-/// Where a repository is and what it is called.
+/// The address and the name of a repository.
 fn repository(
     entry: &ListEntry,
     base_url: &str,
@@ -269,7 +269,7 @@ fn repository(
     Ok(ListedRepository { repo, address, folder, named, facts: Map::new() })
 }
 
-/// Names that a program could take for an option are asked of nobody.
+/// Names that a program could take for an option are refused before any request.
 fn check_shorthand(text: &str) -> Result<(), GitError> {
     match text.split('/').find(|name| name.starts_with('-')) {
         None => Ok(()),
@@ -289,7 +289,7 @@ fn web_url(base_url: &str) -> String {
     base_url.strip_suffix("/api/v3").unwrap_or(base_url).to_string()
 }
 
-/// `owner/name` for what GitHub serves, and the host before it for others.
+/// `owner/name` for addresses on GitHub, with the host before it for others.
 fn url_name(url: &str, base_url: &str) -> String {
     let path = url.strip_suffix(".git").unwrap_or(url).trim_end_matches('/');
     let rest = match path.split_once("://") {
@@ -327,9 +327,9 @@ fn folder_name(folder: &Path, parts: usize) -> Option<String> {
     Some(name.strip_suffix(".git").unwrap_or(&name).to_string())
 }
 
-/// Folders that would have one name get as many of the folders above them as tell them apart:
-/// `a/repo` and `b/repo`. So their names depend neither on the order of the list nor on what all
-/// of them lie in. Names that were given, and those of addresses, stay.
+/// Folders of the same name get as many parent folders as needed to distinguish them: `a/repo` and
+/// `b/repo`. So their names depend neither on the order of the list nor on a folder common to all.
+/// Given names, and names from addresses, stay.
 fn tell_apart(repositories: &mut [ListedRepository]) {
     let mut parts = vec![1; repositories.len()];
     loop {

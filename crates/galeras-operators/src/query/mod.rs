@@ -221,13 +221,13 @@ struct BoundQuery {
     args: Args,
     from: From,
     base: PathBuf,
-    /// What the lock file says.
+    /// The snapshot in the lock file.
     pinned: Option<Snapshot>,
     ports: Vec<Port>,
 }
 
 impl BoundQuery {
-    /// What is asked of the world: the arguments without the name of a secret.
+    /// The question as the lock file records it: the arguments without the name of a secret.
     fn question(&self) -> Value {
         match &self.from {
             From::Search => json!({
@@ -289,7 +289,7 @@ impl BoundQuery {
         std::env::var(&self.args.token_env).ok().filter(|token| !token.trim().is_empty())
     }
 
-    /// The folder of what an unfinished search has found out.
+    /// The folder with the results of an unfinished search.
     fn memory(&self, cx: &LowerContext) -> PathBuf {
         cx.downloads.join("github").join(Digest::of_json(&self.question()).to_string())
     }
@@ -337,8 +337,7 @@ impl BoundStep for BoundQuery {
         &self.ports
     }
 
-    /// Folders are near: that one has a new commit is noticed, unless the lock file says which
-    /// one counts.
+    /// Folders are local, so a new commit in one is noticed unless the lock file pins a commit.
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
         let From::List(listed) = &self.from else { return Ok(Vec::new()) };
         if self.pinned.is_some() {
@@ -431,7 +430,7 @@ impl TableStep for BoundQuery {
 }
 
 impl BoundQuery {
-    /// Asks for the repositories and their heads: rows, and what has none.
+    /// Asks for the repositories and their heads: rows, and repositories without a head.
     async fn ask(
         &self,
         cx: &LowerContext,
@@ -465,13 +464,13 @@ impl BoundQuery {
 /// next run, which asks for those, but not one that wants a new answer.
 const ANSWERED: &str = "answered";
 
-/// An attempt at a new answer goes on where the last one broke off, if that was today.
+/// A new attempt resumes an interrupted one only on the same day.
 fn is_old(memory: &Path) -> bool {
     let begun = std::fs::metadata(memory).and_then(|metadata| metadata.modified());
     begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
 }
 
-/// What a search found, as it is looked at next.
+/// A search result in the form that is resolved next.
 fn unresolved(repository: GithubRepository, origin: Origin) -> UnresolvedRepository {
     UnresolvedRepository {
         repo: repository.full_name,

@@ -54,7 +54,7 @@ fn rejects_schema() -> SchemaRef {
     Arc::new(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, false)).to_vec()))
 }
 
-/// What was rejected as a batch of the port `rejects`.
+/// The rejected repositories as a batch of the port `rejects`.
 pub(super) fn rejects(headless: &[HeadlessRepository]) -> Result<RecordBatch, StepError> {
     let column = |text: fn(&HeadlessRepository) -> &str| {
         Arc::new(StringArray::from_iter_values(headless.iter().map(text))) as _

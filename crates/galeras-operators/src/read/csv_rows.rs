@@ -1,6 +1,5 @@
-//! The rows of a file of comma-separated values: each value with whether it stands in quotes, each
-//! row with its line. An empty text is told from nothing by its quotes alone, and no reader of the
-//! libraries says whether there were any.
+//! Splits a CSV file into rows with their lines, and values with a flag for quotes. Only quotes
+//! distinguish an empty text from a missing value, and no reader of the libraries reports them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -11,7 +10,7 @@ use std::path::Path;
 pub(super) struct CsvRow {
     /// The values, each with a comma behind it, so that bytes of two never make one character.
     bytes: Vec<u8>,
-    /// Where each value begins and ends, and whether it stands in quotes.
+    /// The start and end of each value, and true if it is quoted.
     values: Vec<(usize, usize, bool)>,
     /// The line in which it begins, from 1.
     pub(super) line: u64,
@@ -182,8 +181,8 @@ impl CsvRows {
 /// The most bytes of a row: those of a text that a column of texts can hold.
 const MAX_ROW_BYTES: usize = i32::MAX as usize / 2;
 
-/// The most values of a row, far more than a table has columns: those that are fewer are told with
-/// their number.
+/// The most values of a row, far more than a table has columns. Rows with fewer are reported with
+/// their exact number.
 const MAX_ROW_VALUES: usize = 1_000_000;
 
 fn bounded(row: &CsvRow) -> Result<(), String> {

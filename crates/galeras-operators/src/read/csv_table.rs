@@ -18,10 +18,11 @@ use super::csv_values::{GuessedType, typed};
 use super::declared::DeclaredTypes;
 use galeras_sql::session::{MAX_COLUMNS, too_many_columns, two_columns};
 
-/// The schema of the file: the declared types, and for the other columns those of all their values.
+/// The schema of the file: the declared types, and inferred types for the other columns, from all
+/// values.
 ///
 /// # Errors
-/// What is wrong with the file, in words, with the line.
+/// The problem with the file, in words, with the line.
 pub(super) fn csv_schema(file: &Path, declared: &DeclaredTypes) -> Result<Schema, String> {
     let mut reader = TextReader::open(file)?;
     let known: Vec<Option<&FieldRef>> = reader.names.iter().map(|n| declared.get(n)).collect();

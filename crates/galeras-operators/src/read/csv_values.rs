@@ -1,6 +1,5 @@
-//! The values of a file of comma-separated values: which type a column has, and texts as values of
-//! a type. A column has another type than text only if each value is written as that type is, so
-//! that nothing of what is written is lost.
+//! Infers the types of CSV columns, and converts texts to values. A column gets a type other than
+//! text only if each value is written exactly as that type prints it, so that nothing is lost.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ const MICRO: u16 = 1 << 6;
 const NANO: u16 = 1 << 7;
 const TEXT: u16 = 1 << 8;
 
-/// What the values of a column have been so far.
+/// The state of inference for a column.
 #[derive(Default)]
 pub(super) struct GuessedType {
     kinds: u16,
@@ -240,15 +239,15 @@ fn nanoseconds(text: &str) -> Option<i64> {
     moment(text, 9)?.in_parts(1_000_000_000)
 }
 
-/// Whether a text can be read as this type.
+/// Texts can be read as this type.
 pub(super) fn is_readable(data_type: &DataType) -> bool {
     !data_type.is_nested() && *data_type != DataType::Binary
 }
 
-/// The texts as values of the field's type; `lines` says where each stands.
+/// The texts as values of the field's type; `lines` has the line of each.
 ///
 /// # Errors
-/// The first value that is none of this type: in words, with its line and column.
+/// The first value that is not of this type: in words, with its line and column.
 pub(super) fn typed(texts: &StringArray, field: &Field, lines: &[u64]) -> Result<ArrayRef, String> {
     let column = Column { texts, field, lines };
     let array: ArrayRef = match field.data_type() {

@@ -116,7 +116,7 @@ fn sha256_of(path: &Path) -> std::io::Result<String> {
     }
 }
 
-/// What of a download has come, and how much may still come.
+/// The bytes received by a download, and the bytes still allowed.
 struct Allowance {
     most: u64,
     taken: u64,

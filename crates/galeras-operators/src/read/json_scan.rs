@@ -1,8 +1,8 @@
-//! What the reader of JSON passes over: a key that an object has twice, of which one value would
-//! be lost, a whole number whose last digits would be lost, nesting that could not be stored, and
-//! more keys than a table can have columns.
+//! Finds problems that the JSON reader ignores: a key that an object has twice, so that one value
+//! would be lost, a whole number that would lose its last digits, nesting that could not be stored,
+//! and more keys than a table can have columns.
 //!
-//! A scan over the bytes. It does not judge whether the text is JSON: the reader does.
+//! This scans the bytes and does not check that the text is JSON: the reader does.
 
 use std::collections::HashSet;
 use std::io::BufRead;
@@ -10,8 +10,7 @@ use std::io::BufRead;
 use galeras_sql::session::{MAX_COLUMN_DEPTH, MAX_COLUMNS};
 use galeras_workflow::quote;
 
-/// Looks through JSON values that follow one another. The values of columns stand in so many
-/// brackets.
+/// Scans a sequence of JSON values. The values of columns are nested in this many brackets.
 ///
 /// # Errors
 /// A sentence with the line of the first mistake, or the error of the reader.
@@ -42,7 +41,7 @@ pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), Stri
 #[derive(Default)]
 struct Scan {
     line: u64,
-    /// The brackets that the values of columns stand in, if the rows are objects.
+    /// The nesting depth of the columns' values, if the rows are objects.
     brackets: usize,
     /// The most brackets that may be open.
     deepest: usize,
@@ -58,7 +57,7 @@ struct Scan {
     keys: usize,
 }
 
-/// Whether a text is being read.
+/// The state within a text.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Text {
     #[default]
@@ -227,15 +226,15 @@ const SHORTEST_LOSS: usize = 19;
 /// The most characters of a number that are looked at: a float has at most 309 before its point.
 const LONGEST_NUMBER: usize = 400;
 
-/// Whether a number means the same when it has been read: it fits into 64 bits, or a float has this
-/// value, or is written like this. What is no whole number is a float anyway.
+/// A number keeps its value when read: it fits into 64 bits, or a float has this value, or prints
+/// like this. A number with a fraction or exponent is read as a float anyway.
 fn survives(number: &str) -> bool {
     if number.parse::<i64>().is_ok() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
         return true;
     }
     let Ok(float) = number.parse::<f64>() else { return true };
-    // Rust writes a float in as few digits as tell it from others, and fills up with zeros; so
-    // does JavaScript. With a precision it writes all digits of the value.
+    // Rust prints a float with the fewest digits that identify it, and fills up with zeros; so does
+    // JavaScript. With a precision it prints all digits of the value.
     number == format!("{float}") || number == format!("{float:.0}")
 }
 
@@ -246,7 +245,7 @@ fn shortened(number: &str) -> String {
     }
 }
 
-/// A key in which characters are escaped, as it is meant; as it stands if it is not JSON.
+/// The unescaped form of a key; the key unchanged if it is not JSON.
 fn unescaped(key: &[u8]) -> Vec<u8> {
     let quoted = [b"\"", key, b"\""].concat();
     serde_json::from_slice::<String>(&quoted).map_or_else(|_| key.to_vec(), String::into_bytes)
@@ -263,11 +262,10 @@ struct Keys {
     same: usize,
     /// All keys of the object at hand, once it differs.
     own: Option<HashSet<Vec<u8>>>,
-    /// All keys of all objects.
     all: HashSet<Vec<u8>>,
 }
 
-/// What a key is to its object, and to those before.
+/// The relation of a key to the earlier keys of its object and of others.
 enum Key {
     /// The object has it already.
     Twice,

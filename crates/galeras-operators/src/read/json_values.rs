@@ -1,6 +1,6 @@
-//! The values of a JSON file beside the types that they are read as: whether they fit those that
-//! are declared, and whether a number would lose digits. Arrow's reader cuts off fractions, rounds,
-//! and takes texts for numbers. Also where a file stops to be JSON, which that reader does not know.
+//! Compares the values of a JSON file with the types that they are read as: a value must fit its
+//! declared type, and a number must keep its digits. Arrow's reader cuts off fractions, rounds, and
+//! converts texts to numbers. It also does not report where a file stops being JSON.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::declared::DeclaredTypes;
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
-/// Looks at all values of a file of objects, which follow one another or stand in a list.
+/// Checks all values of a file of objects, in sequence or in a list.
 ///
 /// # Errors
 /// The first mistake, in words, with its line.
@@ -33,7 +33,7 @@ pub(super) fn check_values(
     check_reader(BufReader::with_capacity(1 << 16, reader), lines, declared)
 }
 
-/// The same of what a reader gives.
+/// The same for a reader.
 pub(super) fn check_reader(
     reader: impl Read,
     lines: bool,
@@ -47,7 +47,7 @@ pub(super) fn check_reader(
         rows.mistake.borrow_mut().take().unwrap_or_else(|| format!("not JSON: {error}"))
     };
     if lines {
-        // At the end of the file there is no row, and this is no error.
+        // The end of the file is not a row and not an error.
         while reader.end().is_err() {
             RowSeed(&rows).deserialize(&mut reader).map_err(failed)?;
         }
@@ -59,7 +59,7 @@ pub(super) fn check_reader(
     seen.iter().find_map(|(name, numbers)| numbers.loss(name)).map_or(Ok(()), Err)
 }
 
-/// Whether a float is somewhere in the schema: then whole numbers may be read as floats.
+/// The schema has a float, so whole numbers may be read as floats.
 pub(super) fn has_floats(schema: &Schema) -> bool {
     fn is_float(data_type: &DataType) -> bool {
         match data_type {
@@ -190,7 +190,7 @@ impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
     }
 }
 
-/// The numbers of a column, and of what is nested in it.
+/// The numbers of a column, including nested ones.
 #[derive(Default)]
 struct Numbers {
     fraction: bool,
@@ -260,7 +260,7 @@ fn fits(value: &Value, data_type: &DataType) -> bool {
         (Value::Number(n), DataType::UInt32) => within(n, 0, u32::MAX.into()),
         (Value::Number(n), DataType::UInt64) => within(n, 0, u64::MAX.into()),
         (Value::Number(n), DataType::Float32) => float_keeps::<f32>(n),
-        // One that is no 64-bit whole number is a float already.
+        // A number that does not fit 64 bits is a float already.
         (Value::Number(n), DataType::Float64) => n.is_f64() || float_keeps::<f64>(n),
         (Value::String(text), DataType::Date32) => Date32Type::parse(text).is_some(),
         (Value::String(text), DataType::Timestamp(TimeUnit::Microsecond, _)) => {

@@ -239,7 +239,7 @@ struct BoundRead {
     declared: DeclaredTypes,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
-    /// Whether a column of positions is added.
+    /// A column of positions is added.
     positioned: bool,
     ports: Vec<Port>,
 }

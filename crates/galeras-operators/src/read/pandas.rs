@@ -25,13 +25,13 @@ const MAX_BYTES: u64 = 512 << 20;
 /// while it waits for its row.
 const MAX_VALUES: u64 = 5_000_000;
 
-/// The most bytes of names in the rows: each row has those of all columns.
+/// The most bytes of names in the rows: each row repeats all names.
 const MAX_NAME_BYTES: usize = 1 << 30;
 
-/// What to do about a file that is too large.
+/// The advice for a file that is too large.
 const ROWS: &str = "write it by rows: `to_json(lines=True, orient=\"records\")`";
 
-/// Whether the JSON file is an object rather than a list.
+/// The JSON file is an object rather than a list.
 pub(super) fn is_object(file: &Path) -> bool {
     let Ok(file) = File::open(file) else { return false };
     let mut bytes = BufReader::new(file).bytes().map_while(Result::ok);

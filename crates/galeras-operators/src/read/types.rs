@@ -1,4 +1,4 @@
-//! The argument `types`: which columns have a type of their own, and which types a format can have.
+//! The argument `types`: declared column types, and the types that a format supports.
 
 use arrow::datatypes::{DataType, Schema};
 use serde_json::{Map, Value};

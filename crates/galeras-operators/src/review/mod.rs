@@ -1,4 +1,4 @@
-//! `review`: what people say about data points, how far they agree, and which rows leave.
+//! `review`: ratings of data points by people, their agreement, and the rows that are dropped.
 
 mod gates;
 mod points;
@@ -94,8 +94,7 @@ fn two() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DropRows {
-    /// Those that somebody says no to, unless it was decided otherwise, and those that were decided
-    /// to be a no.
+    /// Rows that a rater answered with no, unless the decision was yes, and rows decided as no.
     #[default]
     Invalid,
     /// None.
@@ -227,7 +226,7 @@ impl Operator for ReviewOperator {
     }
 }
 
-/// The place of the ratings, and what is in it now.
+/// The location of the ratings and their content.
 fn read_ratings(
     args: &Args,
     questions: &[Question],
@@ -275,8 +274,8 @@ struct BoundReview {
 
 impl BoundStep for BoundReview {
     fn args(&self) -> Value {
-        // The order of the questions counts, the path does not. The name of a file is its rater;
-        // what it says is a side file, in the same order.
+        // The order of the questions counts, the path does not. A file's name is its rater; its
+        // content is a side file, in the same order.
         let questions: Vec<Value> = self
             .questions
             .iter()
@@ -354,7 +353,8 @@ impl BoundReview {
         dropped
     }
 
-    /// Who says no, with their notes; `None` if nobody does, or it was decided otherwise.
+    /// The raters who answered no, with their notes; `None` if there are none, or the decision was
+    /// yes.
     fn objection(&self, id: &str, question: &str) -> Option<String> {
         let with_note = |who: &str, note: &str| match note.trim() {
             "" => who.to_string(),

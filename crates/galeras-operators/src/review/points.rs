@@ -18,11 +18,11 @@ use galeras_sql::session::column;
 pub(super) struct AskedPoints {
     /// How many rows each question is asked of.
     pub(super) asked: Vec<usize>,
-    /// Of the rows that somebody rated, by id: whether each question is asked.
+    /// For each rated row, by id: true for each question that is asked.
     pub(super) rated: BTreeMap<String, Vec<bool>>,
 }
 
-/// Goes over the rows of a table once, and keeps what is needed of those that somebody rated.
+/// Reads the rows of a table once, and keeps the needed columns of rated rows.
 pub(super) async fn asked_points(
     rows: DataFrame,
     questions: &[Question],

@@ -175,10 +175,10 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
     if (total - 1.0).abs() < 1e-9 { weights } else { weights.map(|weight| weight / total) }
 }
 
-/// The port with the scores of all rows together.
+/// The port with the scores of the whole corpus.
 const CORPUS: &str = "corpus";
 
-/// What each column says.
+/// The description of each column.
 fn about(column: &str) -> &'static str {
     match column {
         "bleu" => "BLEU of the prediction",
@@ -238,7 +238,7 @@ struct BoundScore {
     ports: Vec<Port>,
 }
 
-/// The struct of all scores of a row.
+/// The struct column with all scores of a row.
 const STRUCT: &str = "__scores";
 
 impl BoundScore {

@@ -1,7 +1,7 @@
 //! Named checks: the verification steps of the Galeras paper as ready-made conditions.
 //!
-//! A named check is a name, its arguments, and the SQL that it stands for, so that a reader of
-//! a reject sees the condition itself.
+//! A named check is a name, its arguments, and its SQL, so that a reader of a reject sees the
+//! condition itself.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -20,11 +20,11 @@ use galeras_workflow::did_you_mean;
 pub(super) enum NamedCheck {
     /// The commit's date lies in the window: from `since` on, before `until`.
     CommitInWindow,
-    /// The commit really changed the method: its code differs from what it was before, or it
-    /// was not there before.
+    /// The commit really changed the method: its code differs from the previous version, or it is
+    /// new.
     MethodChanged,
-    /// The commit's message says something: without prefixes, references and links its first
-    /// line has at least `min_words` words, and no tool wrote it.
+    /// The commit's message has content: without prefixes, references and links its first line has
+    /// at least `min_words` words, and no tool wrote it.
     MessageMeaningful,
     /// The features of the syntax tree, recomputed by other means, are those of the row.
     AstFeaturesRecomputed,
@@ -40,7 +40,7 @@ pub(super) enum NamedCheck {
     NWhitespacesRecomputed,
     /// The cut lies behind the signature.
     CutAfterSignature,
-    /// Something of the body stands in front of the cut and behind it, comments aside.
+    /// The body has code before and after the cut, apart from comments.
     CutInsideBody,
     /// There is a docstring, and it is not blank.
     DocstringPresent,
@@ -55,7 +55,7 @@ pub(super) enum NamedCheck {
 }
 
 impl NamedCheck {
-    /// The name, which is the rule's name, too, if it has none of its own.
+    /// The check's name, which is also the default name of the rule.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::CommitInWindow => "commit_in_window",
@@ -78,7 +78,7 @@ impl NamedCheck {
     }
 }
 
-/// What an argument of a named check has to be.
+/// The type of a named check's argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Date,
@@ -114,7 +114,7 @@ impl NamedCheck {
         }
     }
 
-    /// Whether the arguments have names and types that the check knows; their place is `path`.
+    /// Checks that the arguments have known names and valid types; their place is `path`.
     pub(super) fn arguments_fit(
         self,
         with: &Map<String, Value>,
@@ -168,7 +168,7 @@ pub(super) enum Named {
     CommitInWindow(CommitInWindow),
     MethodChanged(MethodChanged),
     MessageMeaningful(MessageMeaningful),
-    /// These columns are equal to what `python_recount` gives under their names.
+    /// These columns are equal to the columns of `python_recount` with these names.
     Recomputed(&'static [&'static str], OfCode),
     CutAfterSignature(CutAfterSignature),
     CutInsideBody(CutInsideBody),
@@ -283,7 +283,7 @@ fn commit_time() -> String {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct MethodChanged {
-    /// Whether a change of nothing but white space is none.
+    /// A change of white space alone does not count.
     ignore_whitespace: bool,
 }
 
@@ -303,7 +303,7 @@ impl Default for MessageMeaningful {
 }
 
 impl Named {
-    /// The check with these arguments, or what is wrong with them.
+    /// The check with these arguments, or the errors in them.
     pub(super) fn new(check: NamedCheck, with: Map<String, Value>) -> Result<Self, String> {
         fn read<T: DeserializeOwned>(with: Map<String, Value>) -> Result<T, String> {
             serde_json::from_value(Value::Object(with)).map_err(|error| error.to_string())

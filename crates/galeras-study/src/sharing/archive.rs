@@ -128,8 +128,8 @@ impl Archive {
     /// Copies the content of an entry, and returns its digest.
     ///
     /// # Errors
-    /// If it is damaged, too large together with earlier copies, or cannot be written: in words
-    /// that follow its name.
+    /// If it is damaged, exceeds the limit together with earlier copies, or cannot be written: in
+    /// words that follow its name.
     pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
         let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
         let mut hasher = blake3::Hasher::new();
@@ -185,7 +185,7 @@ fn seal_problem(file: &mut File) -> io::Result<Option<String>> {
     Ok((right.as_bytes() != comment).then(|| CHANGED.into()))
 }
 
-const NO_SEAL: &str = "it does not end in a digest of its own: it was packed anew, or is cut off";
+const NO_SEAL: &str = "it does not end in its digest: it was packed again, or is cut off";
 const CHANGED: &str = "its bytes are not those that were packed, by the digest at its end";
 
 #[cfg(test)]

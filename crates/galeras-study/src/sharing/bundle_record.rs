@@ -32,7 +32,7 @@ pub struct BundleRecord {
     pub workflow: String,
     /// Values of params, as they are to be typed in the folder of the unpacked bundle.
     pub set: Vec<String>,
-    /// The values of all params, with the bundle's paths.
+    /// The values of the workflow's params, with the bundle's paths.
     pub params: Map<String, Value>,
     /// When the last of the results was computed.
     pub computed: String,

@@ -109,10 +109,10 @@ impl OpenedBundle {
                     let Err(why) = checked else { continue };
                     why
                 }
-                Ok(_) => "its content is not what the list says".to_string(),
+                Ok(_) => "its content does not match the list".to_string(),
                 Err(why) => why,
             };
-            // Removes a file that does not match, so that nobody uses it.
+            // Removes a file that does not match.
             let _ = fs::remove_file(&place);
             problems.push(FileProblem::new(name, problem));
         }

@@ -1,5 +1,3 @@
-//! Tests of what is code in an answer.
-
 use super::*;
 
 /// Checks what `code` gives, and that it gives the same with CRLF and with tildes.
@@ -78,7 +76,7 @@ fn the_indentation_of_the_fence_is_taken_off() {
     check("  ```\n  def f():\n      x\n y\n\n  ```", "def f():\n    x\ny\n\n");
     check("   ```\nx\n   ```", "x\n");
     check("  ```\n\tx\n  ```", "  x\n");
-    // Four columns are no fence.
+    // A fence indented by four columns is not a fence.
     check("    ```\n    x\n    ```", "    ```\n    x\n    ```");
     check("\t```\nx", "\t```\nx");
     check("```\nx\n    ```\n   ```\n", "x\n    ```\n");
