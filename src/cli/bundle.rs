@@ -109,7 +109,6 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
     })
 }
 
-/// The name of the workflow's file, without the suffix.
 fn own_name(surveyed: &Surveyed) -> String {
     let name = surveyed.plan.file_name();
     let stem = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy();

@@ -133,7 +133,6 @@ fn each_json(values: impl Iterator<Item = Value>) -> Exit {
     Exit::Done
 }
 
-/// The bytes of a result's tables.
 fn size(result: &Manifest) -> u64 {
     result.ports.iter().map(|port| port.bytes).sum()
 }
@@ -144,7 +143,6 @@ fn result_json(result: &Manifest) -> Value {
         "seconds": result.seconds, "rows": result.ports.first().map(|port| port.rows)})
 }
 
-/// The seconds of a time are enough for people.
 fn to_the_second(time: &str) -> String {
     time.get(..19).unwrap_or(time).replacen('T', " ", 1)
 }
@@ -179,7 +177,6 @@ fn totals(usage: &StoreUsage) -> String {
     )
 }
 
-/// `1 file`, `2 files`.
 fn counted(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
@@ -205,7 +202,6 @@ impl Group<'_> {
     }
 }
 
-/// The results in groups, the largest first.
 fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Group<'a>> {
     let mut last_use: HashMap<Digest, &str> = HashMap::new();
     for (key, time) in runs.iter().flat_map(|run| {
@@ -238,7 +234,6 @@ fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Gro
     groups
 }
 
-/// The files that a result needs, with their sizes.
 fn files(result: &Manifest) -> impl Iterator<Item = (Digest, u64)> {
     result.ports.iter().map(|port| (port.blob, port.bytes))
 }

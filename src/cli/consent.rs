@@ -110,11 +110,10 @@ fn place_of(problem: &Diagnostic) -> String {
     format!("{}:{}:{}", escape_all(problem.span.source.path()), position.line, position.column)
 }
 
-/// Shows what is asked for, in full, and waits for the answer. A yes is remembered.
+/// Shows all requests and waits for the answer. A yes is remembered.
 fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
     let mut text =
         format!("{} does what you have not allowed yet:\n", escape_all(&file.to_string_lossy()));
-    // Writing to a String cannot fail.
     for (access, place) in asked {
         match access {
             Access::Program { command, folder, files } => {

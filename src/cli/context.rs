@@ -23,7 +23,6 @@ use galeras_operator::event::Reason;
 use galeras_store::{LockGuard, Manifest, Store, StoreError};
 use galeras_workflow::{Diagnostics, did_you_mean, render, to_json};
 
-/// The exit of an error of the store or of a step.
 pub(super) fn fail_run(error: &RunError) -> Exit {
     let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
     fail(&error.explained(), exit)
@@ -53,8 +52,8 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
     }
 }
 
-/// Plans the workflow, with outputs below the folder `out`; shows what is wrong with it, and in that
-/// case returns the exit.
+/// Plans the workflow, with outputs below the folder `out`; shows its errors and returns the exit
+/// if there are any.
 async fn load_for(
     args: &WorkflowArgs,
     format: Format,
@@ -65,7 +64,6 @@ async fn load_for(
     load_with(args, Settings::typed(&args.set), format, lock, consent, out).await
 }
 
-/// Plans the workflow with these settings; shows what is wrong with it.
 async fn load_with(
     args: &WorkflowArgs,
     settings: Settings,
@@ -80,7 +78,6 @@ async fn load_with(
     plan.ok_or(Exit::Invalid)
 }
 
-/// Plans the workflow in `file`; an error if there cannot be such a store.
 pub(super) async fn plan_file(
     file: &Path,
     Settings { set, folder }: Settings,
@@ -104,13 +101,11 @@ pub(super) async fn plan_file(
     Ok(plan(file, REGISTRY, &settings).await)
 }
 
-/// Opens the store.
 pub(super) async fn open_store(location: &str) -> Result<Store, Exit> {
     refuse_linked(location).map_err(|error| fail_cache(&error))?;
     Store::open(location).await.map_err(|error| fail_cache(&error))
 }
 
-/// The exit of an error of the store.
 pub(super) fn fail_cache(error: &StoreError) -> Exit {
     match error.help() {
         Some(help) => fail(&format!("{error}\nhelp: {help}"), Exit::Disk),
@@ -123,11 +118,11 @@ pub(super) struct Surveyed {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
     pub(super) states: Vec<StepState>,
-    /// Where results may come from as well.
+    /// An additional source of results.
     pub(super) remote: Option<Arc<Remote>>,
-    /// The store as it was named.
+    /// The store's location as typed.
     cache: String,
-    /// Nothing is removed from the store meanwhile.
+    /// Keeps results from being removed.
     _reading: LockGuard,
 }
 
@@ -157,7 +152,7 @@ impl Surveyed {
         Self::of(plan, store, args, remote).await
     }
 
-    /// Like [`Surveyed::load_with_remote`], but the remote is not asked what it has.
+    /// Like [`Surveyed::load_with_remote`], but does not ask the remote for its results.
     pub(super) async fn load_beside_remote(
         args: &WorkflowArgs,
         format: Format,
@@ -177,11 +172,11 @@ impl Surveyed {
         Ok(Self { remote, ..surveyed })
     }
 
-    /// The workflow with the settings that were given, or else those of its last run.
+    /// The workflow with the given settings, or else those of its last run.
     pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Self, Exit> {
         let store = open_store(&args.workflow.store.cache).await?;
         let settings = args.settings(&store).await.map_err(|error| fail_cache(&error))?;
-        // Only what is typed now names files that may be read: a store may come from anywhere.
+        // Only settings typed now name files that may be read: a store may come from anywhere.
         let consent = trust(&args.workflow.file, &args.workflow.set, &args.workflow.allow, None);
         let (workflow, out) = (&args.workflow, Path::new("."));
         let plan = load_with(workflow, settings, format, Locking::Pinned, consent, out).await?;
@@ -224,7 +219,7 @@ impl Surveyed {
         Ok(Self { plan: Arc::new(plan), store, states, remote, cache, _reading: reading })
     }
 
-    /// The results that are stored, by position in the plan.
+    /// The stored results, by position in the plan.
     pub(super) fn done(&self) -> Vec<Option<Arc<Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
     }
@@ -260,7 +255,7 @@ impl Surveyed {
         rows.sum()
     }
 
-    /// The command that computes what is missing.
+    /// The command that computes the missing results.
     pub(super) fn command(&self) -> String {
         hint::command("run", &self.plan.file, &self.plan.set, &self.cache)
     }
@@ -292,10 +287,9 @@ impl Surveyed {
     }
 }
 
-/// Cells that a command names one by one; of more it names their step.
+/// The most cells that a command names individually; otherwise it names their step.
 const SELECTED: usize = 3;
 
-/// Says that there is no such step, with a suggestion.
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Exit {
     let known = plan.table_names();
     // Ports and outputs of embedded workflows are not steps.

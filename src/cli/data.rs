@@ -112,7 +112,6 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
     }
 }
 
-/// Draws all cells of a table together.
 async fn plot(
     session: &SessionContext,
     surveyed: &Surveyed,
@@ -130,7 +129,6 @@ async fn plot(
     }
 }
 
-/// Rows of a table for people, unless another number is asked for.
 const ROWS: usize = 10;
 
 /// The tables of an input, one for each cell: they are shown one after the other.
@@ -169,7 +167,7 @@ pub(super) fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
 /// Rows of an output that are printed at the end of a run.
 const SHOWN_ROWS: usize = 100;
 
-/// Prints the outputs that the workflow wants to be shown, from the results that a run left.
+/// Prints the outputs marked `show`, from a run's results.
 pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManifests) -> Exit {
     let _reading = match store.reading_lock().await {
         Ok(guard) => guard,
@@ -212,7 +210,6 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
     Exit::Done
 }
 
-/// The rows and columns that were asked for.
 fn chosen(
     session: &SessionContext,
     mut df: DataFrame,
@@ -293,7 +290,7 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
     }
 }
 
-/// Makes the tables that the query names known to the session.
+/// Registers the tables that the query names.
 fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Exit> {
     let failed = |e: DataFusionError| fail(&plain_message(&e), Exit::Invalid);
     let state = session.state();

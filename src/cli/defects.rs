@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::context::{Exit, fail};
 
-/// Where the latest panic was.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Panics print nothing from now on: the code that catches them reports them.
@@ -22,7 +21,7 @@ pub(super) fn keep_quiet() {
     }));
 }
 
-/// Reports a panic that nothing caught on its way.
+/// Reports a panic that reached the top.
 pub(super) fn report(payload: &(dyn Any + Send)) -> Exit {
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.map(|place| format!(" ({place})")).unwrap_or_default();

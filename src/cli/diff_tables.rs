@@ -19,7 +19,6 @@ use galeras_store::{PortArtifact, Store, VerifyLevel};
 /// The differences between two versions of a table.
 pub(super) struct PortDiff {
     pub(super) port: String,
-    /// The key columns by which rows are matched.
     pub(super) key: Vec<String>,
     pub(super) added_columns: Vec<String>,
     pub(super) removed_columns: Vec<String>,
@@ -35,7 +34,7 @@ pub(super) struct RowsDiff {
     pub(super) removed: u64,
     pub(super) changed: u64,
     pub(super) same: u64,
-    /// In how many changed rows each column differs.
+    /// The number of changed rows for each column.
     pub(super) columns: Vec<(String, u64)>,
     pub(super) examples: Vec<Example>,
 }
@@ -74,7 +73,6 @@ fn not_compared(port: &str, why: String) -> PortDiff {
     }
 }
 
-/// Compares two stored tables, each in its store.
 pub(super) async fn compare_stored(
     (old_store, old): (&Store, &PortArtifact),
     (new_store, new): (&Store, &PortArtifact),
@@ -136,7 +134,6 @@ async fn artifact(
     Ok(Ok(table.clone()))
 }
 
-/// A stored table, without hidden columns.
 struct Table {
     schema: SchemaRef,
     rows: datafusion::dataframe::DataFrame,
@@ -167,7 +164,6 @@ impl Table {
     }
 }
 
-/// Which columns came, went, or have another type.
 fn columns(diff: &mut PortDiff, old: &SchemaRef, new: &SchemaRef) {
     let name = |field: &arrow::datatypes::FieldRef| field.name().clone();
     let lacks = |schema: &SchemaRef, name: &str| schema.field_with_name(name).is_err();
@@ -197,7 +193,6 @@ fn keys_differ(old: &PortArtifact, new: &PortArtifact, diff: &PortDiff) -> Optio
     })
 }
 
-/// The only row of a batch as an object.
 fn as_json(row: &RecordBatch) -> std::io::Result<Map<String, Value>> {
     let mut writer = TableWriter::new(Vec::new(), row.schema(), TableFormat::Json)?;
     writer.write(row)?;

@@ -12,13 +12,12 @@ use galeras_display::count;
 use galeras_operator::MAIN;
 use galeras_store::RunRecord;
 
-/// Steps of one verdict that are named; more are only counted.
+/// The most steps per verdict that are named; others are only counted.
 const NAMED: usize = 10;
 
-/// Characters of a value that are shown.
 const SHOWN: usize = 70;
 
-/// Characters that are shown before the place where two values begin to differ.
+/// Characters shown before the first difference of two values.
 const BEFORE: usize = 20;
 
 /// The differences between the runs as a whole, and the number of steps that differ.
@@ -156,7 +155,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A part of a text that fits on a line, with the character at `place` in it.
 fn cut(text: &str, place: usize) -> String {
     let chars = text.chars().count();
     if chars <= SHOWN {

@@ -1,4 +1,4 @@
-//! `--engine`: who does the work of a run.
+//! `--engine`: selects where the work of a run is done.
 
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ pub(super) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The address, if work is handed out.
     pub(super) fn address(&self) -> Option<&str> {
         self.engine.as_deref()
     }
@@ -29,7 +28,7 @@ impl EngineArgs {
         self.engine.as_ref().map(|_| Placement::of(step).describe())
     }
 
-    /// The engine for a run on this store; shows why there cannot be one.
+    /// The engine for a run on this store; shows the error if it cannot be used.
     pub(super) fn open(&self, cache: &str) -> Result<Arc<dyn Engine>, Exit> {
         let Some(address) = &self.engine else { return Ok(Arc::new(Embedded)) };
         if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(cache) {

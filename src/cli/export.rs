@@ -145,7 +145,7 @@ fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {
     Ok(exit)
 }
 
-/// The tables that are exported: those that are named, or those of the outputs.
+/// The named tables, or those of the outputs.
 fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>, Exit> {
     if !names.is_empty() {
         let table = |name: &String| -> Result<(String, Input), Exit> {
@@ -164,7 +164,7 @@ fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>,
     Ok(chosen)
 }
 
-/// Refuses a folder in which something else is.
+/// Refuses a folder with other content.
 fn free(folder: &Path, overwrite: bool) -> Result<(), Exit> {
     let shown = escape(&folder.display().to_string());
     match fs::read_dir(folder) {
@@ -180,9 +180,9 @@ fn free(folder: &Path, overwrite: bool) -> Result<(), Exit> {
     }
 }
 
-/// A folder that gets its place when all of it is written.
+/// A folder that is moved into place once it is complete.
 struct Staged {
-    /// Where the files are until then: in a folder that goes when this is dropped.
+    /// The files until then, in a folder that is removed on drop.
     files: PathBuf,
     _folder: ScratchFolder,
 }
@@ -205,7 +205,7 @@ impl Staged {
         })
     }
 
-    /// Moves what was written to its place, each file and folder at once.
+    /// Moves the files into place, each file and folder atomically.
     fn place(self, to: &Path) -> Result<(), Exit> {
         let moved = (|| -> io::Result<()> {
             make_folder(to)?;

@@ -19,16 +19,14 @@ pub(crate) struct InitArgs {
     dir: PathBuf,
 }
 
-/// The name of the new workflow.
 const NAME: &str = "workflow.yaml";
 
-/// The file that Git asks what it should not track.
 const IGNORE: &str = ".gitignore";
 
-/// How the shipped workflow names itself in its comments.
+/// The shipped workflow's name in its comments.
 const SHIPPED: &str = "workflows/quickstart.yaml";
 
-/// How it names another one, which does not come with it.
+/// Its mention of another workflow, which `init` does not write.
 const OTHER: &str = "; casestudy.yaml is the study of the paper.)";
 
 /// The shipped workflow for the user's folder. The schema is not there, only in the program's
@@ -86,7 +84,7 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
         Added::Lines(n) => format!(", and added {n} lines to {}", ignore.display()),
         Added::Nothing => String::new(),
     };
-    // Results and outputs go to the current folder, and so they are in the new one.
+    // Results and outputs go to the current folder, so the user must enter the new one.
     let enter = match args.dir.as_os_str() {
         here if here == "." => String::new(),
         dir => format!("  cd {}\n", shell_word(&dir.to_string_lossy())),
@@ -101,7 +99,6 @@ enum Added {
     Nothing,
 }
 
-/// Adds those of the lines that the file does not have.
 fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
     let before = match small_file::read(file, MAX_TEXT_BYTES) {
         Ok(bytes) => bytes,
@@ -112,7 +109,7 @@ fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
         }
         Err(e) => return Err(e),
     };
-    // However the line is anchored, it is the same rule at the top of a project.
+    // At the top of a project, an anchored line is the same rule.
     let bare = |line: &str| line.trim().trim_matches('/').to_string();
     let known: Vec<String> = String::from_utf8_lossy(&before).lines().map(bare).collect();
     let missing: Vec<&str> =

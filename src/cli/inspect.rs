@@ -137,7 +137,7 @@ fn ask_json(request: &AccessRequest) -> Value {
         "allow": Allowance::of(&request.access).to_string()})
 }
 
-/// Shows why a run would be refused; `printed` is the exit if it would not.
+/// Shows why a run would be refused; otherwise returns the exit `printed`.
 fn refusing(refused: &Diagnostics, format: Format, printed: Exit) -> Exit {
     show_diagnostics(refused, format);
     if refused.is_empty() { printed } else { Exit::Invalid }

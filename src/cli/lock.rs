@@ -1,4 +1,4 @@
-//! `lock`: pins in galeras.lock what a workflow takes from the world.
+//! `lock`: pins the external facts of a workflow in galeras.lock.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(crate) struct LockArgs {
     amend: bool,
 }
 
-/// Asks the world what the workflow asks of it, and pins the answers.
+/// Asks for the external facts of the workflow, and pins the answers.
 pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     let WorkflowArgs { file, set, store, allow } = &args.workflow;
     let trust = trust(file, set, allow, None);
@@ -211,7 +211,6 @@ async fn ask(
     Ok(snapshots)
 }
 
-/// The stored rows of a step's port as JSON objects, in the order of its key.
 async fn rows(
     plan: &Plan,
     store: &Store,
@@ -231,7 +230,6 @@ async fn rows(
     Ok(lines.map(serde_json::from_slice).collect::<Result<_, _>>()?)
 }
 
-/// The answers of the world.
 struct Facts {
     snapshots: Vec<LockedSnapshot>,
     files: Vec<LockedFile>,

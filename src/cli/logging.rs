@@ -1,4 +1,4 @@
-//! `GALERAS_LOG`: what a run decides, logged to standard error. Off unless it is set.
+//! `GALERAS_LOG`: logs a run's decisions to standard error. Off unless it is set.
 
 use tracing_subscriber::filter::{EnvFilter, FilterExt, LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -35,7 +35,7 @@ pub(super) fn start() -> Result<(), String> {
         .map_err(|error| format!("${VARIABLE} is not a filter such as `galeras=debug`: {error}"))?;
     let ours = filter_fn(|event| event.target().starts_with(OURS));
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(log_stderr);
-    // Where another subscriber is installed, as in a test, that one stays.
+    // An existing subscriber stays, as in a test.
     let _ = tracing_subscriber::registry().with(lines.with_filter(filter.and(ours))).try_init();
     Ok(())
 }

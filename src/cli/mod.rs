@@ -159,7 +159,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// The workflow at hand and where its results are.
+/// The workflow and the location of its results.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkflowArgs {
     /// The workflow file.
@@ -177,20 +177,20 @@ pub(crate) struct WorkflowArgs {
 /// Settings of params, and the folder from which their relative paths start.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// As they were typed: `name=value`.
+    /// As typed: `name=value`.
     pub(crate) set: Vec<String>,
     pub(crate) folder: PathBuf,
 }
 
 impl Settings {
-    /// The settings of the command at hand.
+    /// The settings typed for this command.
     pub(crate) fn typed(set: &[String]) -> Self {
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         Self { set: set.to_vec(), folder }
     }
 }
 
-/// The store if none is named.
+/// The default store.
 pub(crate) const DEFAULT_CACHE: &str = "cache";
 
 /// Where results are stored.
@@ -201,7 +201,7 @@ pub(crate) struct StoreArgs {
     pub(crate) cache: String,
 }
 
-/// The stack of every thread that plans or computes. Memory is taken only as it is used.
+/// The stack of every thread that plans or computes. Memory is only used on demand.
 ///
 /// DataFusion walks an expression once per level, and so does the code that drops, compares or
 /// evaluates it; in a build without optimisation a level takes some kilobytes. `MAX_SQL_DEPTH` in

@@ -52,7 +52,6 @@ pub(crate) async fn origin(args: OriginArgs) -> Exit {
 
 fn text(file: &Path, origin: &FileOrigin) -> String {
     let mut text = escape(&file.display().to_string());
-    // Writing to a String cannot fail.
     match origin {
         FileOrigin::Written { origins, records, .. } => {
             text.push('\n');

@@ -1,5 +1,5 @@
-//! The recorded runs of a workflow file, newest first, and how they are named: by the beginning of
-//! an id, `last`, `last~1`.
+//! The recorded runs of a workflow file, newest first, and their names: the beginning of an id,
+//! `last`, `last~1`.
 
 use std::path::Path;
 
@@ -12,7 +12,6 @@ pub(super) struct PastRuns {
     runs: Vec<RunRecord>,
 }
 
-/// Runs that a message lists.
 const LISTED: usize = 5;
 
 impl PastRuns {
@@ -26,7 +25,6 @@ impl PastRuns {
         Ok(Self { file: file.display().to_string(), runs })
     }
 
-    /// All of them, newest first.
     pub(super) fn all(&self) -> &[RunRecord] {
         &self.runs
     }
@@ -77,7 +75,7 @@ impl PastRuns {
     }
 }
 
-/// How many runs before the last one `last~2` is; `last` is 0.
+/// The number in `last~2`; `last` is 0.
 fn steps_back(name: &str) -> Option<usize> {
     match name.strip_prefix("last")? {
         "" => Some(0),

@@ -8,9 +8,7 @@ use super::context::{Exit, fail, print, width};
 use galeras_operator::TableSchema;
 use galeras_sql::session::{FigureColumn, column, figure_data, sorted_by_key};
 
-/// Lines that a picture takes.
 const LINES: usize = 24;
-/// The narrowest picture.
 const NARROWEST: usize = 30;
 
 /// Draws the rows: a forest plot of a table with estimates and intervals, else a histogram of the

@@ -9,7 +9,7 @@ use super::{Settings, WorkflowArgs};
 use galeras_base::visible::shell_word;
 use galeras_store::{RunSettings, Store, StoreError};
 
-/// A workflow whose results are looked at.
+/// A workflow and the settings of the results to show.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LookArgs {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(crate) struct LookArgs {
     pub(crate) defaults: bool,
 }
 
-/// Longer values are cut where they are only mentioned.
+/// The longest value that a note shows in full.
 const LONGEST_VALUE: usize = 60;
 
 impl LookArgs {

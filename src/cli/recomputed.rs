@@ -22,7 +22,6 @@ use galeras_operator::MAIN;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{Manifest, Store};
 
-/// Rows that are shown of a table that differs.
 const EXAMPLES: usize = 3;
 
 /// The user's request.
@@ -139,7 +138,7 @@ async fn recomputed(
         return Ok(exit);
     }
     if chosen.is_empty() && asked.steps > 0 {
-        // That all of nothing is equal shows nothing.
+        // Without any computed step there is nothing to compare.
         return Ok(fail("no step could be computed again", Exit::Failed));
     }
     if equal == tables && rows.equal == rows.all {
@@ -151,7 +150,7 @@ async fn recomputed(
     Ok(fail(message, Exit::Disk))
 }
 
-/// Rows that were computed again, and those that came out as they are stored.
+/// The number of recomputed rows, and of those that match.
 #[derive(Default)]
 struct RowCounts {
     all: u64,
@@ -202,7 +201,7 @@ async fn recomputed_rows(
     Ok(counts)
 }
 
-/// How many rows of which steps: as evenly as they have rows, the steps in the order of the seed.
+/// The number of rows to recompute per step: proportional to its rows, in the order of the seed.
 fn shares(again: &Recomputation<'_>, able: &[usize], asked: &Asked) -> Vec<(usize, usize)> {
     let steps = drawn(able, again.done, asked.seed).into_iter();
     let mut left: Vec<(usize, u64)> =

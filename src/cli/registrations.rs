@@ -23,8 +23,7 @@ const ANSWERS: &str = "generate";
 /// The most deviations that are listed; the table has all of them.
 const SAID: usize = 3;
 
-/// Writes the analyses that `prereg` names into the lock file, those that it does not have yet; with
-/// `amend` also those that have changed.
+/// Writes new analyses of `prereg` into the lock file; with `amend` also changed ones.
 pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: bool) -> Exit {
     let path = lock_path(file);
     let _only = only_writer(&path).await;
@@ -98,7 +97,7 @@ async fn results_of(
         if is_stored(at) {
             return Ok(Some(format!("step {name} is computed")));
         }
-        // Answers of a run that did not end, or to other prompts.
+        // The answers are from an unfinished run, or to other prompts.
         if answers.contains(&at) {
             let rows = stored_rows_of(&plan.steps[at], store).await?;
             if rows > 0 {
@@ -109,7 +108,7 @@ async fn results_of(
     Ok(None)
 }
 
-/// Says at the end of a run which estimates are as registered.
+/// Reports at the end of a run which estimates match their registration.
 pub(super) async fn show_registrations(plan: &Plan, store: &Store, results: &StepManifests) {
     for (at, step) in plan.steps.iter().enumerate() {
         let Some(registration) = &step.registration else { continue };
@@ -123,7 +122,7 @@ pub(super) async fn show_registrations(plan: &Plan, store: &Store, results: &Ste
     }
 }
 
-/// The estimates of a step: how many are registered, how many are not, and for which reasons.
+/// The number of registered and unregistered estimates of a step, with reasons.
 struct RegisteredCounts {
     registered: usize,
     others: usize,

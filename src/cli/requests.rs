@@ -13,7 +13,6 @@ use galeras_operator::event::{LimitState, StepRequests};
 pub(super) struct PlannedRequests {
     /// By position in the plan; `None` for steps without requests, or with a stored result.
     pub(super) steps: Vec<Option<StepRequests>>,
-    /// The limits that they keep.
     pub(super) limits: Vec<LimitState>,
 }
 
@@ -26,7 +25,7 @@ impl PlannedRequests {
         for (at, state) in surveyed.states.iter().enumerate() {
             steps.push(match state.forecast {
                 Forecast::Hit | Forecast::RemoteHit | Forecast::Broken(_) => None,
-                // Tables that are elsewhere are not fetched for this.
+                // Tables in another store are not fetched for this.
                 _ if plan.steps[at].upstream().any(elsewhere) => None,
                 Forecast::Runs { .. } | Forecast::Waits { .. } => {
                     let asked = step_requests(plan, store, at, &done, false).await;
@@ -38,7 +37,6 @@ impl PlannedRequests {
         Ok(Self { limits: limits.map_err(|error| fail_run(&error))?, steps })
     }
 
-    /// The line about a step.
     pub(super) fn line(&self, surveyed: &Surveyed, at: usize) -> Option<String> {
         let asked = self.steps[at].as_ref()?;
         let text = requests_text(asked);
@@ -57,7 +55,6 @@ impl PlannedRequests {
         Some(escape(&line))
     }
 
-    /// The lines about all of them.
     pub(super) fn summary(&self) -> Vec<String> {
         let asked: Vec<&StepRequests> = self.steps.iter().flatten().collect();
         let known: Vec<&StepRequests> =

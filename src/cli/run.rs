@@ -126,7 +126,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         Err(error) => return fail_run(&error),
     }
     args.remote.settle(&mut plan);
-    // Neither is the workflow's remote asked, nor a file of it read, before the user has agreed.
+    // Before the user agrees, neither the workflow's remote nor its files are used.
     let open = async |refused: bool| match refused {
         true => Ok(None),
         false => args.remote.open(&plan).await,
@@ -149,7 +149,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let events: Arc<dyn EventSink> = match args.format {
         Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
-            // Log lines would tear the bars: then there are plain lines instead.
+            // Log lines would break the bars, so plain lines are used instead.
             let terminal = screen::is_terminal() && !logging::is_on();
             let err = Box::new(screen::stderr());
             Arc::new(HumanReporter::new(err, terminal, color(), screen::line_width))
@@ -200,17 +200,17 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     if outcome.status == RunStatus::Ok && human {
         show_registrations(&plan, &store, &outcome.manifests).await;
     }
-    // Last, so that its time is that of everything.
+    // Sent last, so that its time includes everything.
     events.send(outcome.finished(started));
     if human && let Some(text) = where_to_look(&plan, &outcome, &args.workflow.store.cache) {
         note(&text);
     }
-    // The process ends: to take a plan of thousands of cells apart would only take time.
+    // The process ends: freeing a plan of thousands of cells would only take time.
     std::mem::forget((plan, outcome));
     exit
 }
 
-/// Refuses to begin if a step that will run lacks something, or the user's consent.
+/// Refuses to start if a step that will run lacks a requirement, or the user's consent.
 async fn ready(
     plan: &Plan,
     store: &Store,
@@ -249,7 +249,7 @@ pub(super) fn requests_of_run(
     misses: impl Fn(&usize) -> bool,
     all: Vec<AccessRequest>,
 ) -> Vec<AccessRequest> {
-    // A hit may turn out to be none when something that it reads is computed again.
+    // A hit may become a miss when one of its inputs is computed again.
     let mut runs = vec![false; plan.steps.len()];
     for at in 0..plan.steps.len() {
         runs[at] = misses(&at) || plan.steps[at].upstream().any(|upstream| runs[upstream]);

@@ -1,4 +1,4 @@
-//! `runs`: what was run when, with which params, and to which results it came.
+//! `runs`: lists the runs with their times, params and results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +29,6 @@ pub(crate) struct RunsArgs {
     format: Format,
 }
 
-/// Runs that people are shown, unless they ask for another number.
 const SHOWN: usize = 20;
 
 pub(crate) async fn runs(args: RunsArgs) -> Exit {
@@ -103,7 +102,7 @@ fn as_json(run: &RunRecord) -> Value {
     })
 }
 
-/// The params in the order of their names: `seed=1, threshold=0.8`.
+/// The params sorted by name: `seed=1, threshold=0.8`.
 pub(super) fn params_text(params: &Value) -> String {
     let shown = |value: &Value| match value {
         Value::String(text) => text.clone(),

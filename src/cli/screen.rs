@@ -15,7 +15,7 @@ pub(super) fn stdout() -> VisibleWriter<StandardOutput> {
     VisibleWriter::new(StandardOutput, false)
 }
 
-/// Standard output, for programs: bytes as they are. On a terminal, they are for people.
+/// Standard output for programs: unescaped bytes, except on a terminal.
 pub(super) fn data_stdout() -> Box<dyn Write + Send> {
     match io::stdout().is_terminal() {
         true => Box::new(stdout()),
@@ -23,7 +23,7 @@ pub(super) fn data_stdout() -> Box<dyn Write + Send> {
     }
 }
 
-/// Standard error, with colours if it may have them.
+/// Standard error, with colours if allowed.
 pub(super) fn stderr() -> VisibleWriter<Stderr> {
     VisibleWriter::new(io::stderr(), color())
 }
@@ -51,24 +51,21 @@ pub(super) fn settled(exit: Exit) -> Exit {
     if exit == Exit::Done { failed } else { exit }
 }
 
-/// Writes a value as one line of JSON to standard output.
 pub(super) fn print_json(value: &serde_json::Value) -> Exit {
     print(&format!("{}\n", escape_json(value.to_string())))
 }
 
-/// Writes a text, which may be painted, to standard error.
+/// Writes a text, which may have colours, to standard error.
 pub(super) fn tell(text: &str) {
     let mut out = stderr();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a remark to standard error.
 pub(super) fn note(message: &str) {
     let (mut out, line) = (log_stderr(), format!("{message}\n"));
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a message to standard error and returns `exit`.
 pub(super) fn fail(message: &str, exit: Exit) -> Exit {
     note(&format!("error: {message}"));
     exit
@@ -77,7 +74,7 @@ pub(super) fn fail(message: &str, exit: Exit) -> Exit {
 /// Shows clap's messages: help and versions on standard output, mistakes on standard error.
 pub(super) fn show_usage(error: &clap::Error) -> Exit {
     let mistake = error.use_stderr();
-    // A mistake quotes arguments. If one of them has codes in it, they may not mix with ours.
+    // The message quotes arguments. If these contain escape codes, ours are left out.
     let plain = std::env::args_os().any(|argument| {
         let argument = argument.to_string_lossy();
         escape(&argument) != argument
@@ -107,8 +104,8 @@ fn may_paint() -> bool {
         && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
 }
 
-/// The width of lines on standard error: that of the terminal, or `$COLUMNS`. Nothing in a file or
-/// a pipe, where lines are as long as they are.
+/// The width of lines on standard error: that of the terminal, or `$COLUMNS`. `None` for files and
+/// pipes, where lines are not wrapped.
 pub(super) fn line_width() -> Option<u16> {
     (is_terminal() || std::env::var_os("COLUMNS").is_some()).then(width)
 }
@@ -126,10 +123,10 @@ pub(super) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// A narrower terminal is not believed.
+/// Smaller widths are treated as wrong.
 const LEAST_WIDTH: u16 = 20;
 
-/// The width of a table on standard output: nothing unless that is a terminal.
+/// The width of a table on a terminal.
 pub(super) fn stdout_width() -> Option<u16> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {

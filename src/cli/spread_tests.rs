@@ -41,7 +41,7 @@ enum Mood {
     Twice,
     /// At first it does every third item only, but reports all as done.
     Lazy,
-    /// At first it cannot be reached, and later it forgets the job in the middle.
+    /// At first it is unreachable, and later it forgets the job in the middle.
     Shaky,
     /// It does nothing, but reports all as done.
     Idle,
@@ -53,7 +53,7 @@ struct Inside {
     mood: Mood,
     build: String,
     calls: AtomicU32,
-    /// Items that were asked for, with those that were asked for again.
+    /// Requested items, including repeated ones.
     items: AtomicU32,
 }
 
@@ -253,7 +253,7 @@ steps:
   mined: { op: mine, from: repos, with: { since: 2022-01-01, until: 2023-01-01 } }
 "#;
 
-/// The user agrees to all but a look at folders of this name.
+/// The user agrees to everything except reading folders of this name.
 #[derive(Debug)]
 struct AllBut(&'static str);
 
@@ -265,7 +265,7 @@ impl Consent for AllBut {
     }
 }
 
-/// A repository with one commit that adds a method; the commit.
+/// A repository with one commit that adds a method; returns the commit.
 fn repository(folder: &Path) -> String {
     std::fs::create_dir(folder).unwrap();
     let method = format!("def {}():\n    return 1\n", folder.file_name().unwrap().display());

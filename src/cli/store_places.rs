@@ -15,10 +15,9 @@ use galeras_store::{
     STORE_FOLDERS, StoreError, StoreLocation, private_folder, refuse_link, refuse_links,
 };
 
-/// The folders of a store.
 #[derive(Debug)]
 pub(super) struct StorePlaces {
-    /// For what is fetched, and for answers of interrupted runs.
+    /// For downloads, and for answers of interrupted runs.
     pub(super) downloads: PathBuf,
     /// Folders that only the store writes to; empty if the store is elsewhere.
     pub(super) guarded: Vec<PathBuf>,
@@ -82,7 +81,7 @@ fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
         let error = std::io::Error::other("neither HOME nor XDG_CACHE_HOME names a folder");
         return Err(StoreError::of("find", "a folder for what is fetched", error));
     };
-    // One bucket's name means another bucket at another endpoint.
+    // A bucket name may exist at several endpoints.
     let names: &[&str] = match location {
         StoreLocation::Bucket(url) if url.scheme() == "gs" => &["GOOGLE_BASE_URL"],
         _ => &["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
@@ -93,7 +92,7 @@ fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
     private_folder(&caches.join("galeras"), &location.digest(&endpoints).to_string())
 }
 
-/// Where a user's caches are. A relative path is none, as the XDG specification has it.
+/// The user's cache folder. Relative paths are ignored, as the XDG specification demands.
 fn user_caches(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     xdg.and_then(absolute).or_else(|| home.and_then(absolute).map(|home| home.join(".cache")))

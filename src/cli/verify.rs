@@ -1,5 +1,5 @@
-//! `verify`: whether the results of a workflow, or a bundle, are what they were when they were
-//! computed; and with `--recompute`, whether they come out again.
+//! `verify`: checks that the results of a workflow, or a bundle, are unchanged since they were
+//! computed; with `--recompute`, also that they are reproduced.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,11 +56,10 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(super) struct Findings {
-    /// Files that were looked at, or should have been there.
+    /// Files that were checked, or are missing.
     files: u64,
     /// Files that changed, each with its problem.
     wrong: Vec<(String, String)>,
-    /// Bytes that were read.
     read: u64,
 }
 
@@ -71,7 +70,6 @@ pub(crate) async fn verify(args: VerifyArgs) -> Exit {
     }
 }
 
-/// The workflow with its store.
 struct Opened {
     plan: Plan,
     store: Store,
@@ -212,7 +210,7 @@ async fn results_of_store(opened: &Opened, results: &[StoredResult]) -> Result<F
     Ok(Findings { files, wrong, read: read.into_inner() })
 }
 
-/// Says what was found; done if nothing is wrong.
+/// Prints the findings; succeeds if there are no problems.
 fn told(findings: &Findings, help: &str, format: Format) -> Exit {
     let Findings { files, wrong, read } = findings;
     for (file, problem) in wrong {
@@ -284,7 +282,7 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
                     planned = Some(opened);
                 }
                 Err(exit) if args.recompute.is_some() => return Err(exit),
-                // Why is on the screen.
+                // The error is already on the screen.
                 Err(_) => {}
             }
         }
@@ -297,7 +295,7 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
         let keys: Vec<Digest> = keys.into_iter().collect();
         let allowed = args.signers.named()?;
         let found = findings.with_signatures(store, &keys, allowed.as_ref(), "cache/").await?;
-        // They are among the files that were counted.
+        // They are included in the count of files.
         findings.files = files;
         signed = Some((found, allowed));
     }
@@ -322,7 +320,7 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     Ok(opened.recompute(args, &results, steps).await)
 }
 
-/// The workflow of an unpacked bundle, and the results that it leads to.
+/// The workflow of an unpacked bundle, and its results.
 struct PlannedBundle {
     opened: Opened,
     results: Vec<StoredResult>,
@@ -332,7 +330,7 @@ impl PlannedBundle {
     async fn of(args: &VerifyArgs, record: &BundleRecord, folder: &Path) -> Result<Self, Exit> {
         let cache = folder.join("cache").to_string_lossy().into_owned();
         let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
-        // All that the workflow reads by its relative paths is in the bundle.
+        // The bundle has all files that the workflow reads by relative paths.
         let file = folder.join(&record.workflow);
         let trust = allow::trust_in_bundle(&file, folder, &args.allow);
         let opened = Opened::of(&file, settings, &cache, trust, args.format).await?;
@@ -354,7 +352,7 @@ impl PlannedBundle {
     }
 }
 
-/// Says which outputs may be anything: a bundle whose outputs were not compared is not verified.
+/// Lists outputs that could not be compared: a bundle with such outputs is not verified.
 fn not_compared(record: &BundleRecord, outputs: &[String], format: Format) -> Exit {
     let said = match format {
         Format::Json => print_json(&json!({"event": "not_compared", "outputs": outputs})),

@@ -1,4 +1,4 @@
-//! Where rows were lost on the way to a table: the steps of one line, back to its source.
+//! Shows where rows were lost on the way to a table: the steps of one line, back to its source.
 
 use galeras_pages::model::{AttritionBlock, AttritionStage, Labelled, LossReason};
 
@@ -30,8 +30,8 @@ pub(super) async fn attrition(
     Ok(Some(AttritionBlock { unit: "rows".to_string(), stages, ..AttritionBlock::default() }))
 }
 
-/// The tables on the way from the source to `input`, the last first: where several tables meet,
-/// the way goes to the largest of them.
+/// The tables on the way from the source to `input`, the last first: where tables meet, the largest
+/// of them.
 fn line(surveyed: &Surveyed, input: &Input) -> Vec<Vec<TableRef>> {
     let mut line = Vec::new();
     let mut tables = input.tables.clone();
@@ -87,7 +87,7 @@ async fn stage(surveyed: &Surveyed, tables: &[TableRef]) -> Result<Option<Attrit
     }))
 }
 
-/// The rules by which a step rejected rows, with some of the rows.
+/// The rules that rejected rows in a step, with example rows.
 async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, String> {
     let port = surveyed.plan.steps[at].port(REJECTS);
     let Some(port) = port.filter(|port| port.table.field("rule").is_some()) else {
@@ -99,7 +99,7 @@ async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, S
     let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
     session.register_table("rejects", df.into_view()).map_err(failed)?;
     let id = if port.table.field(ID).is_some() { ID } else { "''" };
-    // The reasons of one rule may name a number each; the rule is what is counted.
+    // Reasons of one rule may contain different numbers, so rules are counted.
     let query = format!(
         "SELECT rule, count(*) AS rows, array_to_string(array_slice(array_agg(\
          concat(CAST({id} AS varchar), chr(31), reason) ORDER BY {id}, reason), 1, {EXAMPLES}), \

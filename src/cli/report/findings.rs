@@ -7,7 +7,6 @@ use super::values::{JsonRow, number, rows, table, text};
 use galeras_engine::plan::Input;
 use galeras_operator::plain_message;
 
-/// More findings than anybody reads.
 const MOST: usize = 200;
 
 /// Columns that describe the subject of a finding, and therefore do not name a group.
@@ -32,7 +31,6 @@ const KNOWN: &[&str] = &[
     "deviation",
 ];
 
-/// The rows of a table of findings.
 pub(super) async fn findings(surveyed: &Surveyed, input: &Input) -> Result<FindingBlock, String> {
     let df = table(surveyed, input)?.limit(0, Some(MOST)).map_err(|e| plain_message(&e))?;
     let rows = rows(df).await?;

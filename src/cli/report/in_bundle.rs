@@ -1,5 +1,5 @@
-//! The report of a bundle: of the workflow and the store that are in it, at the time of its results,
-//! and without a word of the folder in which it was put together.
+//! The report of a bundle: about the workflow and store in it, at the time of its results, without
+//! naming the folder where it was made.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(in crate::cli) async fn bundled(
     }
 }
 
-/// Names files by their places in the folder.
+/// Replaces paths by paths relative to the folder.
 fn relative_to(report: &mut Report, folder: &Path) {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     for folder in [folder, &real] {

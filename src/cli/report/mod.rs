@@ -116,7 +116,7 @@ pub(super) async fn write_report(
 /// A mark near the beginning of every page of Galeras.
 const MARK: &[u8] = b"<meta name=\"generator\" content=\"Galeras";
 
-/// Why a file may not be replaced, if there is one.
+/// The reason why a file may not be replaced, if any.
 fn objection(path: &Path) -> Option<&'static str> {
     let mut start = Vec::new();
     match fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start)) {

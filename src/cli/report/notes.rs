@@ -9,10 +9,9 @@ use galeras_engine::runner::{open_port, test_outcomes};
 use galeras_operator::plain_message;
 use galeras_sql::session::session;
 
-/// Different reasons of one table that are listed.
 const REASONS: usize = 20;
 
-/// The notes on all steps, the gravest first.
+/// The notes on all steps, the most serious first.
 pub(super) async fn notes(surveyed: &Surveyed) -> Result<DiagnosticBlock, String> {
     let mut notes = Vec::new();
     for at in 0..surveyed.plan.steps.len() {

@@ -1,4 +1,4 @@
-//! Data points: what was asked, what was answered, what was right, and where it comes from.
+//! Data points: prompt, answer, reference, and origin.
 
 use galeras_pages::model::{
     CodeLanguage, DataPoint, DataPointBlock, Labelled, PromptMessage, ScoreValue, TraceStep,
@@ -31,7 +31,7 @@ const NO_SCORES: &[&str] = &[
     "usd",
 ];
 
-/// Where the parts of a data point are in a table.
+/// The columns with the parts of a data point.
 pub(super) struct PointColumns {
     answer: Option<String>,
     reference: Option<String>,
@@ -71,7 +71,7 @@ impl PointColumns {
     }
 }
 
-/// The first data points of a table; of these columns only, if any are named.
+/// The first data points of a table; only these columns, if any are named.
 pub(super) async fn points(
     surveyed: &Surveyed,
     name: &str,
@@ -174,7 +174,7 @@ fn prompt(row: &JsonRow) -> Vec<PromptMessage> {
     }
 }
 
-/// From the row back to the commit that it was mined from.
+/// The origin of the row, back to its commit.
 fn trace(row: &JsonRow, source: &str) -> Vec<TraceStep> {
     let mut steps =
         vec![TraceStep { step: source.to_string(), id: text(row, ID), ..TraceStep::default() }];

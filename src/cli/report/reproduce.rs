@@ -1,4 +1,4 @@
-//! How the same results come again: the commands, what the lock file pins, the digests.
+//! The steps to reproduce the results: commands, pins of the lock file, digests.
 
 use galeras_pages::model::{Labelled, ReproduceBlock, ShellCommand};
 use serde_json::Value;
@@ -8,7 +8,6 @@ use super::super::hint;
 use galeras_engine::plan::LockFile;
 use galeras_operator::MAIN;
 
-/// Facts of the lock file that are listed.
 const FACTS: usize = 200;
 
 pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
@@ -78,7 +77,6 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-/// The digests of the tables behind the outputs.
 fn digests(surveyed: &Surveyed) -> Vec<Labelled> {
     let mut digests = Vec::new();
     for output in &surveyed.plan.outputs {

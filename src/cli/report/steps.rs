@@ -21,16 +21,15 @@ use galeras_engine::runner::{Forecast, open_port, test_outcomes};
 use galeras_operator::{MAIN, Port, column_description, column_unit, plain_message};
 use galeras_sql::session::session;
 
-/// Rows of a table that its panel shows.
 const FIRST_ROWS: usize = 5;
-/// Cells of a table up to which all of it is read for the statistics of its columns.
+/// The largest table, in cells, that is read completely for column statistics.
 const CELLS: u64 = 4_000_000;
 
-/// Statistics by the digest of the column: most columns pass through many steps.
+/// Statistics by the digest of the column: most columns pass through many steps unchanged.
 type KnownColumns = HashMap<Digest, ColumnStatistics>;
 
-/// The steps of the plan, the cells of a matrix as one. Of more than a page draws there are no
-/// places, and a panel only for as many as a page has panels.
+/// The steps of the plan, with the cells of a matrix as one. A graph that is too large is not
+/// drawn, and a page has a limited number of panels.
 pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> {
     let limits = PageLimits::default();
     let cells = cells_by_name(surveyed);
@@ -80,7 +79,7 @@ fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
     cells
 }
 
-/// The graph with the rows of each step behind its operator, so that there is room for both.
+/// The graph with the number of rows after each step's operator, laid out to fit.
 fn with_rows(surveyed: &Surveyed, cells: &Cells<'_>, mut graph: StepGraph) -> StepGraph {
     for node in &mut graph.nodes {
         let cells = cells.get(node.name.as_str()).into_iter().flatten();
@@ -92,7 +91,6 @@ fn with_rows(surveyed: &Surveyed, cells: &Cells<'_>, mut graph: StepGraph) -> St
     graph
 }
 
-/// The rows of a step's main table, if it is stored.
 fn main_rows(surveyed: &Surveyed, at: usize) -> Option<u64> {
     let manifest = surveyed.states[at].manifest.as_ref()?;
     manifest.port(MAIN).map(|table| table.rows)
@@ -168,7 +166,6 @@ fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
     }
 }
 
-/// How many of these steps have a result.
 fn stored(surveyed: &Surveyed, cells: &[usize]) -> usize {
     cells.iter().filter(|at| surveyed.states[**at].manifest.is_some()).count()
 }
@@ -250,8 +247,7 @@ async fn port_panel(
     })
 }
 
-/// Arguments as YAML that a person reads: a mapping with its values as JSON, texts of several
-/// lines as blocks.
+/// Arguments as readable YAML: a mapping with JSON values, multi-line texts as blocks.
 fn yaml(args: &Value) -> String {
     let Some(map) = args.as_object() else { return args.to_string() };
     let mut out = String::new();

@@ -24,12 +24,12 @@ use galeras_workflow::KnownPart;
 const TABLE_ROWS: usize = 200;
 /// The default limit for data points.
 const POINTS: usize = 60;
-/// Pictures of one table: the cells of a matrix.
+/// The most pictures of one table: the cells of a matrix.
 const PICTURES: usize = 50;
-/// Steps without a result that are named one by one.
+/// The most steps without a result that are named.
 const MISSING: usize = 20;
 
-/// Everything that the page of a study shows.
+/// The content of a study's page.
 pub(in crate::cli) async fn study(surveyed: &Surveyed) -> Result<Report, String> {
     let plan = &surveyed.plan;
     let sections = match &plan.report.sections {
@@ -94,7 +94,7 @@ fn status_words(status: RunStatus) -> String {
     words.to_string()
 }
 
-/// The steps without a result, each name once.
+/// The steps without a result, without repeated names.
 fn missing(surveyed: &Surveyed) -> Vec<MissingStep> {
     let mut missing: Vec<MissingStep> = Vec::new();
     for (step, state) in surveyed.plan.steps.iter().zip(&surveyed.states) {
@@ -176,7 +176,6 @@ async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Se
     })
 }
 
-/// The pictures of a table.
 async fn figures(
     surveyed: &Surveyed,
     name: &str,
@@ -253,7 +252,7 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, String> {
     Ok(sections)
 }
 
-/// The last table of the plan that has answers in it, and whose rows are those of a row step.
+/// The last table of the plan with answers, produced by a row step.
 fn answers(surveyed: &Surveyed) -> Option<(String, Input)> {
     let plan = &surveyed.plan;
     let names = plan.steps.iter().rev().filter(|step| {

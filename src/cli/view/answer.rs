@@ -6,7 +6,6 @@ use axum::response::{IntoResponse, Response};
 use galeras_pages::PageError;
 use galeras_pages::view::{ViewFrame, message_page};
 
-/// Why there is no page.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
@@ -26,7 +25,6 @@ impl Refusal {
         Self { status: StatusCode::BAD_REQUEST, message: message.into(), command: String::new() }
     }
 
-    /// Something failed here.
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -35,7 +33,7 @@ impl Refusal {
         }
     }
 
-    /// The same with the command that helps.
+    /// Adds a command that helps.
     pub(super) fn run(mut self, command: String) -> Self {
         self.command = command;
         self
@@ -65,7 +63,6 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A page.
 pub(super) fn html(page: String) -> Response {
     let mut response = Response::new(Body::from(page));
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
@@ -73,11 +70,11 @@ pub(super) fn html(page: String) -> Response {
     response
 }
 
-/// The browser goes to another page of this server.
+/// Redirects the browser to another page of this server.
 pub(super) fn see(address: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
-    // Addresses are made by `address`, which leaves ASCII only.
+    // `address` only returns ASCII.
     if let Ok(value) = HeaderValue::from_str(address) {
         response.headers_mut().insert(header::LOCATION, value);
     }

@@ -23,7 +23,8 @@ pub(super) struct Guard {
 pub(super) enum Admission {
     /// It is answered.
     Admitted,
-    /// It brings the token: the browser gets the cookie, and comes again without the token.
+    /// It has the token: the browser gets the cookie, and is redirected to an address without the
+    /// token.
     Welcome,
     /// It is refused, for this reason.
     Refused(StatusCode, &'static str),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::served::Served;
 
-/// How often the store is looked at while a page is open.
+/// The interval between checks of the store while a page is open.
 const EVERY: Duration = Duration::from_millis(700);
 
 /// The subject of the page that asks.
@@ -20,7 +20,7 @@ pub(super) struct EventsQuery {
     mark: String,
 }
 
-/// A stream with an event `change` whenever a page of the study would be another one.
+/// A stream with an event `change` for every change of the study's pages.
 pub(super) async fn events(
     State(served): State<Served>,
     Query(query): Query<EventsQuery>,

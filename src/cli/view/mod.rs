@@ -1,4 +1,4 @@
-//! `view`: the pages of a study, served on loopback while one looks at it.
+//! `view`: serves the pages of a study on loopback.
 
 mod address;
 mod answer;
@@ -115,7 +115,7 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
     }
 }
 
-/// Opens the address; whether there is a browser is not known.
+/// Opens the address; a missing browser is not an error.
 fn open_browser(address: &str) {
     let started = std::process::Command::new("xdg-open")
         .arg(address)

@@ -16,10 +16,9 @@ use galeras_operator::{INPUT, plain_message};
 use galeras_ratings::{ADJUDICATED, Rating, RatingAnswer, Ratings};
 use galeras_sql::session::{column, parse_row_expr, session};
 
-/// The operator whose steps ask.
 const REVIEW: &str = "review";
 
-/// Data points that a page goes through.
+/// The most data points of a review page.
 const MOST_POINTS: u64 = 100_000;
 
 /// The steps that ask, one for each set of questions and folder.
@@ -40,13 +39,12 @@ pub(super) fn steps(snapshot: &Snapshot) -> Vec<&PlannedStep> {
     steps
 }
 
-/// A question.
 pub(super) struct AskedQuestion {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-/// A data point, and which questions are asked of it.
+/// A data point, with a flag for each question that is asked.
 pub(super) struct AskedPoint {
     pub(super) id: String,
     pub(super) asked: Vec<bool>,
@@ -64,14 +62,13 @@ pub(super) struct Review {
     pub(super) step: String,
     pub(super) input: Input,
     pub(super) questions: Vec<AskedQuestion>,
-    /// How many people are to rate a point.
+    /// The number of raters per point.
     pub(super) wanted: usize,
     pub(super) folder: PathBuf,
     pub(super) points: Vec<AskedPoint>,
     pub(super) ratings: Ratings,
 }
 
-/// The questions of a step.
 pub(super) fn questions(step: &PlannedStep) -> Vec<AskedQuestion> {
     let args = step.step.args();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
@@ -142,12 +139,10 @@ impl Review {
         items
     }
 
-    /// The id of the point of an item.
     pub(super) fn id(&self, item: Item) -> &str {
         &self.points[item.point].id
     }
 
-    /// The name of the question of an item.
     pub(super) fn question(&self, item: Item) -> &str {
         &self.questions[item.question].name
     }
@@ -161,17 +156,14 @@ impl Review {
         }
     }
 
-    /// The answer of a rater, or the decision.
     pub(super) fn answer(&self, rater: &str, item: Item) -> Option<RatingAnswer> {
         self.rating(rater, item)?.answer
     }
 
-    /// How many of these items are answered.
     pub(super) fn done(&self, rater: &str, items: &[Item]) -> usize {
         items.iter().filter(|item| self.answer(rater, **item).is_some()).count()
     }
 
-    /// The item of a point and a question by their names.
     pub(super) fn item(&self, items: &[Item], id: &str, question: &str) -> Option<Item> {
         let here = |item: &&Item| self.id(**item) == id && self.question(**item) == question;
         items.iter().find(here).copied()
@@ -219,7 +211,6 @@ impl Review {
     }
 }
 
-/// The data points in the order of their ids, with the questions that are asked of each.
 async fn points(
     served: &Served,
     snapshot: &Snapshot,

@@ -26,10 +26,9 @@ use galeras_store::timestamp;
 /// The maximum age of the plan while people rate: ratings do not change it.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// The most characters of a note.
 const LONGEST_NOTE: usize = 2000;
 
-/// A rater's place.
+/// A rater's position.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RateQuery {
     step: String,
@@ -41,7 +40,6 @@ pub(super) struct RateQuery {
     question: String,
 }
 
-/// An answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct RateForm {
     step: String,
@@ -95,7 +93,6 @@ pub(super) async fn start(State(served): State<Served>) -> Answered {
     Ok(html(review_start_page(&served.frame(&snapshot, "/review"), &page)?))
 }
 
-/// The address of a rater's place.
 fn place(step: &str, rater: &str, point: &str, question: &str) -> String {
     let values = [("step", step), ("rater", rater), ("point", point), ("question", question)];
     address("/review/rate", &values)
@@ -224,7 +221,7 @@ pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm
     }
     let before = review.answer(&form.rater, item);
     keep(&review, &form.rater, item, answer, form.note.trim()).await?;
-    // A note alone, or the same answer again with a note, stays where it is.
+    // A note alone, or the same answer with a note, stays on the item.
     let stays = answer.is_none() || before == answer && !form.note.trim().is_empty();
     let next = match items.iter().position(|other| *other == item) {
         _ if stays => Some(item),
@@ -273,7 +270,7 @@ pub(super) async fn undo(State(served): State<Served>, Form(form): Form<UndoForm
         let rating = review.rating(&form.rater, *item)?;
         (!rating.is_empty()).then_some((rating.time.as_str(), *item))
     });
-    // The last one by its time; of one time, the last in the order of the points.
+    // The latest by time; of equal times, the last in the order of points.
     let last =
         given.enumerate().max_by(|(a, (one, _)), (b, (other, _))| one.cmp(other).then(a.cmp(b)));
     let Some((_, (_, item))) = last else {

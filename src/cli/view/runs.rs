@@ -13,10 +13,8 @@ use super::answer::{Answered, Refusal, html};
 use super::served::Served;
 use galeras_store::RunRecord;
 
-/// Runs that are listed.
 const LISTED: usize = 100;
 
-/// Changed rows that are shown of a table.
 const EXAMPLES: usize = 20;
 
 pub(super) async fn runs(State(served): State<Served>) -> Answered {
@@ -157,7 +155,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A small table.
 pub(super) fn block(title: &str, names: &[&str], rows: Vec<Vec<Value>>) -> TableBlock {
     let column = |name: &&str| TableColumn { name: name.to_string(), ..TableColumn::default() };
     TableBlock {

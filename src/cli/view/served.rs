@@ -30,7 +30,7 @@ impl Served {
     }
 }
 
-/// The pages that every page leads to.
+/// The links of every page.
 pub(super) fn links(current: &str) -> Vec<PageLink> {
     let pages = [("/", "Steps"), ("/review", "Review"), ("/runs", "Runs")];
     let link = |(address, text): (&str, &str)| PageLink {

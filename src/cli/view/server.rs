@@ -23,13 +23,13 @@ use super::{live, review, row, runs, steps, table};
 /// The most bytes of a request's body: an answer with its note.
 const MAX_BODY: usize = 64 << 10;
 
-/// How long pages that are on their way are waited for when the server ends.
+/// The time that open requests get when the server ends.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Answers requests until it is cancelled.
+/// Serves requests until it is cancelled.
 ///
 /// # Errors
-/// If connections cannot be taken any more.
+/// If connections cannot be accepted any more.
 pub(super) async fn serve(
     listener: TcpListener,
     guard: Guard,
@@ -97,8 +97,8 @@ async fn guarded(State(served): State<Served>, request: Request, next: Next) -> 
     response
 }
 
-/// Gives the cookie, and sends the browser to the first page from here: a cookie that is `Strict`
-/// would not come with a redirect that began on another site.
+/// Sets the cookie, and sends the browser to the first page by a link: a `Strict` cookie would not
+/// be sent after a redirect that began on another site.
 fn welcome(guard: &Guard) -> Response {
     let page = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
                 <link rel=\"icon\" href=\"data:,\">\

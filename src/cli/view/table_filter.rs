@@ -1,5 +1,5 @@
 //! The filter of a table page: a column, an operator and a value become a condition. Values are
-//! literals; nothing that is typed is read as SQL.
+//! literals; user input is never parsed as SQL.
 
 use arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::{Expr, cast, lit};
@@ -18,10 +18,10 @@ pub(super) const OPERATORS: [(&str, &str); 8] = [
     ("null", "is absent"),
 ];
 
-/// The condition of a filter; none if nothing is asked for. The error is for people.
+/// The condition of a filter; `None` without one. The error is for people.
 ///
 /// # Errors
-/// If there is no such filter of such a column.
+/// If the filter does not exist or does not apply to the column.
 pub fn condition(
     schema: &Schema,
     name: &str,

@@ -15,18 +15,16 @@ use galeras_base::digest::Digest;
 
 /// The prefix of the comment; the digest of all bytes before it follows.
 const SEAL: &str = "galeras bundle blake3:";
-/// Digits of a digest.
 const DIGITS: usize = 64;
-/// How long the comment is.
 const COMMENT: usize = SEAL.len() + DIGITS;
 /// The maximum unpacked size of a bundle of any size, and the factor for larger ones. Tables are
 /// already compressed, and texts shrink about tenfold; a zip bomb shrinks a thousandfold.
 const MOST_UNPACKED: u64 = 1 << 30;
 const MOST_FOR_A_BYTE: u64 = 100;
-/// Of larger files the places need more digits in a zip file.
+/// Zip files need longer positions above this size.
 const LARGE: u64 = u32::MAX as u64;
 
-/// Writes files into a zip file, which is empty before.
+/// Writes files into an empty zip file.
 ///
 /// # Errors
 /// If one of the files fails.
@@ -39,7 +37,7 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
     for (name, path) in files {
         let source = File::open(path).map_err(|error| ShareError::of("read", path, error))?;
         let bytes = source.metadata().map_err(|error| ShareError::of("read", path, error))?.len();
-        // Tables and images are compressed already.
+        // Tables and images are already compressed.
         let packed = ["parquet", "png", "pdf"].iter().any(|suffix| name.ends_with(suffix));
         let method = if packed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
         let options = SimpleFileOptions::default()
@@ -59,7 +57,6 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
     sealed.map_err(|error| failed(&error))
 }
 
-/// The comment that a zip file of ours has.
 fn seal_of(mut file: &File) -> io::Result<String> {
     let length = file.metadata()?.len().saturating_sub(COMMENT as u64);
     file.rewind()?;
@@ -67,15 +64,15 @@ fn seal_of(mut file: &File) -> io::Result<String> {
     Ok(format!("{SEAL}{digest}"))
 }
 
-/// A zip file that may be anybody's.
+/// A zip file of unknown origin.
 pub(super) struct Archive {
     zip: ZipArchive<BufReader<File>>,
-    /// How many bytes may still be unpacked, and how many it was.
+    /// The bytes that may still be unpacked, and the initial limit.
     left: u64,
     most: u64,
     /// The problem with the file as a whole.
     pub(super) problem: Option<String>,
-    /// Its entries by name, those that are files inside of the folder that it is unpacked to.
+    /// Its entries by name, only files inside of the unpacked folder.
     pub(super) entries: BTreeMap<String, usize>,
     /// Its other entries, each with its problem.
     pub(super) strange: Vec<(String, String)>,
@@ -118,7 +115,7 @@ impl Archive {
             };
             strange.push((name, said.to_string()));
         }
-        // Two entries of one name are one for some readers.
+        // Some readers merge entries of the same name.
         if zip.has_duplicate_names() && !strange.iter().any(|(_, said)| said.contains("twice")) {
             strange.push(("the list of files".into(), "it has a name twice".into()));
         }

@@ -49,8 +49,8 @@ pub struct Bundler<'a> {
 }
 
 impl Bundler<'_> {
-    /// Puts the files of the bundle into the empty folder `folder`, but for those that describe it.
-    /// Tells how many bytes of tables were copied whenever some were.
+    /// Puts the files of the bundle into the empty folder `folder`, except those that describe it.
+    /// Reports the bytes of copied tables.
     ///
     /// # Errors
     /// If something cannot be in a bundle, cannot be read, or a disk fails.
@@ -103,7 +103,7 @@ impl Bundler<'_> {
     }
 
     fn is_left_out(&self, table: &PortArtifact) -> bool {
-        // By content: the same table under another name is not handed on either.
+        // By content: the same table under another name is left out as well.
         self.left_out.iter().any(|(at, port)| {
             let left = self.done.get(*at).and_then(Option::as_ref).and_then(|m| m.port(port));
             left.is_some_and(|left| left.digest == table.digest)
@@ -192,7 +192,6 @@ impl Bundler<'_> {
         Ok(())
     }
 
-    /// Writes the outputs.
     async fn outputs(&self, folder: &Path) -> Result<Vec<BundleOutput>, ShareError> {
         let mut written = Vec::new();
         for output in &self.plan.outputs {
@@ -223,8 +222,8 @@ impl Bundler<'_> {
         Ok(written)
     }
 
-    /// Adds what describes the bundle, refuses what must not be handed on, and packs all of it.
-    /// Returns how many files it has.
+    /// Adds the descriptions of the bundle, refuses private values, and packs everything. Returns
+    /// the number of files.
     ///
     /// # Errors
     /// If something must not be in a bundle, or a disk fails.
@@ -281,7 +280,7 @@ impl Bundler<'_> {
 
     fn refuse_private(&self, name: &str, path: &Path) -> Result<(), ShareError> {
         if name.ends_with(".parquet") {
-            // Stored tables were read; those of outputs are made of them.
+            // Stored tables are already checked, and outputs are made from them.
             return Ok(());
         }
         let bytes = fs::read(path).map_err(|error| ShareError::of("read", path, error))?;
@@ -318,7 +317,7 @@ pub(super) fn write_csv(path: &Path, csv: impl Write) -> Result<(), RunError> {
     Ok(out.flush()?)
 }
 
-/// The params; a path of this machine is where the bundle has the file.
+/// The params, with local paths replaced by those in the bundle.
 fn params(plan: &Plan, workflow: &WorkflowFiles) -> Map<String, Value> {
     let mut params = plan.params.clone();
     for (name, value) in &mut params {
@@ -338,7 +337,7 @@ fn params(plan: &Plan, workflow: &WorkflowFiles) -> Map<String, Value> {
     params
 }
 
-/// The name of a table's file: that of the step, as far as every system knows its characters.
+/// The file name of a table: the step's name with portable characters.
 fn file_name(step: &str, port: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_=,".contains(c) { c } else { '_' };
     let name: String = format!("{step}.{port}")
@@ -348,7 +347,7 @@ fn file_name(step: &str, port: &str, taken: &mut HashSet<String>) -> String {
         .collect();
     let mut unique = name.clone();
     let mut more = 2;
-    // Some systems take capital letters for small ones.
+    // Some systems ignore case.
     while !taken.insert(unique.to_lowercase()) {
         unique = format!("{name}-{more}");
         more += 1;

@@ -1,5 +1,5 @@
-//! A folder for the Hugging Face Hub: the rows of tables that may be published as Parquet, with a
-//! card, Croissant metadata, the attribution of every repository, and how to cite it.
+//! A folder for the Hugging Face Hub: the publishable rows of tables as Parquet, with a card,
+//! Croissant metadata, the attribution of every repository, and a citation.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -37,7 +37,7 @@ use galeras_store::Store;
 const REPOSITORY: &str = "repo";
 const LICENCE: &str = "license";
 const ADDRESSES: [&str; 2] = ["url", "clone_url"];
-/// The corpus that the program carries, and its licence: CPython's.
+/// The built-in corpus and its licence, CPython's.
 const CORPUS: (&str, &str) = ("python-stdlib", "Python-2.0");
 
 /// The content and settings of a data set.
@@ -55,8 +55,8 @@ pub struct Publisher<'a> {
 }
 
 impl Licences {
-    /// No row but those of repositories with a known, permitted licence; with `any`, all. Rows of
-    /// these owners or repositories are left out in any case.
+    /// Only rows of repositories with a known, permitted licence; with `any`, all rows. Rows of
+    /// excluded owners or repositories are always left out.
     pub fn of(any: bool, excluded: Vec<String>) -> Self {
         Self { any, excluded, ..Self::default() }
     }
@@ -135,7 +135,7 @@ impl Publisher<'_> {
         let plain = plain_name(table);
         let mut name = plain.clone();
         let mut more = 2;
-        // Tables of other names may have the same plain one.
+        // Different tables may get the same plain name.
         while folder.join(format!("data/{name}.parquet")).exists() {
             name = format!("{plain}-{more}");
             more += 1;
@@ -190,7 +190,6 @@ impl Publisher<'_> {
         })
     }
 
-    /// The rows of a batch that may be published.
     fn kept(
         &self,
         batch: &RecordBatch,
@@ -224,7 +223,7 @@ impl Publisher<'_> {
 }
 
 impl Dataset {
-    /// Writes what describes the data set into its folder.
+    /// Writes the descriptions of the data set into its folder.
     ///
     /// # Errors
     /// If a disk fails.
@@ -247,7 +246,7 @@ fn is_text(schema: &SchemaRef, name: &str) -> bool {
     schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Utf8)
 }
 
-/// The texts of a column; nothing if there is no such column of texts.
+/// The texts of a column; `None` if there is no such column.
 fn texts(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
     match batch.column_by_name(name).map(|column| (column, column.data_type())) {
         Some((column, DataType::Utf8)) => {
@@ -260,7 +259,7 @@ fn texts(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
     }
 }
 
-/// A name that the Hub takes for a configuration.
+/// A valid configuration name for the Hub.
 fn plain_name(table: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = table.chars().map(plain).collect();

@@ -28,7 +28,7 @@ impl BundleRecord {
             }
         }
         known.extend(self.outputs.iter().filter_map(|output| output.file.clone()));
-        // Outcomes of data tests are those of their queries, which only a plan knows.
+        // Only a plan knows the queries of data tests, so their outcomes are not checked.
         let outcomes = format!("{STORE}/checks/");
         bundle
             .names()

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// SPDX ids of licences that allow to hand code on, changed or not, if its authors are named.
+/// SPDX ids of licences that permit redistribution with attribution, modified or not.
 pub const PERMITTED: [&str; 26] = [
     "0BSD",
     "AFL-3.0",
@@ -54,7 +54,6 @@ pub(super) enum Verdict {
 }
 
 impl Licences {
-    /// Notes the licence of a repository.
     pub(super) fn add(&mut self, repository: &str, licence: &str) {
         let known = self.by_repository.entry(repository.to_string());
         let known = known.or_insert_with(|| Some(licence.to_string()));

@@ -32,7 +32,6 @@ impl fmt::Display for FileProblem {
     }
 }
 
-/// The list as text.
 pub(super) fn render(files: &BTreeMap<String, Digest>) -> String {
     files.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect()
 }

@@ -54,7 +54,7 @@ impl OpenedBundle {
         })
     }
 
-    /// The names of its files, but for that of the list.
+    /// The names of its files, except the list.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.listing.iter().flatten().map(|(name, _)| name.as_str())
     }

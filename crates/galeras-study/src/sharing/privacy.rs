@@ -25,8 +25,8 @@ pub struct Privacy {
 }
 
 impl Privacy {
-    /// The values of these environment variables, by name; those that are too short to be secrets
-    /// do not count.
+    /// Adds the values of these environment variables, by name; values that are too short to be
+    /// secrets are ignored.
     pub fn with_secrets(mut self, variables: impl Iterator<Item = (String, String)>) -> Self {
         for (name, value) in variables {
             let value = value.trim();
@@ -38,8 +38,8 @@ impl Privacy {
         self
     }
 
-    /// The paths of these folders. One that is just below the root, such as `/root`, may be in any
-    /// program, and is looked for in the texts of the workflow only.
+    /// Adds the paths of these folders. A folder directly below the root, such as `/root`, may be
+    /// in any program, so it is only searched in the texts of the workflow.
     pub fn with_folders(mut self, folders: impl Iterator<Item = (PathBuf, String)>) -> Self {
         for (folder, what) in folders {
             let Some(text) = folder.to_str().map(|text| text.trim_end_matches('/').to_string())

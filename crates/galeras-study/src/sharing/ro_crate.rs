@@ -95,7 +95,6 @@ fn uri(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             uri.push(char::from(byte));
         } else {
-            // Writing to a String cannot fail.
             let _ = write!(uri, "%{byte:02X}");
         }
     }
@@ -110,7 +109,7 @@ fn given(name: &str) -> String {
     formal("value", name)
 }
 
-/// The type of a value, in words of schema.org.
+/// The schema.org type of a value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "Boolean",
