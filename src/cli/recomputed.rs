@@ -201,7 +201,7 @@ async fn recomputed_rows(
     Ok(counts)
 }
 
-/// The number of rows to recompute per step: proportional to its rows, in the order of the seed.
+/// The number of rows to recompute per step: as equal as its rows allow, in the order of the seed.
 fn shares(again: &Recomputation<'_>, able: &[usize], asked: &Asked) -> Vec<(usize, usize)> {
     let steps = drawn(able, again.done, asked.seed).into_iter();
     let mut left: Vec<(usize, u64)> =

@@ -222,7 +222,7 @@ struct BoundCut {
     ports: Vec<Port>,
 }
 
-/// The struct that the function returns.
+/// The struct column that the function returns.
 const STRUCT: &str = "__cut";
 
 impl BoundStep for BoundCut {

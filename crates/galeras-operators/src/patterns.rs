@@ -1,4 +1,4 @@
-//! Glob patterns in arguments: reading them, and saying what they leave out.
+//! Glob patterns in arguments: parses them, and describes what they exclude.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use galeras_operator::ArgError;
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
 
-/// The most bytes of a pattern, alternatives (`{a,b}`) in one, and patterns of an argument. Patterns
-/// become regular expressions by code that calls itself for each alternative in an alternative.
+/// The most bytes of a pattern, alternatives (`{a,b}`) in one, and patterns of an argument. The
+/// conversion to regular expressions recurses for each nested alternative.
 const MOST_BYTES: usize = 4096;
 const MOST_ALTERNATIVES: usize = 32;
 const MOST_PATTERNS: usize = 1000;
@@ -50,7 +50,7 @@ fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
     Ok(())
 }
 
-/// Suffixes of files that hold another language than Python, and nothing but it.
+/// Suffixes of files that contain only a language other than Python.
 const LANGUAGES: [(&str, &str); 43] = [
     ("java", "Java"),
     ("js", "JavaScript"),
@@ -97,8 +97,7 @@ const LANGUAGES: [(&str, &str); 43] = [
     ("json", "JSON"),
 ];
 
-/// The patterns of an argument that can only match files that are not Python, which `operator`
-/// reads.
+/// The patterns of an argument that only match non-Python files, which `operator` cannot use.
 pub(super) fn other_languages(
     argument: &str,
     patterns: &[String],
@@ -156,7 +155,7 @@ pub(super) fn suffixes(files: &BTreeMap<Box<str>, u64>) -> String {
     parts.join(", ")
 }
 
-/// Patterns of an argument as they are written.
+/// Patterns of an argument as written.
 pub(super) fn listed(patterns: &[String]) -> String {
     match patterns {
         [one] => quote(one),

@@ -42,7 +42,7 @@ pub(super) fn check_consent(
     check(&access, "this", consent)
 }
 
-/// Refuses a folder that leads to a place that the user did not agree to look at.
+/// Refuses a folder that leads to a place that the user did not agree to read.
 pub(super) fn check_places(
     location: &RepositoryLocation,
     consent: &dyn Consent,

@@ -159,7 +159,6 @@ impl BoundStep for BoundTokenizer {
     }
 }
 
-/// Batches of texts that wait to be learned from.
 const QUEUE: usize = 4;
 
 impl TableStep for BoundTokenizer {

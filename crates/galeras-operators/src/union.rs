@@ -1,4 +1,4 @@
-//! `union`: tables under each other, and in a column from which of them a row is.
+//! `union`: concatenates tables, with a column for the table of each row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use galeras_operator::{
 use galeras_sql::session::column;
 use galeras_workflow::code::Code;
 
-/// Columns that a message lists at most.
 const LISTED: usize = 8;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -134,7 +133,7 @@ fn check_label(label: &str, tables: &[(&str, &TableSchema)], errors: &mut Vec<Ar
     }
 }
 
-/// Columns that are named must be in every table, and named once.
+/// Named columns must be in every table, and named once.
 fn check_columns(
     label: &str,
     columns: &[String],
@@ -165,7 +164,7 @@ fn check_columns(
             });
             errors.push(ArgError::unknown_column(path, column, names));
         } else {
-            // A table of which not everything is known may have it, each for itself.
+            // A table with unknown columns may have it.
             let (open, closed): (Vec<_>, Vec<_>) = without.into_iter().partition(|(_, t)| t.open);
             let may_have = |_| ArgError::unknown_column(path.clone(), column, Vec::new());
             errors.extend(open.into_iter().map(may_have));
@@ -178,13 +177,13 @@ fn check_columns(
     }
 }
 
-/// Without a choice of columns, all tables must have the same.
+/// Without a choice of columns, all tables must have the same ones.
 fn check_same_columns(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
     let Some(((first, base), others)) = tables.split_first() else { return };
     let everywhere = |name: &&str| tables.iter().all(|(_, table)| table.field(name).is_some());
     let shared: Vec<&str> = base.names().filter(everywhere).collect();
     for (name, table) in others {
-        // A table of which not everything is known may have more columns.
+        // A table with unknown columns may have more of them.
         let lacks = base.names().filter(|c| !table.open && table.field(c).is_none());
         let adds = table.names().filter(|c| !base.open && base.field(c).is_none());
         let (lacks, adds): (Vec<&str>, Vec<&str>) = (lacks.collect(), adds.collect());
@@ -209,7 +208,6 @@ fn check_same_columns(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError
     }
 }
 
-/// The first columns of a list, in quotes.
 fn listed(columns: &[&str]) -> String {
     let mut names: Vec<String> =
         columns.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
@@ -221,7 +219,7 @@ fn listed(columns: &[&str]) -> String {
 
 /// All tables must have the same key columns.
 fn check_keys(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
-    // The key of a table of which not everything is known is not known either.
+    // The key of a table with unknown columns is also unknown.
     let known: Vec<_> = tables.iter().filter(|(_, table)| !table.open).collect();
     let Some(((first, base), others)) = known.split_first() else { return };
     let same = |table: &TableSchema| {
@@ -240,7 +238,6 @@ fn check_keys(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
     }
 }
 
-/// Columns of one name must have one type.
 fn check_types(
     columns: Option<&[String]>,
     tables: &[(&str, &TableSchema)],
@@ -269,7 +266,6 @@ fn check_types(
     }
 }
 
-/// The columns and the key of the result.
 fn united(args: &Args, tables: &[(&str, &TableSchema)]) -> TableSchema {
     let label =
         describe(&args.label, DataType::Utf8, false, "the table that the row is from", None);

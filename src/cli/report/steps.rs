@@ -79,7 +79,7 @@ fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
     cells
 }
 
-/// The graph with the number of rows after each step's operator, laid out to fit.
+/// The graph with each step's number of rows in its label, so that its box has room for it.
 fn with_rows(surveyed: &Surveyed, cells: &Cells<'_>, mut graph: StepGraph) -> StepGraph {
     for node in &mut graph.nodes {
         let cells = cells.get(node.name.as_str()).into_iter().flatten();

@@ -97,8 +97,8 @@ async fn guarded(State(served): State<Served>, request: Request, next: Next) -> 
     response
 }
 
-/// Sets the cookie, and sends the browser to the first page by a link: a `Strict` cookie would not
-/// be sent after a redirect that began on another site.
+/// Sets the cookie, and sends the browser to the first page from a page: a
+/// `Strict` cookie would not be sent after a redirect that began on another site.
 fn welcome(guard: &Guard) -> Response {
     let page = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
                 <link rel=\"icon\" href=\"data:,\">\

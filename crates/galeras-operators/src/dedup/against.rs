@@ -19,7 +19,6 @@ use galeras_operator::{ArgError, BindContext, StepError};
 use galeras_similarity::{NearRow, NearThresholds, Thresholds};
 use galeras_workflow::code::Code;
 
-/// The input port.
 pub(super) const AGAINST: &str = "against";
 
 /// Hidden columns in addition to those of [`decide`](super::decide).
@@ -28,11 +27,10 @@ pub(super) const NEAR_TO: &str = "__near_to";
 pub(super) const NEAR_TO_SOURCE: &str = "__near_to_source";
 pub(super) const CONTAINMENT: [&str; 2] = ["__containment_8", "__containment_13"];
 
-/// The rule of duplicates, and that of rows near to `against`.
 pub(super) const DUPLICATE_RULE: &str = "duplicate";
 const NEAR_RULE: &str = "near";
 
-/// The least share of a row's 8-grams, unless it is given: PaLM's.
+/// The default share of a row's 8-grams, from PaLM.
 const CONTAINMENT_8: f64 = 0.7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,18 +47,16 @@ pub(super) enum AgainstIds {
 /// The settings of the comparison with `against`.
 #[derive(Clone, Debug)]
 pub(super) struct Against {
-    /// The column with the texts.
     pub(super) column: String,
-    /// The column with the ids.
     pub(super) id: String,
     /// The column with the name of a row's table.
     pub(super) source: Option<String>,
-    /// The rows that a row is compared with, by their ids.
+    /// The rows to compare a row with, by their ids.
     pub(super) ids: AgainstIds,
     pub(super) thresholds: NearThresholds,
 }
 
-/// The names of the arguments that go with the port, and whether each is given.
+/// The names of the port's arguments, with a flag for those that are given.
 fn given(args: &Args) -> [(&'static str, bool); 8] {
     [
         ("against_column", args.against_column.is_some()),
@@ -153,14 +149,13 @@ impl Against {
         check("against_multiset_threshold", similar.multiset);
         check("containment_8", containment[0]);
         check("containment_13", containment[1]);
-        // `threshold` itself is checked where it is not about this port.
+        // Another check covers a `threshold` that is not about this port.
         if !(similar.set > 0.0 && similar.set <= 1.0) {
             let message = "`against_threshold` must be above 0 and at most 1";
             errors.push(ArgError::new("against_threshold", Code::OutOfRange, message));
         }
     }
 
-    /// The arguments as they enter the key.
     pub(super) fn resolve(against: Option<&Self>, args: &mut Value) {
         let Some(args) = args.as_object_mut() else { return };
         let Some(against) = against else {
@@ -184,7 +179,6 @@ impl Against {
         ]);
     }
 
-    /// The columns that the result depends on.
     pub(super) fn reads(&self) -> Vec<String> {
         let mut columns: Vec<String> = Vec::with_capacity(3);
         for name in [Some(&self.id), Some(&self.column), self.source.as_ref()].into_iter().flatten()
@@ -206,14 +200,13 @@ pub(super) struct NearRows {
 }
 
 impl NearRows {
-    /// The ids, as a table of one column [`DUPLICATE`].
     pub(super) fn ids(&self) -> Result<RecordBatch, StepError> {
         let ids: StringArray = self.rows.iter().map(|(id, _)| Some(id.as_str())).collect();
         let ids: ArrayRef = Arc::new(ids);
         Ok(RecordBatch::try_from_iter_with_nullable([(DUPLICATE, ids, false)])?)
     }
 
-    /// All rows that are set aside: `duplicates` and these.
+    /// All rejected rows: `duplicates` and these.
     pub(super) fn with_duplicates(
         &self,
         duplicates: &RecordBatch,
@@ -260,7 +253,7 @@ impl NearRows {
     }
 }
 
-/// Why a row is set aside, in a sentence.
+/// The reason for rejecting a row, as a sentence.
 fn reason(near: &NearRow) -> String {
     let nearness = &near.nearness;
     let which = match &near.source {

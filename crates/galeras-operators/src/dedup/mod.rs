@@ -222,7 +222,7 @@ impl Operator for DedupOperator {
     }
 }
 
-/// Thresholds lie in 0 to 1; that of the sets is above 0.
+/// Thresholds are in 0 to 1; that of the sets is above 0.
 fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
     if !(args.threshold > 0.0 && args.threshold <= 1.0) {
         let message = "`threshold` must be above 0 and at most 1";
@@ -302,7 +302,7 @@ struct BoundDedup {
 impl BoundStep for BoundDedup {
     fn args(&self) -> Value {
         let mut args = serde_json::json!(self.args);
-        // Its content counts, not its place.
+        // The file's content counts, not its path.
         if self.args.tokenizer_file.is_some() {
             args["tokenizer_file"] = Value::Bool(true);
         }
@@ -371,7 +371,6 @@ impl BoundDedup {
     }
 }
 
-/// The error of the step for one of the similarity search.
 fn similarity_error(error: galeras_similarity::SimilarityError) -> StepError {
     let vocabulary = matches!(error, galeras_similarity::SimilarityError::Vocabulary { .. });
     let error = StepError::new(error.to_string()).because(error);

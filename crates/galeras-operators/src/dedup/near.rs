@@ -33,12 +33,11 @@ use galeras_sql::session::column;
 /// a block by this much.
 const QUEUE: usize = 4;
 const BATCH_ROWS: usize = 1024;
-/// Rows between two messages about how many are done.
+/// Rows between two progress messages.
 const TOLD_EVERY: u64 = 100_000;
 
 type Queue = Mutex<mpsc::Receiver<RecordBatch>>;
 
-/// Texts to tokens.
 struct Tokenizer {
     bpe: Option<Arc<Bpe>>,
     drop_keywords: bool,
@@ -52,7 +51,6 @@ impl Tokenizer {
         Self { bpe, drop_keywords, rows: TokenRows::new(drop_keywords), ids: Vec::new() }
     }
 
-    /// The tokens of texts.
     fn read(&mut self, texts: &StringArray, stop: StopFlag<'_>) -> Result<&TokenRows, StepError> {
         self.rows.clear();
         for text in texts {
@@ -69,7 +67,7 @@ impl Tokenizer {
         Ok(&self.rows)
     }
 
-    /// The tokens that were read last, for another thread.
+    /// Takes the latest tokens, for another thread.
     fn take(&mut self) -> TokenRows {
         std::mem::replace(&mut self.rows, TokenRows::new(self.drop_keywords))
     }
@@ -79,7 +77,7 @@ impl Tokenizer {
 struct Block {
     index: Arc<NearIndex>,
     ids: Vec<String>,
-    /// The row of each id, where ids count.
+    /// The row of each id, if ids count.
     rows: HashMap<String, u32>,
     /// This was the end of the input.
     last: bool,
@@ -130,12 +128,11 @@ pub(super) async fn find(
     }
 }
 
-/// A column as text.
 fn text(name: &str) -> Expr {
     cast(column(name), DataType::Utf8)
 }
 
-/// Batches in pieces.
+/// Splits batches into pieces.
 struct Source {
     stream: SendableRecordBatchStream,
     rest: Option<RecordBatch>,
@@ -172,7 +169,7 @@ fn next(queue: &Queue) -> Option<RecordBatch> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv()
 }
 
-/// The next rows of the input, as many as the memory holds.
+/// The next rows of the input, as many as fit into memory.
 async fn block(
     step: &BoundDedup,
     against: &Against,
@@ -199,7 +196,7 @@ async fn block(
             Ok(())
         }));
     }
-    // Only the threads hold these ends: if they fail, sending does.
+    // If all threads fail, sending fails too, since only they have these ends.
     drop((queue, send_tokens));
     let mut targets = Targets::new(against.thresholds, limits);
     let (flag, is_full) = (stop.flag(), Arc::clone(&full));
@@ -222,7 +219,7 @@ async fn block(
     Ok(Block { index: Arc::new(index), ids, rows, last })
 }
 
-/// Passes all rows of `against` by a block.
+/// Compares all rows of `against` with a block.
 async fn pass(
     step: &BoundDedup,
     cx: &LowerContext,
@@ -275,7 +272,7 @@ async fn pass(
     Ok((nearest, counts))
 }
 
-/// A thread that passes rows of `against` by a block.
+/// A thread that compares rows of `against` with a block.
 struct Probe {
     tokenizer: Tokenizer,
     probe: NearProbe,

@@ -41,7 +41,7 @@ kill -s KILL $found
 kill -s KILL 0
 "#;
 
-/// For how long the end of a group waits for the watcher, which takes a tenth of a second.
+/// The time that the watcher gets to end a group; it needs a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(2);
 
@@ -52,7 +52,7 @@ pub(super) struct CommandGroup {
 }
 
 impl CommandGroup {
-    /// A group with nothing in it but its watcher.
+    /// Starts a group with only its watcher.
     ///
     /// # Errors
     /// If no process can be started.
@@ -71,15 +71,15 @@ impl CommandGroup {
         Ok(Self { watcher, id })
     }
 
-    /// The number of the group. It stays that of this group for as long as this lives, since the
-    /// watcher that leads it is not waited for before.
+    /// The id of the group. It is not reused during the lifetime of this value, since the watcher
+    /// that leads the group is only waited for on drop.
     pub(super) fn id(&self) -> i32 {
         self.id.as_raw_nonzero().get()
     }
 
     /// Ends the processes that a finished command left running.
     pub(super) async fn end(mut self) {
-        // The watcher is there at least; if it cannot be killed, dropping it tries again.
+        // At least the watcher exists; if it cannot be killed, dropping it tries again.
         let _ = kill_process_group(self.id, Signal::KILL);
         let _ = self.watcher.wait().await;
     }
@@ -91,7 +91,7 @@ impl Drop for CommandGroup {
         for _ in 0..PATIENCE.as_millis() / POLL.as_millis() {
             match self.watcher.try_wait() {
                 Ok(None) => std::thread::sleep(POLL),
-                // It has killed itself last.
+                // It has killed itself as the last process.
                 Ok(Some(_)) | Err(_) => return,
             }
         }

@@ -18,7 +18,7 @@ use galeras_sql::session::check_parquet;
 /// Reads the table in the file `path`.
 ///
 /// # Errors
-/// In words: what is wrong, and in which line, if there are lines.
+/// The problem in words, with the line for formats with lines.
 pub(super) fn read_table(
     path: &Path,
     format: Format,
@@ -47,7 +47,7 @@ pub(super) fn read_table(
 const CUT: &str = "the Arrow stream broke off: the mark of its end is missing (a writer that was \
                    not closed leaves it out)";
 
-/// Reads an Arrow stream up to the mark of its end, behind which nothing may follow.
+/// Reads an Arrow stream up to its end mark; nothing may follow.
 fn read_stream(file: File) -> Result<Vec<RecordBatch>, String> {
     let length = file.metadata().map_err(|e| e.to_string())?.len();
     let mut file = BufReader::new(file);
@@ -66,7 +66,7 @@ fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), Stri
     let mut number = [0; 4];
     loop {
         file.read_exact(&mut number).map_err(failed)?;
-        // Streams of old do not have the four bytes that go before the length.
+        // Old streams lack the four bytes before the length.
         if number == [0xff; 4] {
             file.read_exact(&mut number).map_err(failed)?;
         }
@@ -125,7 +125,7 @@ fn check_footer(file: &File) -> Result<(), String> {
     Ok(())
 }
 
-/// Arrow's reader rounds numbers and takes texts for numbers; a contract does not.
+/// Arrow's reader rounds numbers and accepts texts as numbers; a contract does not.
 fn check_json(mut file: impl BufRead, schema: &SchemaRef) -> Result<(), String> {
     let mut bytes = Vec::new();
     let mut number = 0;
@@ -152,7 +152,7 @@ fn check_line(bytes: &[u8], schema: &SchemaRef) -> Result<(), String> {
         return Ok(());
     }
     let row: Map<String, Value> = serde_json::from_str(line).map_err(|e| {
-        // The parser sees one line only, and calls it the first.
+        // The parser only sees one line, and numbers it 1.
         let what = e.to_string();
         let what = what.split(" at line 1 ").collect::<Vec<_>>().join(" at ");
         if whole { what } else { format!("{broke_off} {what}") }
@@ -190,7 +190,7 @@ fn json_fits(value: &Value, data_type: &DataType) -> bool {
     }
 }
 
-/// The batch with its columns in the declared order and of the declared types.
+/// The batch with the declared columns, in order and with their types.
 fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
     let printed = batch.schema();
     if let Some(extra) = printed.fields().iter().find(|f| schema.field_with_name(f.name()).is_err())
@@ -236,7 +236,7 @@ mod tests {
             Field::new("x", DataType::Int64, false),
         ]);
         let ids = Arc::new(StringArray::from(vec!["é", "b"]));
-        // The bytes of the last number are those of the mark at the end of an Arrow stream.
+        // The bytes of the last number equal the end mark of an Arrow stream.
         let xs = Arc::new(Int64Array::from(vec![-1, 0xffff_ffff]));
         RecordBatch::try_new(Arc::new(schema), vec![ids, xs]).unwrap()
     }
@@ -249,7 +249,6 @@ mod tests {
         Ok(batches.iter().map(RecordBatch::num_rows).sum())
     }
 
-    /// The table, written twice as one file.
     fn written(format: Format) -> Vec<u8> {
         let file = tempfile::NamedTempFile::new().unwrap();
         write_table(file.path(), format, &batch().schema(), &[batch(), batch()]).unwrap();
@@ -279,7 +278,7 @@ mod tests {
             let error = rows(&bytes[..end], Format::Jsonl).unwrap_err();
             assert!(error.starts_with("line 4 of") && error.contains("broke off"), "{error}");
         }
-        // The last line break may be missing if the line is a whole object.
+        // The last line break may be missing after a complete object.
         assert_eq!(rows(&bytes[..bytes.len() - 1], Format::Jsonl), Ok(4));
     }
 

@@ -188,7 +188,7 @@ impl Args {
         }
     }
 
-    /// The columns that are drawn, each once, and whether it has to hold numbers.
+    /// The drawn columns without repeats, with true for those that must be numeric.
     pub(super) fn columns(&self) -> Vec<(String, bool)> {
         let (spec, kind) = (self.spec(), self.kind());
         let mut columns: Vec<(String, bool)> = Vec::new();
@@ -203,7 +203,7 @@ impl Args {
         columns
     }
 
-    /// The columns of `order_by`, and whether the largest comes first.
+    /// The columns of `order_by`, with true for descending ones.
     pub(super) fn order(&self) -> impl Iterator<Item = (&str, bool)> {
         self.order_by.iter().map(|name| match name.strip_prefix('-') {
             Some(name) => (name, true),

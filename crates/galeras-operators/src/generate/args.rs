@@ -231,12 +231,12 @@ impl GenerateArgs {
         self.samples.unwrap_or(1)
     }
 
-    /// The address of the server itself.
+    /// The provider's default address.
     fn own_url(&self) -> &'static str {
         if self.provider == Provider::Anthropic { ANTHROPIC } else { OPENAI }
     }
 
-    /// The address without what it may end with and means the same server.
+    /// The address without optional endings that mean the same server.
     pub(super) fn base_url(&self) -> &str {
         let url = self.base_url.as_deref().unwrap_or(self.own_url()).trim().trim_end_matches('/');
         match self.provider {
@@ -268,7 +268,7 @@ impl GenerateArgs {
         self.tries.unwrap_or(5)
     }
 
-    /// The most money, of arguments that were checked.
+    /// The spending limit of checked arguments.
     pub(super) fn max_usd(&self) -> Option<Usd> {
         self.max_usd.and_then(|limit| Usd::from_str(&limit.to_string()).ok())
     }

@@ -39,7 +39,6 @@ pub(super) fn inquiries(rows: &PromptRows, args: &GenerateArgs) -> Vec<Result<In
 pub(super) struct Chat {
     /// The next question.
     pub(super) asked: Inquiry,
-    /// The messages that come after that.
     rest: std::vec::IntoIter<Message>,
     pub(super) sample: u32,
     pub(super) answer: ModelAnswer,
@@ -57,7 +56,7 @@ impl Chat {
         chat
     }
 
-    /// Goes on to the next message that wants an answer; whether there is one.
+    /// Advances to the next message that needs an answer; false if there is none.
     fn advance(&mut self) -> bool {
         let Inquiry::Messages(messages) = &mut self.asked else { return false };
         let before = messages.len();
@@ -72,7 +71,7 @@ impl Chat {
         messages.len() > before
     }
 
-    /// Takes an answer; whether another one is wanted.
+    /// Adds an answer; returns true if another one is needed.
     pub(super) fn answered(&mut self, turn: ModelTurn) -> bool {
         if let Inquiry::Messages(messages) = &mut self.asked {
             messages.push(Message { role: "assistant".into(), content: turn.content.clone() });

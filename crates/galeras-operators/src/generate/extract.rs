@@ -33,21 +33,21 @@ const END_THINK: &str = "</think>";
 /// Characters of indentation.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// The code in `answer`, without its fences; it ends with the line feed before the closing
-/// one. Borrowed unless lines had to be moved to the left, or parts put together.
+/// The code in `answer`, without its fences; it ends with the line feed before the closing one.
+/// Borrowed unless lines were dedented, or parts joined.
 ///
 /// Takes time linear in the answer.
 pub(super) fn code(answer: &str) -> Cow<'_, str> {
     let mut blocks = CodeBlocks::default();
     let mut kept: Vec<Range<usize>> = Vec::new();
     let mut open: Option<Open> = None;
-    // The column at which the text of the innermost list item begins.
+    // The column of the innermost list item's text.
     let mut margin = 0;
     let mut kept_from = 0;
     let mut at = 0;
     let mut end = 0;
     while at < answer.len() {
-        // After a tag the rest of its line is looked at as a line, its end being known.
+        // The rest of a line after a tag is read as a line with a known end.
         if at >= end {
             end = line_end(answer, at);
         }
@@ -119,8 +119,7 @@ fn line_end(text: &str, start: usize) -> usize {
     text[start..].find('\n').map_or(text.len(), |offset| start + offset + 1)
 }
 
-/// The width of the spaces and tabs that `line` begins with; a tab goes to the next multiple
-/// of four.
+/// The width of the leading spaces and tabs of `line`; a tab goes to the next multiple of four.
 fn columns(line: &str) -> usize {
     let blanks = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t'));
     blanks.fold(0, |column, byte| if byte == b'\t' { column / 4 * 4 + 4 } else { column + 1 })
@@ -135,7 +134,7 @@ fn list_item(text: &str) -> Option<usize> {
         _ => return None,
     };
     match columns(&text[mark..]) {
-        // Nothing else in the line, or a code block that begins with it.
+        // The rest of the line is blank, or begins with a code block.
         0 if text[mark..].trim().is_empty() => Some(mark + 1),
         0 => None,
         blanks if blanks > 4 => Some(mark + 1),
@@ -172,14 +171,12 @@ fn run(text: &str, byte: u8) -> usize {
     text.bytes().take_while(|&other| other == byte).count()
 }
 
-/// A block whose end was not seen.
+/// An unclosed block.
 struct Open {
     fence: Fence,
-    /// Columns before the opening fence.
     indent: usize,
     /// The indentation of the surrounding list.
     margin: usize,
-    /// Where its first line begins.
     from: usize,
 }
 
@@ -193,7 +190,6 @@ impl Open {
     }
 }
 
-/// The text of a block.
 #[derive(Clone)]
 struct Block {
     range: Range<usize>,
@@ -218,7 +214,7 @@ impl Block {
                 };
                 bytes += 1;
             }
-            // A tab may reach beyond what is taken off.
+            // A tab may be wider than the removed indentation.
             moved.extend(std::iter::repeat_n(' ', column.saturating_sub(self.indent)));
             moved.push_str(&line[bytes..]);
         }

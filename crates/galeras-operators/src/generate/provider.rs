@@ -42,7 +42,7 @@ impl Provider {
         SERVERS.contains(&self)
     }
 
-    /// The word of the workflow.
+    /// The name in workflows.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Openai => "openai",
@@ -61,7 +61,7 @@ const ALL: &[Provider] = &[Openai, Anthropic, Ngram, Replay, Echo, Reference];
 const SERVERS: &[Provider] = &[Openai, Anthropic];
 const MODELS: &[Provider] = &[Openai, Anthropic, Ngram];
 
-/// Every argument, and who takes it.
+/// Every argument, with the providers that accept it.
 const TAKERS: &[(&str, &[Provider])] = &[
     ("provider", ALL),
     ("model", ALL),
@@ -100,7 +100,7 @@ const TAKERS: &[(&str, &[Provider])] = &[
 /// them gets the right name.
 const COLUMNS: [&str; 6] = ["given", "reference", "answer", "code", "messages", "prompt"];
 
-/// The arguments of `args` that this provider does not take.
+/// The arguments of `args` that this provider does not accept.
 pub(super) fn misplaced(provider: Provider, endpoint: EndpointName, args: &Value) -> Vec<ArgError> {
     let given = args.as_object().into_iter().flatten().filter(|(_, value)| match value {
         Value::Null => false,

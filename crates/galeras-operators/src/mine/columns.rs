@@ -1,4 +1,4 @@
-//! The columns of mined methods, and the batches in which threads hand them on.
+//! The columns of mined methods, and the batches that threads send.
 
 use std::sync::Arc;
 
@@ -12,9 +12,8 @@ use galeras_base::id::{ID, row_id};
 use galeras_git::{ChangedMethod, CommitFacts, GitError, GitErrorKind, Sink};
 use galeras_operator::{StepError, TableSchema, describe};
 
-/// Rows of a batch at most.
 const BATCH_ROWS: usize = 1024;
-/// Bytes of text in a batch, about.
+/// The approximate bytes of text in a batch.
 const BATCH_BYTES: usize = 2 << 20;
 
 /// Points in time are stored in microseconds and UTC.
@@ -22,7 +21,6 @@ pub(super) fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// The columns of the port `out`.
 pub(super) fn methods_table() -> TableSchema {
     let text = |name, about| describe(name, DataType::Utf8, false, about, None);
     let line = |name, about| describe(name, DataType::Int64, false, about, None);
@@ -82,7 +80,6 @@ pub(super) fn output_schema() -> SchemaRef {
     Arc::new(Schema::new(kept.map(nullable).chain(more).collect::<Vec<_>>()))
 }
 
-/// Collects the rows of one thread and sends them on in batches.
 pub(super) struct Batches {
     repo: String,
     head: Arc<str>,
@@ -95,7 +92,6 @@ pub(super) struct Batches {
     bytes: usize,
 }
 
-/// The text columns in the order of the schema.
 const TEXTS: [&str; 14] = [
     ID,
     "repo",
@@ -151,7 +147,6 @@ impl Batches {
         if self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES { self.send() } else { Ok(()) }
     }
 
-    /// Sends what has been collected.
     fn send(&mut self) -> Result<(), GitError> {
         if self.rows == 0 {
             return Ok(());
@@ -199,7 +194,7 @@ impl Batches {
         sent
     }
 
-    /// The row of a repository that was rejected as a whole.
+    /// The row of a completely rejected repository.
     pub(super) fn rejected(
         (repo, head): (&str, &str),
         rule: &str,

@@ -114,7 +114,7 @@ impl Operator for MineOperator {
             };
             let window = match (read("since", &args.since), read("until", &args.until)) {
                 (Some((since, from)), Some((until, to))) => {
-                    // However the window is written, it is the same window.
+                    // Different notations of the same window are equal.
                     (args.since, args.until) = (from, to);
                     Some(Window { since, until })
                 }
@@ -203,7 +203,6 @@ impl BoundStep for BoundMine {
 }
 
 impl BoundMine {
-    /// The repository of a row.
     fn task(&self, cx: &LowerContext, row: &RecordBatch) -> Task {
         Task {
             repo: text(row, "repo"),

@@ -1,7 +1,7 @@
-//! The work on one repository: open or fetch it, then mine it, piece by piece.
+//! The work on one repository: opens or fetches it, then mines it in pieces.
 //!
-//! Fetching waits for a network and is done for several repositories side by side; mining keeps a
-//! thread busy for each piece.
+//! Fetching waits for a network, so several repositories are fetched at a time; mining uses a
+//! thread for each piece.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,20 +25,17 @@ use galeras_net::secret_in;
 use galeras_operator::worker_threads::StopOnDrop;
 use galeras_operator::{Consent, FanOutError, FanOutWork, LowerContext, Tell, redirect_check};
 
-/// Commits after which progress is shown.
 const SAY_COMMITS: usize = 64;
 
-/// A repository to mine.
 pub(super) struct Task {
     pub(super) repo: String,
-    /// A URL or a folder.
     pub(super) address: String,
-    /// The commit from which history is walked.
+    /// The commit to walk history from.
     pub(super) head: String,
     /// A branch to use instead of `head`.
     pub(super) branch: Option<String>,
     pub(super) options: Arc<MineOptions>,
-    /// The patterns of `include` as they are written.
+    /// The patterns of `include` as written.
     pub(super) patterns: String,
 }
 
@@ -48,12 +45,10 @@ struct Ready {
     plan: MinePlan,
 }
 
-/// A repository whose commits are mined.
 struct MiningWork {
     task: Arc<Task>,
     mining: Arc<Mining>,
     cut: Digest,
-    /// Commits that are done.
     mined: Arc<AtomicUsize>,
     say: Say,
     tell: Arc<dyn Fn(Tell) + Send + Sync>,
@@ -66,7 +61,7 @@ struct MiningWork {
 type Say = Arc<dyn Fn(&str, fn(String) -> Tell) + Send + Sync>;
 
 impl Task {
-    /// Why the user has not agreed to a look at the repository.
+    /// The reason why the repository may not be read.
     pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
         let refused = |location| {
             check_places(&location, cx.consent.as_ref())
@@ -75,8 +70,8 @@ impl Task {
         self.location(cx).and_then(refused).err()
     }
 
-    /// Where the repository is, if the user has agreed to a look at it. Where a folder leads to is
-    /// judged when it is opened.
+    /// The location of the repository, if the user agreed to read it. Places that a folder leads to
+    /// are checked when it is opened.
     fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
         if let Some(secret) = secret_in(&self.address) {
             let message = format!("the address must not hold {secret}");
@@ -131,7 +126,6 @@ impl Task {
         Ok(Box::new(MiningWork { task, mining, cut, mined, say, tell, warned, folder }))
     }
 
-    /// A repository on this machine, with the commits to mine.
     fn open(
         &self,
         folder: &Path,
@@ -149,7 +143,7 @@ impl Task {
         })
     }
 
-    /// A repository on a server, as far as the window needs it, with the commits to mine.
+    /// Fetches the needed part of a repository, and finds the commits to mine.
     fn fetch(&self, url: &str, folder: &Path, network: &Network) -> Result<Ready, GitError> {
         let head = match &self.branch {
             Some(branch) => remote_head(url, Some(branch), network)?.commit,
@@ -191,7 +185,7 @@ impl Task {
         match plan.damage() {
             // For example, a pack is missing. If the server left out a tree, it would do so again.
             Some(damage) if fetcher.is_reused() => Err(damage.clone()),
-            // Opened again, to see what has come since.
+            // Opened again to include new objects.
             _ => Ok(Ready { repository: Repository::open(folder)?, plan }),
         }
     }
@@ -266,7 +260,7 @@ impl FanOutWork for MiningWork {
         Box::pin(async move {
             let _stop = stop;
             blocking(work).await.map_err(|error| {
-                // A repository that is too large is refused as a whole, whenever that is found.
+                // A repository that is too large is rejected as a whole, at any point.
                 let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
                 failure(rule, &error, self.folder)
             })?;

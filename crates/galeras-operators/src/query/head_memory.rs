@@ -20,7 +20,7 @@ pub(super) struct HeadMemory {
 }
 
 impl HeadMemory {
-    /// Opens the memory, or begins it.
+    /// Opens or creates the memory.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -31,12 +31,11 @@ impl HeadMemory {
         let content = std::fs::read(path).unwrap_or_default();
         let known = content.split(|byte| *byte == b'\n').filter_map(remembered).collect();
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        // A line that broke off must not run into the next one.
+        // A truncated line must not run into the next one.
         writeln!(file)?;
         Ok(Self { known, file })
     }
 
-    /// The head of a repository, if it was asked for.
     pub(super) fn get(&self, repo: &str) -> Option<&Tip> {
         self.known.get(repo)
     }
@@ -53,7 +52,7 @@ impl HeadMemory {
     }
 }
 
-/// The answer in a line that is as it was written.
+/// The answer in an undamaged line.
 fn remembered(line: &[u8]) -> Option<(String, Tip)> {
     let at = line.iter().position(|byte| *byte == b' ')?;
     let (digest, answer) = (line.get(..at)?, line.get(at + 1..)?);

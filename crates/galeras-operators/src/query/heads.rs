@@ -1,5 +1,4 @@
-//! The commits at the tips of branches: asked of the servers, several at a time, or read from
-//! folders.
+//! Finds the commits at the tips of branches: asks several servers at a time, or reads folders.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -19,22 +18,19 @@ use galeras_git::{
 use galeras_operator::worker_threads::StopOnDrop;
 use galeras_operator::{Consent, LowerContext, ServerAddress, StepError, Tell, redirect_check};
 
-/// Servers that are asked side by side.
 const AT_ONCE: usize = 8;
 
-/// The repositories by whether they have a head.
+/// The repositories with and without a head.
 #[derive(Default)]
 pub(super) struct ResolvedHeads {
-    /// Rows of the port `out`.
     pub(super) rows: Vec<Value>,
-    /// The others.
     pub(super) headless: Vec<HeadlessRepository>,
-    /// How many of them the next run asks again.
+    /// The number of repositories without a head that the next run asks again.
     pub(super) retry: u64,
 }
 
-/// Finds the tip of the branch, or of the default branch, of every repository. Answers are
-/// remembered in the file `memory`, so that an interrupted run does not ask again.
+/// Finds the tip of the branch, or of the default branch, of every repository. Answers are stored
+/// in the file `memory`, so that an interrupted run does not ask again.
 pub(super) async fn resolve(
     repositories: Vec<UnresolvedRepository>,
     base: &Path,
@@ -182,7 +178,7 @@ fn is_web(address: &str) -> bool {
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// The heads of folders as texts that change when they do.
+/// The heads of folders as texts that change with them.
 pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<String> {
     let head = |folder: &&str| {
         let head = match RepositoryLocation::parse(folder, base)? {

@@ -31,7 +31,7 @@ pub(super) enum ListEntry {
 }
 
 impl ListEntry {
-    /// The entries of a list that is written with commas.
+    /// The entries of a list separated by commas.
     pub(super) fn separated(list: &str) -> Vec<Self> {
         repository_entries(list).map(|entry| Self::Short(entry.to_string())).collect()
     }
@@ -43,7 +43,7 @@ impl ListEntry {
     }
 }
 
-/// The repositories of a list, each once, in its order.
+/// The distinct repositories of a list, in its order.
 #[derive(Clone, Debug)]
 pub(super) struct RepositoryList(Vec<ListedRepository>);
 
@@ -51,16 +51,16 @@ pub(super) struct RepositoryList(Vec<ListedRepository>);
 struct ListedRepository {
     repo: String,
     address: String,
-    /// The folder of this machine that it is, behind all links.
+    /// The folder on this machine, with links resolved.
     folder: Option<PathBuf>,
-    /// Its name was given, and is not made from the address.
+    /// Its name was given, not derived from the address.
     named: bool,
     /// The other columns of the list.
     facts: Map<String, Value>,
 }
 
 impl RepositoryList {
-    /// The repositories of an inline list; everything that is wrong with it otherwise.
+    /// The repositories of an inline list, or all errors in it.
     pub(super) fn inline(
         entries: &[ListEntry],
         base_url: &str,
@@ -183,7 +183,6 @@ impl RepositoryList {
         Ok(Self(repositories))
     }
 
-    /// The repositories as the search for heads takes them.
     pub(super) fn unresolved(&self) -> Vec<UnresolvedRepository> {
         let unresolved = |listed: &ListedRepository| UnresolvedRepository {
             repo: listed.repo.clone(),
@@ -206,13 +205,12 @@ impl RepositoryList {
         self.0.iter().map(asked).collect()
     }
 
-    /// Where the repositories are. One that has gone since it was listed is left out.
+    /// The locations of the repositories. Those removed since they were listed are left out.
     pub(super) fn locations(&self, base: &Path) -> Vec<RepositoryLocation> {
         let parse = |one: &ListedRepository| RepositoryLocation::parse(&one.address, base).ok();
         self.0.iter().filter_map(parse).collect()
     }
 
-    /// The addresses that are folders.
     pub(super) fn folders(&self) -> Vec<&str> {
         let folders = self.0.iter().filter(|listed| listed.folder.is_some());
         folders.map(|listed| listed.address.as_str()).collect()
@@ -280,7 +278,7 @@ fn check_shorthand(text: &str) -> Result<(), GitError> {
     }
 }
 
-/// The address under which a GitHub serves its repositories.
+/// The address under which a GitHub instance serves its repositories.
 fn web_url(base_url: &str) -> String {
     let base_url = base_url.trim_end_matches('/');
     if base_url == GITHUB.trim_end_matches('/') {
@@ -305,7 +303,7 @@ fn url_name(url: &str, base_url: &str) -> String {
     }
 }
 
-/// The folder of a repository, behind all links: its work tree, if it has one.
+/// The folder of a repository, with links resolved: its work tree, if it has one.
 fn named_folder(path: &str, base: &Path) -> PathBuf {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let full = base.join(path);
@@ -418,9 +416,9 @@ mod tests {
         assert_eq!(names("./b/repo.git,./x/a/repo"), ["b/repo", "a/repo"]);
         let three = ["b/repo", "y/a/repo", "x/a/repo"];
         assert_eq!(names("./b/repo.git,./y/a/repo,./x/a/repo"), three);
-        // One folder under two paths is one repository.
+        // The same folder under two paths is one repository.
         assert_eq!(names("./x/a/repo,./x/../x/a/repo,./c/other,./c/other/.git"), ["repo", "other"]);
-        // The name of an address stays.
+        // Names from addresses stay.
         assert_eq!(names("b/repo,./b/repo.git,./y/a/repo").first().unwrap(), "b/repo");
     }
 }

@@ -149,7 +149,7 @@ impl Operator for QueryOperator {
             });
             let from = match (&args.github, repos) {
                 (_, Some(repos)) => {
-                    // With a search to fall back on, its arguments may be there for it.
+                    // With a list and a search, the search's arguments may be given.
                     if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
                         let at = if args.limit.is_some() { "limit" } else { "sort" };
                         let message =
@@ -244,7 +244,6 @@ impl BoundQuery {
         }
     }
 
-    /// The repositories of the list, or those that GitHub finds.
     async fn repositories(
         &self,
         cx: &LowerContext,
@@ -258,7 +257,7 @@ impl BoundQuery {
                 create_private(&cx.downloads)?;
                 let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
                 let mut repositories = answer.map_err(|error| self.failed(error))?;
-                // A name that was given up and taken again is that of the newer repository.
+                // If a name was reused, it belongs to the newer repository.
                 let mut newest: HashMap<String, u64> = HashMap::new();
                 for repository in &repositories {
                     let id = newest.entry(repository.full_name.clone()).or_default();
@@ -284,7 +283,7 @@ impl BoundQuery {
         GithubClient::new(&self.args.base_url, token).map_err(failed)
     }
 
-    /// The value of the variable with the token, if it is set.
+    /// The token in the environment variable, if set.
     fn token(&self) -> Option<String> {
         std::env::var(&self.args.token_env).ok().filter(|token| !token.trim().is_empty())
     }
@@ -309,7 +308,7 @@ impl BoundQuery {
     }
 }
 
-/// A notice in the step's words.
+/// The step's message for a notice.
 fn in_words(notice: SearchNotice) -> Tell {
     match notice {
         SearchNotice::Waiting { seconds, reason } => {
@@ -451,7 +450,7 @@ impl BoundQuery {
         clear_place(&heads)?;
         let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
         if resolved.retry == 0 {
-            // The answer is complete; it is about to be stored as the step's result.
+            // The answer is complete and about to be stored as the step's result.
             let _ = std::fs::remove_dir_all(&memory);
         } else {
             std::fs::write(&answered, b"")?;
@@ -460,8 +459,8 @@ impl BoundQuery {
     }
 }
 
-/// Marks what is remembered of a search that has an answer but for some heads: it serves the
-/// next run, which asks for those, but not one that wants a new answer.
+/// Marks the memory of a search whose answer lacks only some heads: the next run uses it to ask for
+/// those, unless it wants a new answer.
 const ANSWERED: &str = "answered";
 
 /// A new attempt resumes an interrupted one only on the same day.

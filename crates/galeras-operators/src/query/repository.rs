@@ -1,4 +1,4 @@
-//! A repository on its way into the table: before its head is known, and where it has none.
+//! A repository before its head is known, or without one.
 
 use serde_json::Value;
 
@@ -7,13 +7,12 @@ use serde_json::Value;
 pub(super) struct UnresolvedRepository {
     /// The name in tables.
     pub(super) repo: String,
-    /// A URL or a folder.
     pub(super) address: String,
     /// Further columns as an object.
     pub(super) facts: Value,
     /// The source of its address.
     pub(super) origin: Origin,
-    /// The default branch, if that is known already.
+    /// The default branch, if already known.
     pub(super) known_branch: Option<String>,
 }
 

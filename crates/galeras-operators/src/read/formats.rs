@@ -79,7 +79,7 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
     }
 }
 
-/// A JSON object whose values do not matter.
+/// A JSON object whose values are ignored.
 type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
 
 /// The file with its types: declared ones, and others inferred from all of it.
@@ -94,7 +94,7 @@ pub(super) async fn open(
 ) -> Result<DataFrame, DataFusionError> {
     let path = file.to_string_lossy();
     let path = path.as_ref();
-    // A fetched file has no suffix; the format is known by now.
+    // A fetched file has no suffix; its format is already known.
     let suffix = file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
     match format {
         FileFormat::Parquet => {

@@ -71,8 +71,8 @@ pub(super) fn has_floats(schema: &Schema) -> bool {
     schema.fields().iter().any(|field| is_float(field.data_type()))
 }
 
-/// Counts lines. The parser asks for one byte after another, and for one behind a number: that byte
-/// does not count until the next.
+/// Counts lines. The parser reads byte by byte, and one byte past a number: that byte counts only
+/// at the next read.
 struct LineCounter<R> {
     reader: R,
     line: Rc<Cell<u64>>,
@@ -94,7 +94,6 @@ impl<R: Read> Read for LineCounter<R> {
 struct Rows<'a> {
     declared: &'a DeclaredTypes,
     line: Rc<Cell<u64>>,
-    /// The numbers of columns whose types are not declared.
     seen: RefCell<BTreeMap<String, Numbers>>,
     mistake: RefCell<Option<String>>,
 }
@@ -194,7 +193,7 @@ impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
 #[derive(Default)]
 struct Numbers {
     fraction: bool,
-    /// The first whole number that a float does not keep, and its line.
+    /// The first whole number that is not exact as a float, and its line.
     long: Option<(u64, String)>,
     inner: BTreeMap<String, Numbers>,
 }
@@ -203,7 +202,7 @@ impl Numbers {
     fn see(&mut self, value: &Value, line: u64) {
         match value {
             Value::Number(number) => {
-                // Larger whole numbers are read as floats, and were looked at before.
+                // Larger whole numbers are read as floats, and were already checked.
                 self.fraction |= !number.is_i64();
                 if self.long.is_none() && number.is_i64() && !float_keeps::<f64>(number) {
                     self.long = Some((line, number.to_string()));

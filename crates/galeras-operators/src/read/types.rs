@@ -11,8 +11,7 @@ use galeras_operator::{ArgError, parse_column, stored_type};
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
 
-/// The declared types by the names of columns in the file, for a table whose columns are renamed
-/// like this.
+/// The declared types by the column names in the file, before renaming.
 pub(super) fn declared_types(
     types: &Map<String, Value>,
     renamed: &Map<String, Value>,
@@ -55,7 +54,7 @@ fn can_have(format: FileFormat, data_type: &DataType) -> bool {
     }
 }
 
-/// Columns of types that no stored table can have.
+/// Checks for columns with types that cannot be stored.
 ///
 /// # Errors
 /// The first of them: in words, with its column.

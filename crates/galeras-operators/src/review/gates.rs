@@ -7,7 +7,6 @@ use galeras_ratings::QuestionAgreement;
 /// The rounding error allowed in a share or a kappa.
 const ROUNDING: f64 = 1e-9;
 
-/// The limits.
 pub(super) struct Gates {
     raters: usize,
     min_kappa: Option<f64>,
@@ -71,7 +70,7 @@ impl Gates {
     }
 }
 
-/// Four digits behind the point, without zeros at the end.
+/// Four decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()

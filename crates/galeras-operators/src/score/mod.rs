@@ -1,4 +1,4 @@
-//! `score`: how near predictions come to their references.
+//! `score`: compares predictions with their references.
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::dataframe::DataFrame;
@@ -171,7 +171,7 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
     if total <= 0.0 || !total.is_finite() {
         return refuse("at least one weight must be more than 0");
     }
-    // As it is given if it needs no scaling: 0.1 + 0.2 + 0.3 + 0.4 is not quite 1.
+    // Unchanged if no scaling is needed: 0.1 + 0.2 + 0.3 + 0.4 is not exactly 1.
     if (total - 1.0).abs() < 1e-9 { weights } else { weights.map(|weight| weight / total) }
 }
 
@@ -246,7 +246,6 @@ impl BoundScore {
         lit(serde_json::to_string(&self.spec).unwrap_or_default())
     }
 
-    /// A row for each group and score.
     fn corpus(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let of_row = || get_field(column(STRUCT), COUNTS);
         let groups: Vec<Expr> = self.by.iter().map(|name| column(name)).collect();
@@ -269,7 +268,6 @@ impl BoundScore {
     }
 }
 
-/// The number of rows of a group.
 const ROWS: &str = "__rows";
 
 impl BoundStep for BoundScore {
@@ -280,7 +278,7 @@ impl BoundStep for BoundScore {
             "spec": self.spec,
             "by": self.by,
         });
-        // Only where they are used, so that the keys of other results are what they were.
+        // Only added if used, so that the keys of other results stay the same.
         if let Some(given) = &self.given {
             args["given"] = given.as_str().into();
         }

@@ -313,7 +313,6 @@ struct BoundValidate {
 
 /// The position of the first dropping rule that a row fails; null for kept rows.
 const FAILED: &str = "__failed";
-/// The reason of a rejected row.
 const REASON: &str = "__reason";
 
 impl BoundStep for BoundValidate {
@@ -360,7 +359,7 @@ impl BoundValidate {
         }
     }
 
-    /// The condition and the short values that it saw: `nloc > 1 is false (nloc = 1)`.
+    /// The condition and the short values it used: `nloc > 1 is false (nloc = 1)`.
     fn reason(&self, rule: &BoundRule) -> Expr {
         let mut parts = vec![lit(format!("{} is not true", rule.rule.check))];
         let mut before = " (";

@@ -82,9 +82,7 @@ impl NamedCheck {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Date,
-    /// Some column of the input.
     Column,
-    /// A column of texts.
     TextColumn,
     Count,
     Flag,
@@ -162,7 +160,6 @@ impl NamedCheck {
     }
 }
 
-/// A named check with its arguments.
 #[derive(Clone, Debug)]
 pub(super) enum Named {
     CommitInWindow(CommitInWindow),
@@ -179,11 +176,9 @@ pub(super) enum Named {
     SeveralReturns(SeveralReturns),
 }
 
-/// A check of the method's text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct OfCode {
-    /// The column with the text.
     column: String,
 }
 
@@ -196,7 +191,6 @@ impl Default for OfCode {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CutAfterSignature {
-    /// The column with the text before the cut.
     column: String,
 }
 
@@ -209,9 +203,8 @@ impl Default for CutAfterSignature {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CutInsideBody {
-    /// The column with the text before the cut.
+    /// The column before the cut; `rest` has the text after it.
     column: String,
-    /// The column with the text after it.
     rest: String,
 }
 
@@ -224,7 +217,6 @@ impl Default for CutInsideBody {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct DocstringPresent {
-    /// The column with the docstring.
     column: String,
 }
 
@@ -239,7 +231,6 @@ impl Default for DocstringPresent {
 pub(super) struct DocstringWords {
     /// The docstring has more words than this.
     more_than: u32,
-    /// The column with the docstring.
     column: String,
 }
 
@@ -254,7 +245,6 @@ impl Default for DocstringWords {
 pub(super) struct SeveralReturns {
     /// There are more return statements than this.
     more_than: u32,
-    /// The column with the method's text.
     column: String,
 }
 
@@ -271,7 +261,6 @@ pub(super) struct CommitInWindow {
     since: String,
     /// The first moment after it.
     until: String,
-    /// The column with the date.
     #[serde(default = "commit_time")]
     column: String,
 }
@@ -292,7 +281,6 @@ pub(super) struct MethodChanged {
 pub(super) struct MessageMeaningful {
     /// The least number of words.
     min_words: u32,
-    /// The column with the message.
     column: String,
 }
 
@@ -333,7 +321,7 @@ impl Named {
         })
     }
 
-    /// The condition; mistakes in arguments are reported at `path`.
+    /// The condition; errors in arguments are reported at `path`.
     pub(super) fn sql(&self, path: &str) -> Result<String, ArgError> {
         match self {
             Self::CommitInWindow(CommitInWindow { since, until, column }) => {
@@ -373,7 +361,7 @@ impl Named {
                 Ok(format!("strpos({}, signature) > 0", identifier(column)))
             }
             Self::CutInsideBody(CutInsideBody { column, rest }) => {
-                // A `#` in a string takes the rest of its line away, and leaves the quote.
+                // A `#` in a string removes the rest of its line, but keeps the quote.
                 let code = |text: &str| {
                     format!("regexp_count(regexp_replace({text}, '#[^\\n]*', '', 'g'), '\\S') > 0")
                 };
@@ -381,8 +369,8 @@ impl Named {
                 let body = format!(
                     "substr({column}, strpos({column}, signature) + char_length(signature))"
                 );
-                // A cut in a comment leaves the rest of its line behind. The line before the cut then has
-                // a `#` behind nothing but strings that end.
+                // A cut in a comment leaves the rest of the comment after it. The line before the
+                // cut then has a `#` that follows only complete strings.
                 let in_comment = format!(
                     r#"regexp_like({column},
                        '(^|\n)([^\n"''#]|"([^"\\\n]|\\.)*"|''([^''\\\n]|\\.)*'')*#[^\n]*$')"#
@@ -407,7 +395,6 @@ impl Named {
     }
 }
 
-/// A column name as SQL writes it.
 fn identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
