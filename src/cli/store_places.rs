@@ -79,7 +79,7 @@ fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
     let variable = |name: &&str| std::env::var_os(name);
     let Some(caches) = user_caches(variable(&"XDG_CACHE_HOME"), variable(&"HOME")) else {
         let error = std::io::Error::other("neither HOME nor XDG_CACHE_HOME names a folder");
-        return Err(StoreError::of("find", "a folder for what is fetched", error));
+        return Err(StoreError::of("find", "a folder for downloads", error));
     };
     // A bucket name may exist at several endpoints.
     let names: &[&str] = match location {

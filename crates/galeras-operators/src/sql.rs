@@ -177,7 +177,7 @@ fn unnested_groups(dropped: &[String]) -> ArgError {
         "rows that `unnest` made of groups would be grouped without {}",
         names.join(" and ")
     );
-    let help = "unnest in a step of its own, or group by fewer columns";
+    let help = "unnest in a separate step, or group by fewer columns";
     ArgError::new("query", Code::UnnestedGroups, message).help(help)
 }
 

@@ -234,7 +234,7 @@ fn check_keys(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
             keys(base)
         );
         let error = ArgError::at_port(*name, Code::WrongInputs, message);
-        errors.push(error.help("the rows of all tables must be told apart by the same columns"));
+        errors.push(error.help("the same columns must identify the rows of each table"));
     }
 }
 

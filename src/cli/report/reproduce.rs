@@ -17,7 +17,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     let cache = super::super::DEFAULT_CACHE;
     let mut commands = vec![
         command(
-            "compute everything, or what is missing",
+            "compute everything, or only missing results",
             hint::command("run", &plan.file, &plan.set, cache),
         ),
         command("see what would run, and why", hint::command("plan", &plan.file, &plan.set, cache)),
@@ -38,7 +38,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     };
     if !facts.is_empty() {
         let frozen = format!("{} --frozen", hint::command("run", &plan.file, &plan.set, cache));
-        commands.push(command("the same, from what `galeras.lock` pins alone", frozen));
+        commands.push(command("the same, with only the pins in `galeras.lock`", frozen));
     }
     ReproduceBlock { title: String::new(), note, commands, facts, digests: digests(surveyed) }
 }

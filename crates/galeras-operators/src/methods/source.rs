@@ -137,7 +137,7 @@ impl FileSource {
         let most = bytes_text(MAX_SOURCES_BYTES);
         let message = format!("the files of `{}` have {size}, and {most} are read", self.repo());
         StepError::new(message)
-            .help("`include` and `exclude` say which files are read; use more steps")
+            .help("`include` and `exclude` select the files to read; use more steps")
     }
 
     /// The files of this machine that are read.

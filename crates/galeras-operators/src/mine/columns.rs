@@ -153,7 +153,7 @@ impl Batches {
         }
         let batch =
             self.finish().map_err(|error| GitError::new(GitErrorKind::Other, error.to_string()))?;
-        let gone = |_| GitError::new(GitErrorKind::Interrupted, "nobody takes the rows");
+        let gone = |_| GitError::new(GitErrorKind::Interrupted, "the receiver of the rows is gone");
         self.out.blocking_send(batch).map_err(gone)
     }
 

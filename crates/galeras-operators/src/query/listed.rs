@@ -88,7 +88,7 @@ impl RepositoryList {
         if !file.is_file() {
             let message = format!("the file `{path}` does not exist");
             let error = ArgError::new("repos", Code::MissingFile, message);
-            return Err(error.help("a single repository is a list, too: `repos: [owner/name]`"));
+            return Err(error.help("a single repository is also a list: `repos: [owner/name]`"));
         }
         let failed = |error: csv::Error| bad(format!("cannot read `{path}`: {error}"));
         let mut reader = csv::ReaderBuilder::new()

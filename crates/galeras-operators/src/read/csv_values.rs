@@ -284,7 +284,7 @@ pub(super) fn typed(texts: &StringArray, field: &Field, lines: &[u64]) -> Result
     };
     match (0..array.len()).find(|row| !field.is_nullable() && array.is_null(*row)) {
         Some(row) => Err(format!(
-            "line {}: the column {} has no value, and its type says that it has (`!`)",
+            "line {}: the column {} has no value, but its type requires one (`!`)",
             column.line(row),
             quote(field.name())
         )),

@@ -103,7 +103,7 @@ impl Rows<'_> {
         let line = self.line.get();
         match self.declared.get(name) {
             Some(field) if !field.is_nullable() && value.is_null() => Err(format!(
-                "line {line}: the column {} is null, and its type says that it has a value (`!`)",
+                "line {line}: the column {} is null, but its type requires a value (`!`)",
                 quote(name)
             )),
             Some(field) if !fits(value, field.data_type()) => Err(format!(

@@ -19,7 +19,7 @@ pub(super) fn declared_types(
 ) -> Result<DeclaredTypes, Vec<ArgError>> {
     let (mut declared, mut errors) = (DeclaredTypes::new(), Vec::new());
     if format == FileFormat::Parquet && !types.is_empty() {
-        let message = "a Parquet file says the types of its columns";
+        let message = "a Parquet file already has column types";
         let error = ArgError::new("types", Code::ConflictingArguments, message);
         return Err(vec![error.help("cast the columns in a step `sql`")]);
     }

@@ -111,7 +111,7 @@ impl Operator for ScoreOperator {
                 let path = format!("by[{at}]");
                 require_column(cx, &path, name, "a group", |_| true, &mut errors);
                 if CORPUS_FIELDS.contains(&name.as_str()) {
-                    let message = format!("the port `corpus` has a column `{name}` of its own");
+                    let message = format!("the port `corpus` already has a column `{name}`");
                     errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
                 }
                 if args.by[..at].contains(name) {
