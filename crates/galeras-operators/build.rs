@@ -1,8 +1,8 @@
-//! Packs the sample corpus, CPython's standard library as the `rustpython-pylib` crate carries
-//! it, into one compressed file that the binary includes.
+//! Packs the sample corpus, CPython's standard library from the `rustpython-pylib` crate, into one
+//! compressed file that the binary includes.
 //!
-//! The format: for each file, in the order of its path, the length of the path (u32, little
-//! endian), the path, the length of the content (u32), the content; all of it zstd-compressed.
+//! The format, compressed with zstd: for each file in the order of paths, the length of the path
+//! (u32, little endian), the path, the length of the content (u32), the content.
 
 use std::error::Error;
 use std::fs;

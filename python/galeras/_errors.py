@@ -102,7 +102,7 @@ class NotComputed(Error):
     ...     galeras.Workflow("workflow.yaml", n=51).table("scores")
     ... except galeras.NotComputed as error:
     ...     print(error)
-    `scores` is not computed yet as the workflow stands now; run
+    `scores` is not computed yet for the current workflow; run
       galeras run workflow.yaml --set n=51 --select scores
     """
 

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use galeras_base::visible::escape;
 
-/// On which side of its column a cell stands.
+/// The side of its column that a cell is aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,

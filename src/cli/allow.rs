@@ -7,19 +7,19 @@ use clap::Args;
 
 use galeras_engine::trust::{Allowance, Ground, Trust, TrustMemory};
 
-/// What the command line allows.
+/// The permissions given on the command line.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AllowArgs {
     /// Allow what a workflow does to the machine, with commas: exec, env:NAME=HOST, host:HOST,
     /// read:PATH, write:PATH. May be repeated.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = Allowance::parse)]
     allow: Vec<Allowance>,
-    /// Allow whatever the workflow does: for one that you wrote or read.
+    /// Allow everything the workflow does: for one that you wrote or read.
     #[arg(long)]
     allow_all: bool,
 }
 
-/// What is known about a workflow and what it may do; `out` is the folder for outputs.
+/// The trust in a workflow and its permissions; `out` is the folder for outputs.
 pub(super) fn trust(
     file: &Path,
     set: &[String],
@@ -29,8 +29,9 @@ pub(super) fn trust(
     trust_on(ground(file, set, out), file, allow)
 }
 
-/// The same for the workflow of a bundle that was unpacked into `folder`: what lies there may be read,
-/// and no server is asked that is not allowed. Whoever verifies what came from a stranger tells nobody.
+/// The same for the workflow of a bundle unpacked into `folder`: files in there may be read, and
+/// only servers that are allowed are asked, so that verifying a bundle reveals nothing to its
+/// maker.
 pub(super) fn trust_in_bundle(file: &Path, folder: &Path, allow: &AllowArgs) -> Arc<Trust> {
     let mut allow = allow.clone();
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());

@@ -1,4 +1,4 @@
-//! `bundle`: a workflow with its results in one file, for somebody else.
+//! `bundle`: a workflow with its results in one file, to give to others.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,8 +28,9 @@ pub(crate) struct BundleArgs {
     /// The file to write (default: the workflow's name with .zip).
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Leave out a table, for its licence, say, and keep its digest: `step`, `step.rejects`, all
-    /// cells `gen[*]`. Tables made of it are left out by naming them, too. May be repeated.
+    /// Leave out a table (because of its licence, for example), and keep its digest: `step`,
+    /// `step.rejects`, all cells `gen[*]`. Name tables made from it as well to leave them out. May
+    /// be repeated.
     #[arg(long, value_name = "TABLE")]
     without: Vec<String>,
     /// How to answer.
@@ -68,7 +69,7 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
     bar.finish_and_clear();
     let record = record.map_err(|error| fail_share(&error))?;
     let inside = leads_to_the_same(args, &folder, &record).await?;
-    // A report shows rows of all tables, also of those that are not handed on.
+    // A report shows rows of every table, including those that are left out.
     if args.without.is_empty() {
         let page = bundled_report(&inside, &folder, &record.computed);
         let page = page.await.map_err(|message| fail(&message, Exit::Failed))?;
@@ -108,14 +109,13 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
     })
 }
 
-/// The name of the workflow's file, without the suffix.
 fn own_name(surveyed: &Surveyed) -> String {
     let name = surveyed.plan.file_name();
     let stem = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy();
     if stem.is_empty() { "bundle".into() } else { stem.into_owned() }
 }
 
-/// The tables that the names stand for.
+/// The tables with these names.
 fn left_out(surveyed: &Surveyed, names: &[String]) -> Result<LeftOut, Exit> {
     let mut left_out = LeftOut::new();
     for name in names {
@@ -128,7 +128,7 @@ fn left_out(surveyed: &Surveyed, names: &[String]) -> Result<LeftOut, Exit> {
 /// Parts of names of environment variables that hold secrets.
 const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
-/// What must not be in the bundle: secrets of the environment, and the paths of this machine.
+/// The secrets of the environment and the paths of this machine, which must not be in the bundle.
 pub(super) fn privacy(plan: &Plan, args: &WorkflowArgs) -> Privacy {
     let demands = plan.steps.iter().flat_map(|step| step.step.demands());
     let sent: Vec<String> = demands
@@ -176,7 +176,7 @@ async fn leads_to_the_same(
     let file = folder.join(&record.workflow);
     let cache = folder.join("cache").to_string_lossy().into_owned();
     let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
-    // Files behind URLs that tell a schema were asked for once; the same consent holds.
+    // The user already agreed to fetch schemas behind URLs; that consent also applies here.
     let WorkflowArgs { file: original, set, allow: allowed, .. } = &args.workflow;
     let consent = allow::trust(original, set, allowed, None);
     let out = Path::new(".");

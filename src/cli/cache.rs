@@ -37,7 +37,7 @@ pub(crate) struct LsArgs {
     format: Format,
 }
 
-/// What results are put together by: what computed them first.
+/// Results are grouped by the workflow, step or operator that computed them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     Workflow,
@@ -69,7 +69,7 @@ pub(crate) struct GcArgs {
     /// 2GiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_bytes: Option<u64>,
-    /// Only say what would be removed, and how much that frees.
+    /// Only list what would be removed, and how much space that frees.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -133,7 +133,6 @@ fn each_json(values: impl Iterator<Item = Value>) -> Exit {
     Exit::Done
 }
 
-/// The bytes of a result's tables.
 fn size(result: &Manifest) -> u64 {
     result.ports.iter().map(|port| port.bytes).sum()
 }
@@ -144,7 +143,6 @@ fn result_json(result: &Manifest) -> Value {
         "seconds": result.seconds, "rows": result.ports.first().map(|port| port.rows)})
 }
 
-/// The seconds of a time are enough for people.
 fn to_the_second(time: &str) -> String {
     time.get(..19).unwrap_or(time).replacen('T', " ", 1)
 }
@@ -179,7 +177,6 @@ fn totals(usage: &StoreUsage) -> String {
     )
 }
 
-/// `1 file`, `2 files`.
 fn counted(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
@@ -205,7 +202,6 @@ impl Group<'_> {
     }
 }
 
-/// The results in groups, the largest first.
 fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Group<'a>> {
     let mut last_use: HashMap<Digest, &str> = HashMap::new();
     for (key, time) in runs.iter().flat_map(|run| {
@@ -238,7 +234,6 @@ fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Gro
     groups
 }
 
-/// The files that a result needs, with their sizes.
 fn files(result: &Manifest) -> impl Iterator<Item = (Digest, u64)> {
     result.ports.iter().map(|port| (port.blob, port.bytes))
 }
@@ -316,7 +311,7 @@ async fn gc(args: GcArgs) -> Exit {
     print(&text)
 }
 
-/// Whether nothing says which results may go.
+/// No option selects the results to remove.
 fn no_rule(args: &GcArgs) -> bool {
     args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none()
 }

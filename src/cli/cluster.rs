@@ -16,14 +16,14 @@ use galeras_cluster::{ClusterError, ExecutorOptions, run_executor, run_scheduler
 use galeras_engine::runner::{Resources, Worker, build_stamp};
 use galeras_store::StoreLocation;
 
-/// The port of a scheduler if none is named.
 const PORT: u16 = 50050;
 
 #[derive(Subcommand)]
 pub(crate) enum ClusterVerb {
     /// Run the scheduler, which gives the work of runs to executors.
     Scheduler(SchedulerArgs),
-    /// Run an executor, which does work. It runs whatever a run sends: on private networks only.
+    /// Run an executor, which does work. It runs everything that a run sends: on private networks
+    /// only.
     Executor(ExecutorArgs),
 }
 
@@ -55,7 +55,6 @@ pub(crate) struct ExecutorArgs {
 }
 
 impl ClusterVerb {
-    /// The memory of an executor.
     pub(super) fn memory(&self) -> Option<MemoryArgs> {
         match self {
             Self::Scheduler(_) => None,
@@ -130,7 +129,7 @@ fn host_and_port(address: &str) -> Option<(String, u16)> {
     Some((host.to_string(), port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
 }
 
-/// The name of the machine, as far as it can be known.
+/// The machine's name, if known.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

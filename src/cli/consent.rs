@@ -1,5 +1,5 @@
-//! Consent to what a workflow does to the machine: the question on a terminal, and what is said
-//! where there is none. What the command line allows is in `allow`.
+//! Asks for consent to access by a workflow, on a terminal; elsewhere reports the missing
+//! permissions. `allow` has the options.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal, Write as _};
@@ -16,8 +16,8 @@ use galeras_operator::{Access, Consent as _};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Diagnostic, Diagnostics, Span};
 
-/// Plans the workflow for a verb that does what it says. What has to be asked for before there is
-/// a plan (a server whose file tells a schema) is asked for on the way.
+/// Plans the workflow. If planning itself needs consent (to fetch a schema from a server), it is
+/// asked for first.
 pub(super) async fn load_trusted(
     args: &WorkflowArgs,
     format: Format,
@@ -46,8 +46,8 @@ pub(super) async fn load_trusted(
     }
 }
 
-/// Makes sure that all of this was agreed to: asks on a terminal, and elsewhere says what is
-/// missing and which flags allow it.
+/// Makes sure that all of this was agreed to: asks on a terminal, and elsewhere reports the missing
+/// flags.
 pub(super) fn require(
     args: &WorkflowArgs,
     requests: Vec<AccessRequest>,
@@ -85,12 +85,12 @@ pub(super) fn require(
     Err(Exit::Invalid)
 }
 
-/// Whether there is somebody to ask.
+/// A user at a terminal can answer.
 pub(super) fn can_ask(format: Format) -> bool {
     format == Format::Human && std::io::stdin().is_terminal() && screen::is_terminal()
 }
 
-/// Who asks: ``step `a` (and 2 more)``.
+/// The steps that ask: ``step `a` (and 2 more)``.
 fn by(request: &AccessRequest) -> String {
     let first = request.by.first().map(|by| escape_all(by)).unwrap_or_default();
     match request.by.len() {
@@ -110,11 +110,10 @@ fn place_of(problem: &Diagnostic) -> String {
     format!("{}:{}:{}", escape_all(problem.span.source.path()), position.line, position.column)
 }
 
-/// Shows what is asked for, in full, and waits for the answer. A yes is remembered.
+/// Shows all requests and waits for the answer. A yes is remembered.
 fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
     let mut text =
         format!("{} does what you have not allowed yet:\n", escape_all(&file.to_string_lossy()));
-    // Writing to a String cannot fail.
     for (access, place) in asked {
         match access {
             Access::Program { command, folder, files } => {
@@ -156,7 +155,7 @@ fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
     true
 }
 
-/// Tells programs, too, that nothing was run.
+/// Reports to programs as well that nothing was run.
 pub(super) fn invalid(exit: Exit, format: Format) -> Exit {
     if format == Format::Json {
         print_json(&serde_json::json!({

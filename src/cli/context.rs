@@ -1,4 +1,4 @@
-//! What the verbs share: a workflow with its store and the state of its steps.
+//! The context that verbs share: a workflow with its store and the state of its steps.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,6 @@ use galeras_operator::event::Reason;
 use galeras_store::{LockGuard, Manifest, Store, StoreError};
 use galeras_workflow::{Diagnostics, did_you_mean, render, to_json};
 
-/// The exit of an error of the store or of a step.
 pub(super) fn fail_run(error: &RunError) -> Exit {
     let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
     fail(&error.explained(), exit)
@@ -53,8 +52,8 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
     }
 }
 
-/// Plans the workflow, with outputs below the folder `out`; shows what is wrong with it, and in that
-/// case returns the exit.
+/// Plans the workflow, with outputs below the folder `out`; shows its errors and returns the exit
+/// if there are any.
 async fn load_for(
     args: &WorkflowArgs,
     format: Format,
@@ -65,7 +64,6 @@ async fn load_for(
     load_with(args, Settings::typed(&args.set), format, lock, consent, out).await
 }
 
-/// Plans the workflow with these settings; shows what is wrong with it.
 async fn load_with(
     args: &WorkflowArgs,
     settings: Settings,
@@ -80,7 +78,6 @@ async fn load_with(
     plan.ok_or(Exit::Invalid)
 }
 
-/// Plans the workflow in `file`; an error if there cannot be such a store.
 pub(super) async fn plan_file(
     file: &Path,
     Settings { set, folder }: Settings,
@@ -104,13 +101,11 @@ pub(super) async fn plan_file(
     Ok(plan(file, REGISTRY, &settings).await)
 }
 
-/// Opens the store.
 pub(super) async fn open_store(location: &str) -> Result<Store, Exit> {
     refuse_linked(location).map_err(|error| fail_cache(&error))?;
     Store::open(location).await.map_err(|error| fail_cache(&error))
 }
 
-/// The exit of an error of the store.
 pub(super) fn fail_cache(error: &StoreError) -> Exit {
     match error.help() {
         Some(help) => fail(&format!("{error}\nhelp: {help}"), Exit::Disk),
@@ -123,11 +118,11 @@ pub(super) struct Surveyed {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
     pub(super) states: Vec<StepState>,
-    /// Where results may come from as well.
+    /// An additional source of results.
     pub(super) remote: Option<Arc<Remote>>,
-    /// The store as it was named.
+    /// The store's location as typed.
     cache: String,
-    /// Nothing is removed from the store meanwhile.
+    /// Keeps results from being removed.
     _reading: LockGuard,
 }
 
@@ -138,8 +133,8 @@ impl Surveyed {
         Self::of(plan, store, args, None).await
     }
 
-    /// Like [`Surveyed::load`], with outputs below the folder `out`, and with what the remote has,
-    /// unless the user would have to agree to it first.
+    /// Like [`Surveyed::load`], with outputs below the folder `out`, and with the results of the
+    /// remote unless using it needs consent first.
     pub(super) async fn load_with_remote(
         args: &WorkflowArgs,
         format: Format,
@@ -157,7 +152,7 @@ impl Surveyed {
         Self::of(plan, store, args, remote).await
     }
 
-    /// Like [`Surveyed::load_with_remote`], but the remote is not asked what it has.
+    /// Like [`Surveyed::load_with_remote`], but does not ask the remote for its results.
     pub(super) async fn load_beside_remote(
         args: &WorkflowArgs,
         format: Format,
@@ -177,18 +172,18 @@ impl Surveyed {
         Ok(Self { remote, ..surveyed })
     }
 
-    /// The workflow with the settings that were given, or else those of its last run.
+    /// The workflow with the given settings, or else those of its last run.
     pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Self, Exit> {
         let store = open_store(&args.workflow.store.cache).await?;
         let settings = args.settings(&store).await.map_err(|error| fail_cache(&error))?;
-        // Only what is typed now names files that may be read: a store may come from anywhere.
+        // Only settings typed now name files that may be read: a store may come from anywhere.
         let consent = trust(&args.workflow.file, &args.workflow.set, &args.workflow.allow, None);
         let (workflow, out) = (&args.workflow, Path::new("."));
         let plan = load_with(workflow, settings, format, Locking::Pinned, consent, out).await?;
         Self::of(plan, store, &args.workflow, None).await
     }
 
-    /// The workflow with what a run of it has just left.
+    /// The workflow with the results of the run that just ended.
     pub(super) async fn after_run(
         plan: Arc<Plan>,
         store: Store,
@@ -224,18 +219,18 @@ impl Surveyed {
         Ok(Self { plan: Arc::new(plan), store, states, remote, cache, _reading: reading })
     }
 
-    /// The results that are stored, by position in the plan.
+    /// The stored results, by position in the plan.
     pub(super) fn done(&self) -> Vec<Option<Arc<Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
     }
 
-    /// What the steps that would run need and do not find.
+    /// The missing requirements of the steps that would run.
     pub(super) fn lacking(&self) -> Diagnostics {
         let runs = |at: &usize| !self.states[*at].forecast.is_hit();
         preflight(&self.plan, (0..self.states.len()).filter(runs))
     }
 
-    /// The table that `name` stands for (`valid`, `valid.rejects`, `gen[*]`), as in `from:`.
+    /// Resolves a table name (`valid`, `valid.rejects`, `gen[*]`) as `from:` does.
     pub(super) fn table(&self, name: &str) -> Result<Input, Exit> {
         self.plan.table(name).map_err(|problem| {
             let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
@@ -243,7 +238,7 @@ impl Surveyed {
         })
     }
 
-    /// The same, if all of it is stored as the workflow stands now.
+    /// The same, if all of it is stored for the workflow in its current state.
     pub(super) fn computed_table(&self, name: &str) -> Result<Input, Exit> {
         let input = self.table(name)?;
         let missing = |step: &usize| self.states[*step].manifest.is_none();
@@ -260,12 +255,12 @@ impl Surveyed {
         rows.sum()
     }
 
-    /// The command that computes what is missing.
+    /// The command that computes the missing results.
     pub(super) fn command(&self) -> String {
         hint::command("run", &self.plan.file, &self.plan.set, &self.cache)
     }
 
-    /// Says that these steps have no stored result, and what to do.
+    /// The error that these steps have no stored result, and how to compute it.
     pub(super) fn not_computed(&self, missing: &[usize]) -> Exit {
         let steps: Vec<&PlannedStep> = missing.iter().map(|at| &self.plan.steps[*at]).collect();
         let mut names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
@@ -274,11 +269,11 @@ impl Surveyed {
                 Forecast::Runs { reason: Reason::BlobMissing, detail: Some(detail) } => {
                     format!("the result of `{step}` cannot be used, because {detail}")
                 }
-                _ => format!("`{step}` is not computed yet as the workflow stands now"),
+                _ => format!("`{step}` is not computed yet for the current workflow"),
             },
             (_, [first, ..]) => {
                 let (more, step) = (names.len() - 1, first);
-                format!("`{step}` and {more} more are not computed yet as the workflow stands now")
+                format!("`{step}` and {more} more are not computed yet for the current workflow")
             }
             (_, []) => "nothing is computed yet".to_string(),
         };
@@ -292,20 +287,19 @@ impl Surveyed {
     }
 }
 
-/// Cells that a command names one by one; of more it names their step.
+/// The most cells that a command names individually; otherwise it names their step.
 const SELECTED: usize = 3;
 
-/// Says that there is no such step, with a suggestion.
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Exit {
     let known = plan.table_names();
-    // A port, or the output of an embedded workflow, is no step.
+    // Ports and outputs of embedded workflows are not steps.
     let known = known.iter().map(String::as_str).filter(|name| !name.contains('.'));
     let message = format!("the workflow has no step `{name}`");
     fail_unknown(&message, name.split('[').next().unwrap_or(name), known, "the steps are")
 }
 
-/// Says that a name on the command line stands for nothing, with the name that was probably
-/// meant, or else with all that `known_as` introduces: `the steps are`.
+/// The error for an unknown name on the command line, with the closest name, or else with all known
+/// names after `known_as` ("the steps are").
 pub(super) fn fail_unknown<'a>(
     message: &str,
     name: &str,

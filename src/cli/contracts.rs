@@ -25,7 +25,6 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|t| t.0)
 }
 
-/// The contract of a table; `None` if there is no table of that name.
 pub(super) async fn contract(name: &str) -> Option<Result<Value, String>> {
     let (_, step, description) = TABLES.iter().find(|t| t.0 == name)?;
     Some(derive(name, step, description).await)

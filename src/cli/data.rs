@@ -112,7 +112,6 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
     }
 }
 
-/// Draws all cells of a table together.
 async fn plot(
     session: &SessionContext,
     surveyed: &Surveyed,
@@ -130,7 +129,6 @@ async fn plot(
     }
 }
 
-/// Rows of a table for people, unless another number is asked for.
 const ROWS: usize = 10;
 
 /// The tables of an input, one for each cell: they are shown one after the other.
@@ -148,8 +146,8 @@ fn cells(
     tables.map_err(|error| fail(&error.to_string(), Exit::Failed))
 }
 
-/// The columns of a table for people: what tells its rows apart, then what the step made, then what
-/// it got.
+/// The columns of a table for people: first its key, then the columns of the step, then those of
+/// its input.
 pub(super) fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
@@ -169,7 +167,7 @@ pub(super) fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
 /// Rows of an output that are printed at the end of a run.
 const SHOWN_ROWS: usize = 100;
 
-/// Prints the outputs that the workflow wants to be shown, from the results that a run left.
+/// Prints the outputs marked `show`, from a run's results.
 pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManifests) -> Exit {
     let _reading = match store.reading_lock().await {
         Ok(guard) => guard,
@@ -180,7 +178,7 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
         let limited = open(&session, store, plan, &output.input, results).and_then(|df| {
             Ok(sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?)
         });
-        // What the results know of themselves need not be counted.
+        // Stored results record their row counts.
         let stored = output.input.tables.iter().filter_map(|table| {
             let result = results.get(table.step)?.as_ref()?;
             result.port(table.port).map(|port| port.rows)
@@ -212,7 +210,6 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
     Exit::Done
 }
 
-/// The rows and columns that were asked for.
 fn chosen(
     session: &SessionContext,
     mut df: DataFrame,
@@ -293,7 +290,7 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
     }
 }
 
-/// Makes the tables that the query names known to the session.
+/// Registers the tables that the query names.
 fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Exit> {
     let failed = |e: DataFusionError| fail(&plain_message(&e), Exit::Invalid);
     let state = session.state();
@@ -337,11 +334,11 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
     Ok(())
 }
 
-/// The first name with cells (`gen[*]`, `gen[seed=1].rejects`) that stands in a query without
-/// quotes, where SQL does not take it. An element of a list (`tags[1]`) is none.
+/// The first name with cells (`gen[*]`, `gen[seed=1].rejects`) that is not quoted in a query, where
+/// SQL does not accept it. An element of a list (`tags[1]`) is not such a name.
 fn unquoted_cells(query: &str) -> Option<String> {
     let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    // What is quoted, with either mark, stands at the odd places.
+    // Text within either kind of quotes is at the odd positions.
     query.split(['"', '\'']).step_by(2).find_map(|text| {
         text.match_indices('[').find_map(|(open, _)| {
             let close = open + text[open..].find(']')?;

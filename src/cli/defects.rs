@@ -1,5 +1,5 @@
-//! What no verb expects: a panic, which is always a defect of the program, and a clock that no
-//! program can work with.
+//! Failures that no verb expects: panics, which are always defects of the program, and a clock that
+//! it cannot work with.
 
 use std::any::Any;
 use std::panic::PanicHookInfo;
@@ -8,11 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::context::{Exit, fail};
 
-/// Where the latest panic was.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// From now on a panic prints nothing by itself: whoever catches it says what it means. With
-/// `GALERAS_LOG=galeras=debug` it is logged where it happens.
+/// Panics print nothing from now on: the code that catches them reports them.
+/// `GALERAS_LOG=galeras=debug` logs them where they happen.
 pub(super) fn keep_quiet() {
     std::panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
         let place = info.location().map(ToString::to_string);
@@ -22,7 +21,7 @@ pub(super) fn keep_quiet() {
     }));
 }
 
-/// Reports a panic that nothing caught on its way.
+/// Reports a panic that reached the top.
 pub(super) fn report(payload: &(dyn Any + Send)) -> Exit {
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
@@ -39,7 +38,7 @@ fn message(payload: &dyn Any) -> &str {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// What is wrong with a clock: DataFusion and others count from 1970, and panic before it.
+/// The problem with a clock before 1970, where DataFusion and others panic.
 pub(super) fn clock_problem(now: SystemTime) -> Option<String> {
     let before = now.duration_since(UNIX_EPOCH).err()?.duration();
     let years = before.as_secs() / (365 * DAY.as_secs()) + 1;

@@ -47,7 +47,7 @@ pub(crate) async fn diff(args: DiffArgs) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    // The tables are read as they are stored: nobody removes them meanwhile.
+    // The lock keeps `gc` from removing tables while they are read.
     let _reading = match store.reading_lock().await {
         Ok(guard) => guard,
         Err(error) => return fail_cache(&error),

@@ -1,5 +1,4 @@
-//! Two stored versions of a table, compared: their columns by what the store knows, their rows by
-//! reading both.
+//! Compares two stored versions of a table: columns by the store's records, rows by reading both.
 
 use std::sync::Arc;
 
@@ -17,10 +16,9 @@ use galeras_operator::table_digest::type_name;
 use galeras_sql::session::{column, scan_stored, session};
 use galeras_store::{PortArtifact, Store, VerifyLevel};
 
-/// What differs between two versions of a table.
+/// The differences between two versions of a table.
 pub(super) struct PortDiff {
     pub(super) port: String,
-    /// The key columns by which rows are matched.
     pub(super) key: Vec<String>,
     pub(super) added_columns: Vec<String>,
     pub(super) removed_columns: Vec<String>,
@@ -30,13 +28,13 @@ pub(super) struct PortDiff {
     pub(super) rows: Result<RowsDiff, String>,
 }
 
-/// What differs between the rows.
+/// The differences between the rows.
 pub(super) struct RowsDiff {
     pub(super) added: u64,
     pub(super) removed: u64,
     pub(super) changed: u64,
     pub(super) same: u64,
-    /// In how many changed rows each column differs.
+    /// The number of changed rows for each column.
     pub(super) columns: Vec<(String, u64)>,
     pub(super) examples: Vec<Example>,
 }
@@ -75,7 +73,6 @@ fn not_compared(port: &str, why: String) -> PortDiff {
     }
 }
 
-/// Compares two stored tables, each in its store.
 pub(super) async fn compare_stored(
     (old_store, old): (&Store, &PortArtifact),
     (new_store, new): (&Store, &PortArtifact),
@@ -125,7 +122,7 @@ async fn artifact(
     let Some(key) = step.and_then(|step| step.key) else { return gone() };
     let manifest = store.manifest(&key).await.map_err(|error| fail_cache(&error))?;
     let Some(manifest) = manifest else { return gone() };
-    // The same key may have another result by now, of what cannot be reused or was forced.
+    // The same key may have another result now if the step cannot be reused or was forced.
     let Some(table) = manifest.port(port).filter(|table| table.digest == summary.digest) else {
         return gone();
     };
@@ -137,7 +134,6 @@ async fn artifact(
     Ok(Ok(table.clone()))
 }
 
-/// A stored table, without hidden columns.
 struct Table {
     schema: SchemaRef,
     rows: datafusion::dataframe::DataFrame,
@@ -168,7 +164,6 @@ impl Table {
     }
 }
 
-/// Which columns came, went, or have another type.
 fn columns(diff: &mut PortDiff, old: &SchemaRef, new: &SchemaRef) {
     let name = |field: &arrow::datatypes::FieldRef| field.name().clone();
     let lacks = |schema: &SchemaRef, name: &str| schema.field_with_name(name).is_err();
@@ -198,7 +193,6 @@ fn keys_differ(old: &PortArtifact, new: &PortArtifact, diff: &PortDiff) -> Optio
     })
 }
 
-/// The only row of a batch as an object.
 fn as_json(row: &RecordBatch) -> std::io::Result<Map<String, Value>> {
     let mut writer = TableWriter::new(Vec::new(), row.schema(), TableFormat::Json)?;
     writer.write(row)?;

@@ -12,16 +12,15 @@ use galeras_display::count;
 use galeras_operator::MAIN;
 use galeras_store::RunRecord;
 
-/// Steps of one verdict that are named; more are only counted.
+/// The most steps per verdict that are named; others are only counted.
 const NAMED: usize = 10;
 
-/// Characters of a value that are shown.
 const SHOWN: usize = 70;
 
-/// Characters that are shown before the place where two values begin to differ.
+/// Characters shown before the first difference of two values.
 const BEFORE: usize = 20;
 
-/// What differs between the runs as a whole, and how many steps do.
+/// The differences between the runs as a whole, and the number of steps that differ.
 pub(super) fn summary_text(old: &RunRecord, new: &RunRecord, pairs: &[StepPair<'_>]) -> String {
     let mut text = String::new();
     for (word, run) in [("old", old), ("new", new)] {
@@ -67,7 +66,7 @@ fn param(value: Option<&Value>) -> String {
     value.map_or("(none)".to_string(), |value| cut(&value.to_string(), 0))
 }
 
-/// What differs between the tables of one port.
+/// The differences between the tables of one port.
 pub(super) fn port_text(pair: &StepPair<'_>, diff: &PortDiff) -> String {
     let mut text = String::new();
     let port = if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
@@ -90,7 +89,7 @@ pub(super) fn port_text(pair: &StepPair<'_>, diff: &PortDiff) -> String {
     text + &table_text(diff, "use --rows")
 }
 
-/// What differs between two versions of a table; `more` says how more examples are shown.
+/// The differences between two versions of a table; `more` explains how to see more examples.
 pub(super) fn table_text(diff: &PortDiff, more: &str) -> String {
     let mut text = String::new();
     for (word, names) in [("added", &diff.added_columns), ("removed", &diff.removed_columns)] {
@@ -135,7 +134,7 @@ pub(super) fn table_text(diff: &PortDiff, more: &str) -> String {
     text
 }
 
-/// A line for each value that was, and one for what it is.
+/// A line for each old value, and one for each new value.
 fn changes(text: &mut String, old: &Map<String, Value>, new: &Map<String, Value>) {
     let wide = old.keys().map(|name| escape(name).chars().count()).max().unwrap_or(0);
     for (name, was) in old {
@@ -156,7 +155,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A part of a text that fits on a line, with the character at `place` in it.
 fn cut(text: &str, place: usize) -> String {
     let chars = text.chars().count();
     if chars <= SHOWN {

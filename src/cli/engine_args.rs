@@ -1,4 +1,4 @@
-//! `--engine`: who does the work of a run.
+//! `--engine`: selects where the work of a run is done.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use galeras_engine::runner::{Embedded, Engine, Placement};
 use galeras_operator::BoundStep;
 use galeras_store::StoreLocation;
 
-/// Who does the work.
+/// Options that select the engine.
 #[derive(Args, Clone, Debug)]
 pub(super) struct EngineArgs {
     /// Have the work done by the cluster at this address, df://HOST:PORT, whose executors use the
@@ -19,17 +19,16 @@ pub(super) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The address, if work is handed out.
     pub(super) fn address(&self) -> Option<&str> {
         self.engine.as_deref()
     }
 
-    /// Who would do a step, if work is handed out.
+    /// The place where a step would run, if work is sent to executors.
     pub(super) fn place(&self, step: &dyn BoundStep) -> Option<String> {
         self.engine.as_ref().map(|_| Placement::of(step).describe())
     }
 
-    /// The engine for a run on this store; shows why there cannot be one.
+    /// The engine for a run on this store; shows the error if it cannot be used.
     pub(super) fn open(&self, cache: &str) -> Result<Arc<dyn Engine>, Exit> {
         let Some(address) = &self.engine else { return Ok(Arc::new(Embedded)) };
         if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(cache) {

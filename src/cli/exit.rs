@@ -1,4 +1,4 @@
-//! How the program ends: the exit codes.
+//! The exit codes of the program.
 
 use galeras_operator::event::RunStatus;
 

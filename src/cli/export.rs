@@ -1,4 +1,4 @@
-//! `export`: tables as a data set for the Hugging Face Hub, with what strangers need to use it.
+//! `export`: tables as a data set for the Hugging Face Hub, with the files that its users need.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,14 +29,14 @@ pub(crate) struct ExportArgs {
     /// The folder to write.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Keep rows whatever their licence is. Without this, rows without a known, permissive licence
-    /// are left out and counted.
+    /// Keep rows with any licence. Without this, rows without a known, permissive licence are left
+    /// out and counted.
     #[arg(long)]
     any_license: bool,
-    /// Leave out the rows of an owner, or of a repository, who said no. May be repeated.
+    /// Leave out the rows of an owner or a repository that objected. May be repeated.
     #[arg(long, value_name = "OWNER[/REPO]")]
     exclude: Vec<String>,
-    /// Who made the data set, for its citation. May be repeated.
+    /// An author of the data set, for its citation. May be repeated.
     #[arg(long, value_name = "NAME")]
     author: Vec<String>,
     /// Replace what an earlier export wrote into the folder; other files in it stay.
@@ -140,12 +140,12 @@ fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {
         note("no row is left: see the reasons above, and --any-license");
     }
     if args.author.is_empty() {
-        note("CITATION.cff names nobody; --author NAME does");
+        note("CITATION.cff has no authors; --author NAME adds one");
     }
     Ok(exit)
 }
 
-/// The tables that are exported: those that are named, or those of the outputs.
+/// The named tables, or those of the outputs.
 fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>, Exit> {
     if !names.is_empty() {
         let table = |name: &String| -> Result<(String, Input), Exit> {
@@ -164,7 +164,7 @@ fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>,
     Ok(chosen)
 }
 
-/// Refuses a folder in which something else is.
+/// Refuses a folder with other content.
 fn free(folder: &Path, overwrite: bool) -> Result<(), Exit> {
     let shown = escape(&folder.display().to_string());
     match fs::read_dir(folder) {
@@ -180,9 +180,9 @@ fn free(folder: &Path, overwrite: bool) -> Result<(), Exit> {
     }
 }
 
-/// A folder that gets its place when all of it is written.
+/// A folder that is moved into place once it is complete.
 struct Staged {
-    /// Where the files are until then: in a folder that goes when this is dropped.
+    /// The files until then, in a folder that is removed on drop.
     files: PathBuf,
     _folder: ScratchFolder,
 }
@@ -205,7 +205,7 @@ impl Staged {
         })
     }
 
-    /// Moves what was written to its place, each file and folder at once.
+    /// Moves the files into place, each file and folder atomically.
     fn place(self, to: &Path) -> Result<(), Exit> {
         let moved = (|| -> io::Result<()> {
             make_folder(to)?;
@@ -251,7 +251,7 @@ fn attrition(surveyed: &Surveyed) -> Vec<(String, Vec<(String, u64)>)> {
     steps
 }
 
-/// What the lock file pins for the workflow, a line each.
+/// The pins of the workflow in the lock file, a line each.
 fn locked(file: &Path) -> Result<Vec<String>, Exit> {
     let lock = LockFile::beside(file).map_err(|problem| fail(&problem, Exit::Invalid))?;
     let own = file.file_name().unwrap_or_default().to_string_lossy();

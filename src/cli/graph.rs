@@ -28,7 +28,7 @@ enum Picture {
 pub(crate) struct GraphArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
-    /// Draw each cell of a matrix step by itself.
+    /// Draw each cell of a matrix step separately.
     #[arg(long)]
     cells: bool,
     /// The format of the graph.
@@ -50,11 +50,10 @@ pub(crate) async fn graph(args: GraphArgs) -> Exit {
     print(&render_graph(&drawn(&surveyed, args.cells), format))
 }
 
-/// The graph as it is drawn; without `cells`, steps that share a name are one.
+/// The graph to draw; without `cells`, steps that share a name are merged.
 pub(super) fn drawn(surveyed: &Surveyed, cells: bool) -> StepGraph {
     let plan = &surveyed.plan;
     let mut nodes: Vec<GraphNode> = Vec::new();
-    // The node of each step.
     let mut places = Vec::with_capacity(plan.steps.len());
     let mut families: HashMap<&str, usize> = HashMap::new();
     for (step, state) in plan.steps.iter().zip(&surveyed.states) {

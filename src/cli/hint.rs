@@ -1,5 +1,5 @@
-//! Commands that the program suggests: they name the workflow, its settings and its store as the
-//! command at hand does, and can be pasted into a shell.
+//! Suggested commands: they repeat the workflow, settings and store of the current command, and can
+//! be pasted into a shell.
 
 use super::DEFAULT_CACHE;
 use galeras_base::visible::shell_word;
@@ -21,7 +21,7 @@ fn command_about(
     set: &[String],
     cache: &str,
 ) -> String {
-    // A file whose name could be taken for an option.
+    // The file's name could be taken for an option.
     let file = if file.starts_with('-') { format!("./{file}") } else { file.to_string() };
     let mut words = vec!["galeras".to_string(), verb.to_string(), shell_word(&file)];
     words.extend(about.map(shell_word));
@@ -34,7 +34,7 @@ fn command_about(
     words.join(" ")
 }
 
-/// The command at hand with more flags, as it was typed.
+/// The current command with more flags, as typed.
 pub(super) fn with_flags(flags: &str) -> String {
     let typed = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
     let words: Vec<String> = std::iter::once("galeras".to_string()).chain(typed).collect();

@@ -19,19 +19,18 @@ pub(crate) struct InitArgs {
     dir: PathBuf,
 }
 
-/// The name of the new workflow.
 const NAME: &str = "workflow.yaml";
 
-/// The file that Git asks what it should not track.
 const IGNORE: &str = ".gitignore";
 
-/// How the shipped workflow names itself in its comments.
+/// The shipped workflow's name in its comments.
 const SHIPPED: &str = "workflows/quickstart.yaml";
 
-/// How it names another one, which does not come with it.
+/// Its mention of another workflow, which `init` does not write.
 const OTHER: &str = "; casestudy.yaml is the study of the paper.)";
 
-/// The shipped workflow as one's own. The schema stands beside the program's source, not here.
+/// The shipped workflow for the user's folder. The schema is not there, only in the program's
+/// source.
 fn starter() -> String {
     QUICKSTART
         .lines()
@@ -40,7 +39,7 @@ fn starter() -> String {
         .collect()
 }
 
-/// What Git should not track: the store, and the folders and files that the workflow writes.
+/// Paths that Git should ignore: the store, and the folders and files that the workflow writes.
 fn ignored(workflow: &str) -> Vec<String> {
     let (workflow, _) = parse_source(&Source::new(NAME, workflow));
     let mut ignored = vec!["/cache/".to_string()];
@@ -85,7 +84,7 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
         Added::Lines(n) => format!(", and added {n} lines to {}", ignore.display()),
         Added::Nothing => String::new(),
     };
-    // Results and outputs go to the current folder, and so they are in the new one.
+    // Results and outputs go to the current folder, so the user must enter the new one.
     let enter = match args.dir.as_os_str() {
         here if here == "." => String::new(),
         dir => format!("  cd {}\n", shell_word(&dir.to_string_lossy())),
@@ -93,14 +92,13 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
     print(&format!("wrote {}{ignore}; next, run\n{enter}  galeras run {NAME}\n", file.display()))
 }
 
-/// What became of a file that should have some lines.
+/// The change made to a file that should have some lines.
 enum Added {
     File,
     Lines(usize),
     Nothing,
 }
 
-/// Adds those of the lines that the file does not have.
 fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
     let before = match small_file::read(file, MAX_TEXT_BYTES) {
         Ok(bytes) => bytes,
@@ -111,7 +109,7 @@ fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
         }
         Err(e) => return Err(e),
     };
-    // However the line is anchored, it is the same rule at the top of a project.
+    // At the top of a project, an anchored line is the same rule.
     let bare = |line: &str| line.trim().trim_matches('/').to_string();
     let known: Vec<String> = String::from_utf8_lossy(&before).lines().map(bare).collect();
     let missing: Vec<&str> =

@@ -1,4 +1,4 @@
-//! `plan`, `check`, `explain`: what a workflow is and what a run would do.
+//! `plan`, `check`, `explain`: show a workflow and the effects of a run.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     refusing(&refused, args.format, print(&text))
 }
 
-/// What a run would ask for and nobody has agreed to yet.
+/// The access that a run needs and the user has not yet agreed to.
 fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessRequest> {
     let (plan, states) = (&surveyed.plan, &surveyed.states);
     let wanted: Vec<usize> = (0..plan.steps.len()).collect();
@@ -137,7 +137,7 @@ fn ask_json(request: &AccessRequest) -> Value {
         "allow": Allowance::of(&request.access).to_string()})
 }
 
-/// Shows why a run would be refused; `printed` is the exit if it would not.
+/// Shows why a run would be refused; otherwise returns the exit `printed`.
 fn refusing(refused: &Diagnostics, format: Format, printed: Exit) -> Exit {
     show_diagnostics(refused, format);
     if refused.is_empty() { printed } else { Exit::Invalid }
@@ -215,7 +215,7 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
     exit
 }
 
-/// Prints what a diagnostic code stands for.
+/// Prints the explanation of a diagnostic code.
 fn explain_code(name: &str, format: Format) -> Exit {
     let Some(code) = Code::named(name) else {
         let message = format!("there is no diagnostic code `{name}`");

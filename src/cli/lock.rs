@@ -1,4 +1,4 @@
-//! `lock`: pins in galeras.lock what a workflow takes from the world.
+//! `lock`: pins the external facts of a workflow in galeras.lock.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(crate) struct LockArgs {
     amend: bool,
 }
 
-/// Asks the world what the workflow asks of it, and pins the answers.
+/// Asks for the external facts of the workflow, and pins the answers.
 pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     let WorkflowArgs { file, set, store, allow } = &args.workflow;
     let trust = trust(file, set, allow, None);
@@ -114,7 +114,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     };
     match write(file, &workflow, Facts { snapshots, files, versions }).await {
         Exit::Done if plan.steps.iter().any(|step| step.registration.is_some()) => {
-            // What is registered is the workflow with its pins.
+            // A registration covers the workflow with its pins.
             let pinned = load_trusted(&args.workflow, Format::Human, Locking::Pinned, &trust, out);
             match pinned.await {
                 Ok(plan) => register(&plan, &store, file, args.amend).await,
@@ -125,8 +125,8 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     }
 }
 
-/// The steps that are run or asked: those that give an answer of the world, with what they need,
-/// and those that only name something in it.
+/// The steps to run or ask: those whose results come from outside, with their inputs, and those
+/// that only name something there.
 fn involved(plan: &Plan) -> Vec<usize> {
     let those = |wanted: fn(&Fact) -> bool| {
         let facts = plan.steps.iter().map(|step| step.step.fact());
@@ -137,7 +137,7 @@ fn involved(plan: &Plan) -> Vec<usize> {
     plan.with_ancestors(&run).into_iter().chain(asked).collect()
 }
 
-/// Runs the steps that ask, with what they need, and takes the answers from the store.
+/// Runs the steps that ask, with their inputs, and takes the answers from the store.
 async fn ask(
     plan: &Arc<Plan>,
     store: &Store,
@@ -211,7 +211,6 @@ async fn ask(
     Ok(snapshots)
 }
 
-/// The stored rows of a step's port as JSON objects, in the order of its key.
 async fn rows(
     plan: &Plan,
     store: &Store,
@@ -219,7 +218,7 @@ async fn rows(
     done: &[Option<Arc<Manifest>>],
 ) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
     let table = open_port(&session(1), store, plan, step, port, done)?;
-    // What is filled in on reading is not part of an answer.
+    // Columns that are filled in on reading are not part of an answer.
     let planned = plan.steps[step].port(port).map(|port| port.table.stored());
     let stored = planned.iter().flat_map(|schema| schema.fields()).map(|f| column(f.name()));
     let batches = table.select(stored.collect::<Vec<_>>())?.collect().await?;
@@ -231,7 +230,6 @@ async fn rows(
     Ok(lines.map(serde_json::from_slice).collect::<Result<_, _>>()?)
 }
 
-/// The answers of the world.
 struct Facts {
     snapshots: Vec<LockedSnapshot>,
     files: Vec<LockedFile>,
@@ -242,8 +240,8 @@ async fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
     let Facts { snapshots, files, versions } = facts;
     let path = lock_path(file);
     let _only = only_writer(&path).await;
-    // One that cannot be read is replaced: writing it anew is what was asked for. But nobody can
-    // register anew what was registered then.
+    // An unreadable file is replaced, as the user asked. But its registrations cannot be made
+    // again.
     let before = match LockFile::beside(file) {
         Ok(lock) => lock,
         Err(problem) if holds_registrations(&path) => {
@@ -283,7 +281,7 @@ async fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
     }
 }
 
-/// Whether a lock file that cannot be read has had registrations.
+/// Looks for registrations in a lock file that cannot be parsed.
 fn holds_registrations(path: &Path) -> bool {
     let text = small_file::read(path, MAX_LOCK_BYTES).unwrap_or_default();
     String::from_utf8_lossy(&text).contains("\"registrations\"")

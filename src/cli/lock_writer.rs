@@ -1,6 +1,5 @@
-//! Who may change `galeras.lock`: one process at a time.
-//!
-//! Not here: what is written to it (`lock`, `registrations`).
+//! Only one process at a time may change `galeras.lock`. `lock` and `registrations` write its
+//! content.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -8,12 +7,11 @@ use std::time::Duration;
 
 use super::context::note;
 
-/// Between two looks whether another process has written the file.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Until it is dropped, no other process changes the lock file: what one adds between another's
-/// reading and writing would be lost. The folder is locked, as the file is replaced; on file systems
-/// without locks there is none.
+/// Until it is dropped, no other process changes the lock file: changes made between reading and
+/// writing would be lost. The folder is locked, as the file is replaced; some file systems have no
+/// locks.
 pub(super) async fn only_writer(lock_file: &Path) -> Option<File> {
     let folder = lock_file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;

@@ -1,7 +1,6 @@
 //! The command line: verbs, their options, exit codes. The composition root.
 //!
-//! One file per group of verbs. Does not live here: anything that another program could want to
-//! call.
+//! One file per group of verbs. Code that another program could call belongs in a crate.
 
 mod aligned;
 mod allow;
@@ -69,7 +68,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
-// What is typed on a page; for `fuzz/targets`.
+// For `fuzz/targets`: the text typed on a page.
 #[doc(hidden)]
 pub use view::table_condition;
 
@@ -93,7 +92,7 @@ enum Verb {
     Plan(inspect::PlanArgs),
     /// Report everything that is wrong with workflow files.
     Check(inspect::CheckArgs),
-    /// Say why a step would run or not, and what its result depends on.
+    /// Explain why a step would run or not, and the inputs of its result.
     Explain(inspect::ExplainArgs),
     /// Draw the graph of a workflow.
     Graph(graph::GraphArgs),
@@ -122,13 +121,14 @@ enum Verb {
     /// Serve the pages of a study on this machine: steps, tables, runs, and the review of data
     /// points by people.
     View(view::ViewArgs),
-    /// Send what a workflow as it stands has computed to a store elsewhere.
+    /// Send the results of a workflow in its current state to another store.
     Push(remote::PushArgs),
-    /// Fetch what a store elsewhere has of a workflow as it stands, so that a run finds it.
+    /// Fetch the results of a workflow in its current state from another store, so that a run finds
+    /// them.
     Pull(remote::PullArgs),
     /// Say whether results, or a bundle, are what they were when they were computed.
     Verify(verify::VerifyArgs),
-    /// Put a workflow with its results into one file, for somebody else.
+    /// Put a workflow with its results into one file, to give to others.
     Bundle(bundle::BundleArgs),
     /// Write tables as a data set for the Hugging Face Hub: card, Croissant, attribution, citation.
     Export(export::ExportArgs),
@@ -159,7 +159,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// The workflow at hand and where its results are.
+/// The workflow and the location of its results.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkflowArgs {
     /// The workflow file.
@@ -177,20 +177,20 @@ pub(crate) struct WorkflowArgs {
 /// Settings of params, and the folder from which their relative paths start.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// As they were typed: `name=value`.
+    /// As typed: `name=value`.
     pub(crate) set: Vec<String>,
     pub(crate) folder: PathBuf,
 }
 
 impl Settings {
-    /// The settings of the command at hand.
+    /// The settings typed for this command.
     pub(crate) fn typed(set: &[String]) -> Self {
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         Self { set: set.to_vec(), folder }
     }
 }
 
-/// The store if none is named.
+/// The default store.
 pub(crate) const DEFAULT_CACHE: &str = "cache";
 
 /// Where results are stored.
@@ -201,17 +201,17 @@ pub(crate) struct StoreArgs {
     pub(crate) cache: String,
 }
 
-/// The stack of every thread that plans or computes. Memory is taken only as it is used.
+/// The stack of every thread that plans or computes. Memory is only used on demand.
 ///
 /// DataFusion walks an expression once per level, and so does the code that drops, compares or
 /// evaluates it; in a build without optimisation a level takes some kilobytes. `MAX_SQL_DEPTH` in
 /// `session` limits the levels.
 const STACK_BYTES: usize = 64 << 20;
 
-/// How long the end of the program waits for threads that were told to end.
+/// The program waits this long at its end for threads that were asked to stop.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
-/// Parses the command line, does what it says, and returns the exit code.
+/// Parses the command line, runs the verb, and returns the exit code.
 pub fn main() -> Exit {
     let started = Instant::now();
     if let Some(exit) = complete::answer() {
@@ -231,7 +231,7 @@ pub fn main() -> Exit {
     if let Err(error) = resources::start_guard(&cli.verb) {
         return context::fail(&format!("cannot start threads: {error}"), Exit::Disk);
     }
-    // On a thread of its own: the first one has the stack that the shell gives it.
+    // The first thread's stack size depends on the shell, so a new thread is used.
     let thread =
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
     match thread.map(std::thread::JoinHandle::join) {
@@ -288,9 +288,8 @@ fn perform(cli: Cli, started: Instant) -> Exit {
         }
     };
     let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
-    // What still computes was cancelled, and is waited for no longer than nobody notices. Threads that
-    // have nothing to do are joined: to let go of one while it ends is a race in `pthread_detach`,
-    // and now and then a segmentation fault.
+    // Running computations were cancelled and get only a wait too short to notice. Idle threads are
+    // joined: detaching a thread while it ends is a race in `pthread_detach` and sometimes crashes.
     runtime.shutdown_timeout(LAST_WAIT);
     store_places::remove_scratch();
     unpacked::remove_unpacked();

@@ -1,4 +1,4 @@
-//! What to look at after a run: the last words of `run`.
+//! The last lines of `run`: suggestions for the next command.
 
 use super::hint;
 use galeras_engine::plan::Plan;
@@ -7,7 +7,7 @@ use galeras_operator::MAIN;
 use galeras_operator::event::{RunStatus, StepStatus};
 
 /// The command that shows rows of this run: of the first output, or of the last step if there is
-/// none; after a data test that failed, those that it was about. Nothing if no step has rows.
+/// none; after a failed data test, the rows that it checked. `None` if no step has rows.
 pub(super) fn where_to_look(plan: &Plan, outcome: &RunOutcome, cache: &str) -> Option<String> {
     let table = match outcome.status {
         RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| last_with_rows(outcome)),

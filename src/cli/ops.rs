@@ -66,7 +66,6 @@ pub(crate) fn ops(args: &OpsArgs) -> Exit {
     }
 }
 
-/// The operators as a Markdown table.
 fn markdown_table() -> String {
     let mut text = "| op | grain | what it does | arguments |\n|---|---|---|---|\n".to_string();
     for operator in REGISTRY.iter().map(|o| o.descriptor()) {
@@ -86,7 +85,6 @@ fn markdown_table() -> String {
     text
 }
 
-/// An operator's documentation with its arguments.
 fn page(operator: &Descriptor) -> String {
     let mut text = format!("# {}\n\n{}\n## Arguments\n", operator.name, operator.doc);
     for argument in arguments(operator) {
@@ -139,7 +137,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The arguments as the JSON Schema describes them.
 fn arguments(operator: &Descriptor) -> Vec<Argument> {
     let schema = (operator.args_schema)();
     let none = Map::new();
@@ -161,7 +158,7 @@ fn arguments(operator: &Descriptor) -> Vec<Argument> {
         .collect()
 }
 
-/// The type of a property in a word or two.
+/// The type of a property in one or two words.
 fn kind(schema: &Value) -> String {
     for word in ["oneOf", "anyOf"] {
         if let Some(choices) = schema.get(word).and_then(Value::as_array) {
@@ -244,8 +241,8 @@ mod tests {
     use galeras_operator::{ARGUMENT_LANGUAGE, Grain};
     use galeras_workflow::Language;
 
-    /// The documented grain is that of a type of step; here it is that of the step which the
-    /// documented example gives.
+    /// The documented grain belongs to a type of step; this is the grain of the documented
+    /// example's step.
     #[tokio::test]
     async fn documented_grains_are_those_of_bound_steps() {
         for operator in REGISTRY.iter().map(|o| o.descriptor()) {
@@ -267,8 +264,8 @@ mod tests {
             };
             let grains: Vec<Grain> =
                 plan.steps.iter().filter(of_operator).map(|s| s.step.lowering().grain()).collect();
-            // What is documented of `generate` holds for models behind a server. The example has
-            // the n-gram model, which answers a table as a whole.
+            // The documentation of `generate` describes models behind a server. The example uses
+            // the n-gram model, which answers a whole table at once.
             let wanted = match operator.name {
                 "generate" => Grain::Table,
                 _ => operator.grain,
@@ -278,7 +275,6 @@ mod tests {
         }
     }
 
-    /// The places of a schema that are code, as `rules[].check sql`.
     fn places(schema: &Value, path: &str, found: &mut Vec<String>) {
         if let Some(language) = schema.get(ARGUMENT_LANGUAGE) {
             let known: Language = language.as_str().unwrap().parse().unwrap();

@@ -24,7 +24,7 @@ pub(crate) struct OriginArgs {
     format: Format,
 }
 
-/// Says of every file which workflow wrote it; done if one did, and nobody changed it since.
+/// Reports for every file which workflow wrote it; succeeds if one did and the file is unchanged.
 pub(crate) async fn origin(args: OriginArgs) -> Exit {
     let store = match open_store(&args.store.cache).await {
         Ok(store) => store,
@@ -52,7 +52,6 @@ pub(crate) async fn origin(args: OriginArgs) -> Exit {
 
 fn text(file: &Path, origin: &FileOrigin) -> String {
     let mut text = escape(&file.display().to_string());
-    // Writing to a String cannot fail.
     match origin {
         FileOrigin::Written { origins, records, .. } => {
             text.push('\n');

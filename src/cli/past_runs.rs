@@ -1,5 +1,5 @@
-//! The recorded runs of a workflow file, newest first, and how they are named: by the beginning of
-//! an id, `last`, `last~1`.
+//! The recorded runs of a workflow file, newest first, and their names: the beginning of an id,
+//! `last`, `last~1`.
 
 use std::path::Path;
 
@@ -12,7 +12,6 @@ pub(super) struct PastRuns {
     runs: Vec<RunRecord>,
 }
 
-/// Runs that a message lists.
 const LISTED: usize = 5;
 
 impl PastRuns {
@@ -26,12 +25,10 @@ impl PastRuns {
         Ok(Self { file: file.display().to_string(), runs })
     }
 
-    /// All of them, newest first.
     pub(super) fn all(&self) -> &[RunRecord] {
         &self.runs
     }
 
-    /// The run that `name` stands for.
     pub(super) fn find(&self, name: &str) -> Result<&RunRecord, Exit> {
         if self.runs.is_empty() {
             let message = format!("no run of {} is recorded", self.file);
@@ -47,7 +44,7 @@ impl PastRuns {
                 fail(&format!("there is no run `{name}` of {file}: {recorded}"), Exit::Invalid)
             });
         }
-        // The digits behind the time tell runs apart as well.
+        // The digits after the time also distinguish runs.
         let begins = |run: &&RunRecord| {
             let digits = run.id.rsplit_once('-').map_or("", |(_, digits)| digits);
             !name.is_empty() && (run.id.starts_with(name) || digits.starts_with(name))
@@ -78,7 +75,7 @@ impl PastRuns {
     }
 }
 
-/// How many runs before the last one `last~2` is; `last` is 0.
+/// The number in `last~2`; `last` is 0.
 fn steps_back(name: &str) -> Option<usize> {
     match name.strip_prefix("last")? {
         "" => Some(0),
@@ -86,8 +83,8 @@ fn steps_back(name: &str) -> Option<usize> {
     }
 }
 
-/// Whether a run was one of this file. Where the file of the record cannot be found from here,
-/// because the run was started in another folder, the name of the file has to do.
+/// The run is one of this file. If the recorded path cannot be found from here, because the run was
+/// started in another folder, the file name decides.
 fn is_of(run: &RunRecord, file: &Path) -> bool {
     let there = |path: &Path| path.canonicalize().ok();
     match (there(Path::new(&run.file)), there(file)) {

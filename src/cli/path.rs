@@ -1,4 +1,4 @@
-//! `path`: where the store has the Parquet file of a table.
+//! `path`: the location of a table's Parquet file in the store.
 
 use std::io::Write as _;
 
@@ -42,7 +42,6 @@ pub(crate) async fn path(args: PathArgs) -> Exit {
     Exit::Done
 }
 
-/// The file of a table, or its URL if the store is a bucket.
 fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStringExt as _;
     let blob = surveyed.states[table.step].manifest.as_ref()?.port(table.port)?.blob;
@@ -57,7 +56,7 @@ fn place(surveyed: &Surveyed, table: &TableRef) -> Option<Vec<u8>> {
 
 fn told(surveyed: &Surveyed, table: &TableRef, place: &[u8], format: Format) -> Exit {
     if format == Format::Human {
-        // For programs, `$(galeras path …)`: as it is, whatever bytes a folder's name has.
+        // For `$(galeras path …)`: unescaped, since a folder's name may contain any bytes.
         let mut out = screen::data_stdout();
         let line = [place, b"\n"].concat();
         return match out.write_all(&line).and_then(|()| out.flush()) {

@@ -1,5 +1,4 @@
-//! What plans of real operators say of their steps. Here because the operators are known here, and
-//! `plan` knows none.
+//! Tests plans of real operators. They are here because `plan` does not know the operators.
 
 use crate::registry::REGISTRY;
 use galeras_engine::plan::{PlanSettings, plan};

@@ -8,9 +8,7 @@ use super::context::{Exit, fail, print, width};
 use galeras_operator::TableSchema;
 use galeras_sql::session::{FigureColumn, column, figure_data, sorted_by_key};
 
-/// Lines that a picture takes.
 const LINES: usize = 24;
-/// The narrowest picture.
 const NARROWEST: usize = 30;
 
 /// Draws the rows: a forest plot of a table with estimates and intervals, else a histogram of the
@@ -38,7 +36,7 @@ pub(super) async fn show_plot(rows: DataFrame, table: &TableSchema, columns: &[S
     }
 }
 
-/// What is drawn of a table, and of which columns.
+/// The kind of plot and the columns for a table.
 fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureColumn>), String> {
     let field = |name: &str| table.field(name);
     let is_number = |name: &str| field(name).is_some_and(|f| f.data_type().is_numeric());

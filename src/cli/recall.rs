@@ -1,4 +1,4 @@
-//! What a workflow was last run with: verbs that look at results go by it, unless told otherwise.
+//! The settings of a workflow's last run: verbs that look at results use them by default.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::{Settings, WorkflowArgs};
 use galeras_base::visible::shell_word;
 use galeras_store::{RunSettings, Store, StoreError};
 
-/// A workflow whose results are looked at.
+/// A workflow and the settings of the results to show.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LookArgs {
     #[command(flatten)]
@@ -20,11 +20,11 @@ pub(crate) struct LookArgs {
     pub(crate) defaults: bool,
 }
 
-/// Longer values are cut where they are only mentioned.
+/// The longest value that a note shows in full.
 const LONGEST_VALUE: usize = 60;
 
 impl LookArgs {
-    /// The settings to go by: those that were given, or those of the last run, which are told.
+    /// The given settings, or else those of the last run, with a note that they are used.
     pub(super) async fn settings(&self, store: &Store) -> Result<Settings, StoreError> {
         let given = Settings::typed(&self.workflow.set);
         if self.defaults || !given.set.is_empty() {
@@ -43,7 +43,7 @@ impl LookArgs {
     }
 }
 
-/// What is remembered of a run of the workflow in `file`.
+/// The settings to remember from a run of the workflow in `file`.
 pub(super) fn settings_of_run(file: &Path, settings: &Settings) -> Option<RunSettings> {
     Some(RunSettings {
         path: real_path(file)?,
@@ -56,7 +56,7 @@ fn real_path(file: &Path) -> Option<String> {
     file.canonicalize().ok().map(|path| path.to_string_lossy().into_owned())
 }
 
-/// That these settings are used although nobody gave them now.
+/// The note that these settings are used although they were not given now.
 fn mention(set: &[String]) -> String {
     let shown = |setting: &String| {
         let word = match setting.char_indices().nth(LONGEST_VALUE) {

@@ -1,5 +1,5 @@
-//! `--recompute` of `verify`: steps computed again beside the store, and what comes out compared
-//! with what is stored.
+//! `verify --recompute`: computes steps again outside the store and compares their tables with the
+//! stored ones.
 
 use std::sync::Arc;
 
@@ -22,17 +22,16 @@ use galeras_operator::MAIN;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{Manifest, Store};
 
-/// Rows that are shown of a table that differs.
 const EXAMPLES: usize = 3;
 
-/// What was asked for.
+/// The user's request.
 pub(super) struct Asked {
     pub(super) steps: usize,
     pub(super) seed: i64,
     pub(super) format: Format,
 }
 
-/// Warnings of steps are told; the rest is of no interest.
+/// Shows warnings of steps and ignores other events.
 struct Warnings;
 
 impl EventSink for Warnings {
@@ -44,7 +43,7 @@ impl EventSink for Warnings {
     }
 }
 
-/// Computes some of the steps again, and says whether their tables are those that are stored.
+/// Computes some of the steps again, and reports whether their tables equal the stored ones.
 pub(super) async fn recompute(
     plan: &Plan,
     store: &Store,
@@ -139,7 +138,7 @@ async fn recomputed(
         return Ok(exit);
     }
     if chosen.is_empty() && asked.steps > 0 {
-        // That all of nothing is equal shows nothing.
+        // Without any computed step there is nothing to compare.
         return Ok(fail("no step could be computed again", Exit::Failed));
     }
     if equal == tables && rows.equal == rows.all {
@@ -151,14 +150,14 @@ async fn recomputed(
     Ok(fail(message, Exit::Disk))
 }
 
-/// Rows that were computed again, and those that came out as they are stored.
+/// The number of recomputed rows, and of those that match.
 #[derive(Default)]
 struct RowCounts {
     all: u64,
     equal: u64,
 }
 
-/// Computes as many single rows again as steps were asked for, of all steps that compute row by row.
+/// Computes as many single rows again as steps were asked for, from all row-by-row steps.
 async fn recomputed_rows(
     again: &Recomputation<'_>,
     able: &[usize],
@@ -174,7 +173,7 @@ async fn recomputed_rows(
         };
         let work = async {
             let rows = again.draw(at, rows, asked.seed).await.map_err(failed)?;
-            // In a folder of its own: nothing of what was computed before is reused.
+            // A new folder, so that no earlier result is reused.
             let fresh = folder()?;
             let fresh = Store::open(&fresh.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
             let tables = again.compute_rows(at, &rows, &fresh).await.map_err(failed)?;
@@ -202,7 +201,7 @@ async fn recomputed_rows(
     Ok(counts)
 }
 
-/// How many rows of which steps: as evenly as they have rows, the steps in the order of the seed.
+/// The number of rows to recompute per step: as equal as its rows allow, in the order of the seed.
 fn shares(again: &Recomputation<'_>, able: &[usize], asked: &Asked) -> Vec<(usize, usize)> {
     let steps = drawn(able, again.done, asked.seed).into_iter();
     let mut left: Vec<(usize, u64)> =
@@ -276,7 +275,7 @@ fn told_rows(
     if exit == Exit::Done { Ok(()) } else { Err(exit) }
 }
 
-/// What differs, table by table.
+/// The differences, table by table.
 fn differences(step: &str, place: &str, differing: &[PortDiff]) -> String {
     let mut text = String::new();
     for diff in differing {

@@ -1,8 +1,6 @@
-//! Preregistration at the command line: `lock` registers the analyses that `prereg` names, and the
-//! end of `run` says which estimates are as registered.
-//!
-//! Not here: what a registration holds and how it is compared (`plan`), which estimates it covers
-//! (`regress`).
+//! Preregistration at the command line: `lock` registers the analyses that `prereg` names, and
+//! `run` ends with a list of the estimates that match. `plan` stores and compares registrations;
+//! `regress` knows which estimates they cover.
 
 use std::path::Path;
 
@@ -22,11 +20,10 @@ use galeras_store::{Store, timestamp};
 
 /// The operator whose rows are answers.
 const ANSWERS: &str = "generate";
-/// Deviations that are said; all are in the table.
+/// The most deviations that are listed; the table has all of them.
 const SAID: usize = 3;
 
-/// Writes the analyses that `prereg` names into the lock file, those that it does not have yet; with
-/// `amend` also those that have changed.
+/// Writes new analyses of `prereg` into the lock file; with `amend` also changed ones.
 pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: bool) -> Exit {
     let path = lock_path(file);
     let _only = only_writer(&path).await;
@@ -80,8 +77,8 @@ pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: boo
     }
 }
 
-/// Which results the store has that an analysis is about, in words: answers, wherever they come
-/// from, or, in a study without any, the table that it reads.
+/// The stored results that an analysis uses, in words: answers from any source or, in a study
+/// without answers, the table that it reads.
 async fn results_of(
     plan: &Plan,
     store: &Store,
@@ -100,7 +97,7 @@ async fn results_of(
         if is_stored(at) {
             return Ok(Some(format!("step {name} is computed")));
         }
-        // Answers of a run that did not end, or to other prompts.
+        // The answers are from an unfinished run, or to other prompts.
         if answers.contains(&at) {
             let rows = stored_rows_of(&plan.steps[at], store).await?;
             if rows > 0 {
@@ -111,7 +108,7 @@ async fn results_of(
     Ok(None)
 }
 
-/// Says at the end of a run which estimates are as registered.
+/// Reports at the end of a run which estimates match their registration.
 pub(super) async fn show_registrations(plan: &Plan, store: &Store, results: &StepManifests) {
     for (at, step) in plan.steps.iter().enumerate() {
         let Some(registration) = &step.registration else { continue };
@@ -125,7 +122,7 @@ pub(super) async fn show_registrations(plan: &Plan, store: &Store, results: &Ste
     }
 }
 
-/// The estimates of a step: how many are registered, how many are not, and for which reasons.
+/// The number of registered and unregistered estimates of a step, with reasons.
 struct RegisteredCounts {
     registered: usize,
     others: usize,

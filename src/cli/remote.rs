@@ -19,7 +19,7 @@ use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transf
 use galeras_operator::{Access, Consent as _};
 use galeras_store::{Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store};
 
-/// The remote of a verb that needs one. A remote that the workflow names must be allowed.
+/// The remote of a verb that needs one. A remote from the workflow must be allowed.
 fn required(
     surveyed: &Surveyed,
     args: &WorkflowArgs,
@@ -51,7 +51,7 @@ pub(crate) struct PushArgs {
     /// a private key in the ssh-agent.
     #[arg(long, value_name = "KEYFILE")]
     sign: Option<PathBuf>,
-    /// Show the size of what would be sent, without sending it.
+    /// Show the size of the upload without sending it.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -68,7 +68,7 @@ pub(crate) struct PullArgs {
     /// The bundle that results come from.
     #[arg(long, value_name = "BUNDLE.zip", conflicts_with = "remote")]
     from: Option<PathBuf>,
-    /// Show the size of what would be fetched, and fetch only manifests.
+    /// Show the size of the download, and fetch only manifests.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -86,7 +86,7 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
         Ok(key) => key,
         Err(exit) => return exit,
     };
-    // Only the own store is looked at.
+    // The remote is not asked.
     let loaded = Surveyed::load_beside_remote(&args.workflow, args.format, out, &args.remote);
     let surveyed = match loaded.await {
         Ok(surveyed) => surveyed,
@@ -123,7 +123,7 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
     let WorkflowArgs { file, set, store, .. } = &args.workflow;
     let run = hint::command("run", &file.to_string_lossy(), set, &store.cache);
     let message = format!(
-        "{missing} of {} steps are not computed as the workflow stands now, and were not sent; run\n  {run}",
+        "{missing} of {} steps are not computed for the current workflow, and were not sent; run\n  {run}",
         surveyed.states.len()
     );
     fail(&message, Exit::Failed)
@@ -186,13 +186,12 @@ pub(crate) async fn pull(args: PullArgs) -> Exit {
     fail(&message, Exit::Failed)
 }
 
-/// The steps without a result after a pull: those of which none was offered, and those of which it
-/// could not be had, with the reason.
+/// The steps without a result after a pull: those not offered, and those whose transfer failed,
+/// with the reason.
 fn missing<'a>(unknown: &[&'a str], lacking: &'a [(String, String)]) -> Vec<&'a str> {
     unknown.iter().copied().chain(lacking.iter().map(|(step, _)| step.as_str())).collect()
 }
 
-/// The key in a file.
 fn read_key(path: &Path) -> Result<Arc<SigningKey>, Exit> {
     SigningKey::open(path).map(Arc::new).map_err(|error| {
         let help = match error {
@@ -226,7 +225,6 @@ fn warn_unless_allowed(remote: &Remote, key: &SigningKey) -> Result<(), Exit> {
     Ok(())
 }
 
-/// The results whose state is `wanted`.
 fn results(surveyed: &Surveyed, wanted: impl Fn(&Forecast) -> bool) -> Transfer<'_> {
     let states = surveyed.states.iter().enumerate();
     let results: Vec<(usize, Arc<Manifest>)> = states
@@ -236,13 +234,12 @@ fn results(surveyed: &Surveyed, wanted: impl Fn(&Forecast) -> bool) -> Transfer<
     Transfer::new(&surveyed.plan, results)
 }
 
-/// A transfer, and the report of it.
 struct Sending<'a> {
     transfer: Transfer<'a>,
     from: &'a Store,
     to: &'a Store,
     event: &'static str,
-    /// The steps for which no result was offered, if the report has them.
+    /// The steps that were not offered, if the report lists them.
     missing: Option<&'a [&'a str]>,
 }
 

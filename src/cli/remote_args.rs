@@ -27,7 +27,7 @@ pub(crate) struct RemoteArgs {
     signers: SignersArgs,
 }
 
-/// Whose signatures count.
+/// The signatures that are trusted.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SignersArgs {
     /// Accept only signed results from another store: a file of allowed signers as `ssh-keygen -Y verify`
@@ -37,13 +37,12 @@ pub(crate) struct SignersArgs {
 }
 
 impl SignersArgs {
-    /// The allowed signers that the user names.
     pub(super) fn named(&self) -> Result<Option<SignatureDemand>, Exit> {
         let file = self.allowed_signers.as_ref().filter(|file| !file.is_empty());
         file.map(|file| read_signers(Path::new(file))).transpose()
     }
 
-    /// The allowed signers that the user names, or else the workflow, if its file may be read.
+    /// The allowed signers that the user or else the workflow names, if the file may be read.
     pub(super) fn of_workflow(
         &self,
         plan: &Plan,
@@ -90,7 +89,6 @@ impl RemoteArgs {
         }
     }
 
-    /// The signatures that the user demands, or else the workflow.
     fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Exit> {
         match &plan.allowed_signers {
             Some(own) if self.signers.allowed_signers.is_none() => {
@@ -100,15 +98,15 @@ impl RemoteArgs {
         }
     }
 
-    /// Why the workflow's remote may not be looked at, and its allowed signers not be read, unless
-    /// the user agrees to it first.
+    /// The reason why the workflow's remote and its allowed signers may not be used before the user
+    /// agrees.
     pub(super) fn refusal(plan: &Plan, consent: &dyn Consent) -> Option<RefusedAccess> {
         let reads = plan.remote.iter().map(|remote| remote.access.clone());
         let mut reads = reads.chain(plan.allowed_signers.iter().map(PlannedSigners::access));
         reads.find_map(|access| consent.refusal(&access))
     }
 
-    /// The remote that is named, or else the workflow's. Nothing is asked of it yet.
+    /// The named remote, or else the workflow's. No request is sent yet.
     pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Exit> {
         let of_workflow = || plan.remote.as_ref().map(|remote| &remote.location);
         let location = self.remote.as_ref().or_else(of_workflow).filter(|text| !text.is_empty());
@@ -130,10 +128,8 @@ impl RemoteArgs {
     }
 }
 
-/// The most bytes of a file of allowed signers.
 const MAX_SIGNERS: u64 = 16 << 20;
 
-/// The people in a file of allowed signers.
 fn read_signers(path: &Path) -> Result<SignatureDemand, Exit> {
     let file = path.display().to_string();
     let refused = |problem: String| {

@@ -1,4 +1,5 @@
-//! What `plan` says of paid steps: how often they would ask a model, and what that costs at most.
+//! The requests of paid steps for `plan`: how often they would ask a model, and the most that it
+//! costs.
 
 use galeras_chat::Usd;
 
@@ -8,16 +9,15 @@ use galeras_display::{count, limit_text, requests_text};
 use galeras_engine::runner::{Forecast, StepState, limit_states, step_requests};
 use galeras_operator::event::{LimitState, StepRequests};
 
-/// What the steps of a plan would ask.
+/// The requests that the steps of a plan would send.
 pub(super) struct PlannedRequests {
-    /// By position in the plan; `None` for steps that ask nobody, or whose result is stored.
+    /// By position in the plan; `None` for steps without requests, or with a stored result.
     pub(super) steps: Vec<Option<StepRequests>>,
-    /// The limits that they keep.
     pub(super) limits: Vec<LimitState>,
 }
 
 impl PlannedRequests {
-    /// Reads the inputs of paid steps and the answers to them. Asks nobody.
+    /// Reads the inputs of paid steps and the answers to them. Sends no request.
     pub(super) async fn of(surveyed: &Surveyed) -> Result<Self, Exit> {
         let (plan, store, done) = (&surveyed.plan, &surveyed.store, surveyed.done());
         let mut steps = Vec::with_capacity(plan.steps.len());
@@ -25,7 +25,7 @@ impl PlannedRequests {
         for (at, state) in surveyed.states.iter().enumerate() {
             steps.push(match state.forecast {
                 Forecast::Hit | Forecast::RemoteHit | Forecast::Broken(_) => None,
-                // Tables that are elsewhere are not fetched for this.
+                // Tables in another store are not fetched for this.
                 _ if plan.steps[at].upstream().any(elsewhere) => None,
                 Forecast::Runs { .. } | Forecast::Waits { .. } => {
                     let asked = step_requests(plan, store, at, &done, false).await;
@@ -37,7 +37,6 @@ impl PlannedRequests {
         Ok(Self { limits: limits.map_err(|error| fail_run(&error))?, steps })
     }
 
-    /// The line about a step.
     pub(super) fn line(&self, surveyed: &Surveyed, at: usize) -> Option<String> {
         let asked = self.steps[at].as_ref()?;
         let text = requests_text(asked);
@@ -56,7 +55,6 @@ impl PlannedRequests {
         Some(escape(&line))
     }
 
-    /// The lines about all of them.
     pub(super) fn summary(&self) -> Vec<String> {
         let asked: Vec<&StepRequests> = self.steps.iter().flatten().collect();
         let known: Vec<&StepRequests> =

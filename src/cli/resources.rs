@@ -1,4 +1,4 @@
-//! Threads and memory of a run, as given or by default, and the limit of the memory guard.
+//! Threads and memory of a run, and the limit of the memory guard.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -13,7 +13,6 @@ use galeras_base::visible::escape;
 use galeras_display::bytes;
 use galeras_engine::runner::Resources;
 
-/// The memory of a run.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct MemoryArgs {
     /// Memory for work on large tables, as in 512MB or 4GiB, shared by the steps that are computed
@@ -24,24 +23,21 @@ pub(super) struct MemoryArgs {
 }
 
 impl MemoryArgs {
-    /// In bytes.
     pub(super) fn bytes(self) -> usize {
         self.memory.unwrap_or_else(default_memory)
     }
 }
 
-/// As many threads as the machine has processors.
 pub(super) fn all_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// All processors, and the default memory.
 pub(super) fn default_resources() -> Resources {
     Resources { jobs: all_threads(), memory: default_memory() }
 }
 
-/// Starts the memory guard of a verb. Verbs that only look at a workflow get less: constants of SQL
-/// are evaluated while a query is planned, and an editor may plan a workflow that its user has not read.
+/// Starts the memory guard of a verb. Verbs that only read a workflow get less: SQL constants are
+/// evaluated during planning, and an editor may plan a workflow that its user has not read.
 pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
     let limit = match verb {
         Verb::Run(args) => limit(args.memory.bytes()),
@@ -55,8 +51,8 @@ pub(super) fn start_guard(verb: &Verb) -> std::io::Result<()> {
     memory_guard::start(limit, out_of_memory)
 }
 
-/// The bytes that the process may have in all if `work` bytes are for large tables. Joins and groups,
-/// rows that are in transit, and what threads keep are not part of `work`.
+/// The memory that the process may use if `work` bytes are for large tables. Joins, groups, rows in
+/// transit and the memory of threads are not part of `work`.
 fn limit(work: usize) -> u64 {
     (work as u64).saturating_mul(3).saturating_add(512 << 20).min(machine_share())
 }
@@ -68,7 +64,7 @@ fn machine_share() -> u64 {
     *SHARE
 }
 
-/// Ends the program because it has too much memory.
+/// Ends the program because it uses too much memory.
 fn out_of_memory(excess: &MemoryExcess) -> ! {
     if is_terminal() {
         // The bars of running steps may be on this line.
@@ -78,7 +74,7 @@ fn out_of_memory(excess: &MemoryExcess) -> ! {
     std::process::exit(i32::from(Exit::Disk.code()))
 }
 
-/// Says how much memory was used for what, and how to continue.
+/// Explains which part used how much memory, and how to continue.
 fn explanation(excess: &MemoryExcess, share: u64) -> String {
     let active = match excess.active.as_slice() {
         [] => String::new(),
@@ -100,7 +96,7 @@ fn explanation(excess: &MemoryExcess, share: u64) -> String {
     )
 }
 
-/// A quarter of the machine's memory, where it is known, but no less than 1 GiB.
+/// A quarter of the machine's memory, if known, but at least 1 GiB.
 fn default_memory() -> usize {
     const LEAST: u64 = 1 << 30;
     static MEMORY: LazyLock<u64> =
@@ -108,7 +104,6 @@ fn default_memory() -> usize {
     usize::try_from(*MEMORY).unwrap_or(usize::MAX)
 }
 
-/// The bytes of `--memory`.
 fn memory(text: &str) -> Result<usize, String> {
     const LEAST: u64 = 1 << 20;
     match parse_size(text)? {
@@ -129,7 +124,6 @@ fn machine_memory() -> Option<u64> {
     Some(limits.fold(machine, u64::min))
 }
 
-/// A small file that the kernel writes.
 fn kernel_text(file: &str) -> Option<String> {
     const LIMIT: u64 = 64 << 10;
     let mut text = String::new();
@@ -137,7 +131,7 @@ fn kernel_text(file: &str) -> Option<String> {
     Some(text)
 }
 
-/// The number behind `MemTotal:`.
+/// The number after `MemTotal:`.
 fn total_kilobytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,5 +1,5 @@
-//! Rows on their way out: to a terminal, a file or a pipe, in the format that was asked for. Batch
-//! by batch, except for a table for people, whose columns are as wide as their widest cell.
+//! Writes rows to a terminal, a file or a pipe, in the chosen format. Works batch by batch, except
+//! for tables for people, whose columns are as wide as their widest cell.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -42,7 +42,7 @@ pub(super) enum RowFormat {
     Arrow,
 }
 
-/// Where rows go, and as what.
+/// The destination and format of rows.
 #[derive(Args)]
 pub(super) struct OutArgs {
     /// How the rows are written.
@@ -54,7 +54,7 @@ pub(super) struct OutArgs {
 }
 
 impl OutArgs {
-    /// Refuses a terminal for what is not text, before anything is computed.
+    /// Refuses to print a binary format on a terminal, before anything is computed.
     pub(super) fn check(&self) -> Result<(), Exit> {
         let name = match self.format {
             RowFormat::Parquet => "a Parquet file",
@@ -69,17 +69,16 @@ impl OutArgs {
     }
 }
 
-/// The rows of some tables of the same columns, one table after the other.
+/// The rows of tables with the same columns, one table after the other.
 pub(super) struct TableRows {
     pub(super) schema: SchemaRef,
     tables: VecDeque<DataFrame>,
     current: Option<SendableRecordBatchStream>,
-    /// Rows that may still come.
     left: Option<usize>,
 }
 
 impl TableRows {
-    /// The rows of the tables, at most `limit` of them. There is at least one table.
+    /// The rows of at least one table, at most `limit` of them.
     pub(super) fn new(tables: Vec<DataFrame>, limit: Option<usize>) -> Self {
         let schema = match tables.first() {
             Some(df) => Arc::new(df.schema().as_arrow().clone()),
@@ -88,7 +87,7 @@ impl TableRows {
         Self { schema, tables: tables.into(), current: None, left: limit }
     }
 
-    /// The next rows; a table is not opened before they are needed.
+    /// The next rows; a table is only opened when needed.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>, DataFusionError> {
         loop {
             if self.left == Some(0) {
@@ -116,7 +115,6 @@ impl TableRows {
     }
 }
 
-/// Why rows were not written.
 enum RowsError {
     /// They could not be read or computed.
     Rows(DataFusionError),
@@ -151,7 +149,7 @@ impl From<ArrowError> for RowsError {
     }
 }
 
-/// Writes the rows to where they are to go; the exit says how that ended.
+/// Writes the rows to their destination; the exit reports success or failure.
 pub(super) async fn write_rows(rows: TableRows, out: &OutArgs, style: TableStyle) -> Exit {
     let written = match &out.output {
         Some(path) => to_file(rows, path, out.format, style).await,
@@ -160,7 +158,7 @@ pub(super) async fn write_rows(rows: TableRows, out: &OutArgs, style: TableStyle
     exit_of(written, out)
 }
 
-/// The same for a text that is there already.
+/// The same for an existing text.
 pub(super) fn write_text(text: &str, out: &OutArgs) -> Exit {
     match &out.output {
         None => print(text),
@@ -173,13 +171,13 @@ fn exit_of(written: Result<(), RowsError>, out: &OutArgs) -> Exit {
         Ok(()) => Exit::Done,
         Err(RowsError::Rows(error)) => fail(&plain_message(&error), Exit::Failed),
         Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        // The rows are to blame, not where they go.
+        // The rows caused the error, not the destination.
         Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::InvalidData => {
             fail(&e.to_string(), Exit::Failed)
         }
         Err(RowsError::Write(e)) => match &out.output {
             Some(path) => fail(&format!("cannot write {}: {e}", path.display()), Exit::Disk),
-            // Told when the program ends, unless the reader has gone away.
+            // Reported when the program ends, unless the reader has gone away.
             None if has_failed() => Exit::Done,
             None => fail(&format!("cannot write standard output: {e}"), Exit::Disk),
         },
@@ -193,7 +191,7 @@ async fn to_stdout(
 ) -> Result<(), RowsError> {
     let stdout: Box<dyn Write + Send> = match format {
         RowFormat::Table => Box::new(screen::stdout()),
-        // Data for programs is as it is, unless it goes to a terminal.
+        // Data for programs is not escaped, except on a terminal.
         _ => screen::data_stdout(),
     };
     style.width = Some(screen::stdout_width().unwrap_or(80));
@@ -203,8 +201,8 @@ async fn to_stdout(
     Ok(())
 }
 
-/// Writes a file that replaces the one at `path` when it is whole. What is no file, such as
-/// `/dev/stdout` or a pipe, is written as it is.
+/// Writes a file that replaces the one at `path` when it is complete. Devices and pipes, such as
+/// `/dev/stdout`, are written directly.
 async fn to_file(
     rows: TableRows,
     path: &Path,
@@ -215,7 +213,7 @@ async fn to_file(
         let file = File::options().write(true).open(path)?;
         return to_open_file(rows, &file, format, &style).await;
     }
-    // A link stays one.
+    // Keeps a link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let whole = WholeFile::beside(&path)?;
     to_open_file(rows, whole.file(), format, &style).await?;

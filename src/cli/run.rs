@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     workflow: WorkflowArgs,
     #[command(flatten)]
     remote: RemoteArgs,
-    /// Run only this step and what it needs (a matrix step: all its cells). May be repeated.
+    /// Run only this step and its inputs (a matrix step: all its cells). May be repeated.
     #[arg(long, value_name = "STEP")]
     select: Vec<String>,
     /// Compute this step again although its result is stored. May be repeated.
@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     /// Fail if anything that the workflow asks of the world is not pinned in galeras.lock.
     #[arg(long)]
     frozen: bool,
-    /// After a failure go on with the steps that do not depend on it.
+    /// After a failure continue with the steps that do not depend on it.
     #[arg(long)]
     keep_going: bool,
     /// Threads to compute with (default: all).
@@ -71,8 +71,8 @@ pub(super) struct OutArgs {
     /// The folder for output files.
     #[arg(long = "out", value_name = "DIR", default_value = ".")]
     pub(super) folder: PathBuf,
-    /// Replace files in the place of outputs that this workflow did not write, or that were changed
-    /// since.
+    /// Replace existing files at the paths of outputs that this workflow did not write, or that
+    /// were changed since.
     #[arg(long)]
     overwrite: bool,
 }
@@ -126,7 +126,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         Err(error) => return fail_run(&error),
     }
     args.remote.settle(&mut plan);
-    // Neither is the workflow's remote asked, nor a file of it read, before the user has agreed.
+    // Before the user agrees, neither the workflow's remote nor its files are used.
     let open = async |refused: bool| match refused {
         true => Ok(None),
         false => args.remote.open(&plan).await,
@@ -149,7 +149,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let events: Arc<dyn EventSink> = match args.format {
         Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
-            // Log lines would tear the bars: then there are plain lines instead.
+            // Log lines would break the bars, so plain lines are used instead.
             let terminal = screen::is_terminal() && !logging::is_on();
             let err = Box::new(screen::stderr());
             Arc::new(HumanReporter::new(err, terminal, color(), screen::line_width))
@@ -200,17 +200,17 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     if outcome.status == RunStatus::Ok && human {
         show_registrations(&plan, &store, &outcome.manifests).await;
     }
-    // Last, so that its time is that of everything.
+    // Sent last, so that its time includes everything.
     events.send(outcome.finished(started));
     if human && let Some(text) = where_to_look(&plan, &outcome, &args.workflow.store.cache) {
         note(&text);
     }
-    // The process ends: to take a plan of thousands of cells apart would only take time.
+    // The process ends: freeing a plan of thousands of cells would only take time.
     std::mem::forget((plan, outcome));
     exit
 }
 
-/// Refuses to begin if a step that will run lacks something, or the user's consent.
+/// Refuses to start if a step that will run lacks a requirement, or the user's consent.
 async fn ready(
     plan: &Plan,
     store: &Store,
@@ -220,7 +220,7 @@ async fn ready(
     args: &RunArgs,
     trust: &Trust,
 ) -> Result<(), Exit> {
-    // Whether a step will run is only looked up if one asks for something.
+    // The states of steps are only looked up if something asks for access.
     let mut all = requests(plan, wanted, Some(&args.out.folder));
     if args.select.is_empty() {
         all.extend(report_request(plan, &args.out.folder));
@@ -241,28 +241,28 @@ async fn ready(
     if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
 }
 
-/// What a run of the wanted steps asks for: what its steps do that are not all hits, and of `all`,
-/// what the wanted steps and the outputs ask for together, the writing of outputs.
+/// The access requests of a run of the wanted steps: those of steps that are not complete hits, and
+/// from `all` those about the remote and about writing outputs.
 pub(super) fn requests_of_run(
     plan: &Plan,
     wanted: &[usize],
     misses: impl Fn(&usize) -> bool,
     all: Vec<AccessRequest>,
 ) -> Vec<AccessRequest> {
-    // A hit may turn out to be none when something that it reads is computed again.
+    // A hit may become a miss when one of its inputs is computed again.
     let mut runs = vec![false; plan.steps.len()];
     for at in 0..plan.steps.len() {
         runs[at] = misses(&at) || plan.steps[at].upstream().any(|upstream| runs[upstream]);
     }
     let running: Vec<usize> = wanted.iter().copied().filter(|at| runs[*at]).collect();
-    // Outputs are written whatever runs.
+    // Outputs are written no matter which steps run.
     let mut asked = requests(plan, &running, None);
     let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
     asked.extend(all.into_iter().filter(|request| written(request) || request.is_remote()));
     asked
 }
 
-/// The positions of the steps that the names stand for.
+/// The positions of the steps with these names.
 fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Exit> {
     let mut positions = Vec::new();
     for name in names {

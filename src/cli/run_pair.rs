@@ -1,4 +1,4 @@
-//! Two runs side by side: their params, and each step as both left it.
+//! Two runs side by side: their params, and the result of each step in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use galeras_base::digest::Digest;
 use galeras_operator::event::{PortSummary, StepStatus, StepSummary};
 use galeras_store::RunRecord;
 
-/// A step as two runs left it.
+/// A step with its results in two runs.
 pub(super) struct StepPair<'a> {
     pub(super) name: &'a str,
     pub(super) old: Option<&'a StepSummary>,
     pub(super) new: Option<&'a StepSummary>,
 }
 
-/// How a step of one run relates to that of the other.
+/// The relation of a step in one run to that in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     Same,
@@ -56,7 +56,7 @@ impl StepPair<'_> {
         }
     }
 
-    /// The port in both runs; in a run without it, nothing.
+    /// The port in both runs; `None` for a run without it.
     pub(super) fn port(&self, name: &str) -> [Option<&PortSummary>; 2] {
         let of = |step: Option<&'_ StepSummary>| -> Option<usize> {
             step?.ports.iter().position(|port| port.port == name)
@@ -73,7 +73,7 @@ impl StepPair<'_> {
         let digests = |step: Option<&StepSummary>| step.map(digests).unwrap_or_default();
         let (old, new) = (digests(self.old), digests(self.new));
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-        // The main port comes first in the summaries.
+        // Summaries show the main port first.
         let order = |name: &&String| {
             let ports = self.new.or(self.old).map(|step| step.ports.as_slice()).unwrap_or_default();
             ports.iter().position(|port| port.port == **name).unwrap_or(usize::MAX)
@@ -86,7 +86,7 @@ impl StepPair<'_> {
 }
 
 fn has_result(step: &StepSummary) -> bool {
-    // A table that failed its tests is there to be compared.
+    // A table that failed its tests still exists and can be compared.
     matches!(step.status, StepStatus::Hit | StepStatus::Ran) || !step.ports.is_empty()
 }
 
@@ -94,7 +94,7 @@ fn digests(step: &StepSummary) -> BTreeMap<String, Digest> {
     step.ports.iter().map(|port| (port.port.clone(), port.digest)).collect()
 }
 
-/// The steps of both runs in the order of the second; those that only the first has come last.
+/// The steps of both runs in the order of the second; those only in the first come last.
 pub(super) fn step_pairs<'a>(
     old: &'a RunRecord,
     new: &'a RunRecord,
@@ -119,7 +119,7 @@ pub(super) fn step_pairs<'a>(
         .collect()
 }
 
-/// Whether a step is the one that is named, a cell of it, or within it.
+/// The step is the named one, a cell of it, or within it.
 fn is_part(name: &str, chosen: &str) -> bool {
     let chosen = chosen.strip_suffix("[*]").unwrap_or(chosen);
     name.strip_prefix(chosen)

@@ -1,4 +1,4 @@
-//! `runs`: what was run when, with which params, and to which results it came.
+//! `runs`: lists the runs with their times, params and results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +29,6 @@ pub(crate) struct RunsArgs {
     format: Format,
 }
 
-/// Runs that people are shown, unless they ask for another number.
 const SHOWN: usize = 20;
 
 pub(crate) async fn runs(args: RunsArgs) -> Exit {
@@ -71,7 +70,7 @@ pub(crate) async fn runs(args: RunsArgs) -> Exit {
     }
 }
 
-/// How a run ended, in words; a run without an end was killed, or goes on.
+/// The outcome of a run in words; a run without an end was killed or still runs.
 pub(super) fn outcome(run: &RunRecord) -> &'static str {
     match run.status {
         Some(RunStatus::Ok) => "ok",
@@ -83,7 +82,7 @@ pub(super) fn outcome(run: &RunRecord) -> &'static str {
     }
 }
 
-/// One digest of all results that a run came to: two runs with the same came to the same.
+/// One digest of a run's results: equal digests mean equal results.
 pub(super) fn results_digest(run: &RunRecord) -> Option<Digest> {
     let mut ports: BTreeMap<String, Digest> = BTreeMap::new();
     for step in &run.steps {
@@ -103,7 +102,7 @@ fn as_json(run: &RunRecord) -> Value {
     })
 }
 
-/// The params in the order of their names: `seed=1, threshold=0.8`.
+/// The params sorted by name: `seed=1, threshold=0.8`.
 pub(super) fn params_text(params: &Value) -> String {
     let shown = |value: &Value| match value {
         Value::String(text) => text.clone(),

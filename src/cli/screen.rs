@@ -1,8 +1,8 @@
-//! The one way out: everything that the program writes to its standard streams goes through here.
+//! All writes to the standard streams go through this module.
 //!
-//! What people read passes a [`VisibleWriter`], so that nothing from a file, a table, a model or a
-//! server can steer a terminal, whatever a message forgot to escape. `tests/tidy` finds whoever
-//! writes elsewhere; only the bars of running steps draw by themselves, from escaped texts.
+//! Text for people passes a [`VisibleWriter`], so that nothing from a file, a table, a model or a
+//! server can control a terminal, even if a message forgot to escape it. `tests/tidy` finds code
+//! that writes elsewhere; only the bars of running steps draw directly, from escaped texts.
 
 use std::io::{self, IsTerminal, Stderr, Write};
 
@@ -15,7 +15,7 @@ pub(super) fn stdout() -> VisibleWriter<StandardOutput> {
     VisibleWriter::new(StandardOutput, false)
 }
 
-/// Standard output, for programs: bytes as they are. On a terminal, they are for people.
+/// Standard output for programs: unescaped bytes, except on a terminal.
 pub(super) fn data_stdout() -> Box<dyn Write + Send> {
     match io::stdout().is_terminal() {
         true => Box::new(stdout()),
@@ -23,7 +23,7 @@ pub(super) fn data_stdout() -> Box<dyn Write + Send> {
     }
 }
 
-/// Standard error, with colours if it may have them.
+/// Standard error, with colours if allowed.
 pub(super) fn stderr() -> VisibleWriter<Stderr> {
     VisibleWriter::new(io::stderr(), color())
 }
@@ -33,8 +33,8 @@ pub(super) fn log_stderr() -> VisibleWriter<Stderr> {
     VisibleWriter::new(io::stderr(), false)
 }
 
-/// Writes to standard output. That the reader has gone away (`| head`) is not an error; any other
-/// is told when the program ends.
+/// Writes to standard output. A reader that has gone away (`| head`) is not an error; other errors
+/// are reported when the program ends.
 pub(super) fn print(text: &str) -> Exit {
     let mut out = stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -44,41 +44,37 @@ pub(super) fn print(text: &str) -> Exit {
     }
 }
 
-/// The exit of a verb that would end with `exit`, after what became of its output: says so if that
-/// could not be written.
+/// The exit of a verb that would end with `exit`, unless its output could not be written.
 pub(super) fn settled(exit: Exit) -> Exit {
     let Some(error) = stdout::failure() else { return exit };
     let failed = fail(&format!("cannot write standard output: {error}"), Exit::Disk);
     if exit == Exit::Done { failed } else { exit }
 }
 
-/// Writes a value as one line of JSON to standard output.
 pub(super) fn print_json(value: &serde_json::Value) -> Exit {
     print(&format!("{}\n", escape_json(value.to_string())))
 }
 
-/// Writes a text, which may be painted, to standard error.
+/// Writes a text, which may have colours, to standard error.
 pub(super) fn tell(text: &str) {
     let mut out = stderr();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a remark to standard error.
 pub(super) fn note(message: &str) {
     let (mut out, line) = (log_stderr(), format!("{message}\n"));
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a message to standard error and returns `exit`.
 pub(super) fn fail(message: &str, exit: Exit) -> Exit {
     note(&format!("error: {message}"));
     exit
 }
 
-/// Shows what clap has to say: help and versions on standard output, mistakes on standard error.
+/// Shows clap's messages: help and versions on standard output, mistakes on standard error.
 pub(super) fn show_usage(error: &clap::Error) -> Exit {
     let mistake = error.use_stderr();
-    // A mistake quotes arguments. If one of them has codes in it, they may not mix with ours.
+    // The message quotes arguments. If these contain escape codes, ours are left out.
     let plain = std::env::args_os().any(|argument| {
         let argument = argument.to_string_lossy();
         escape(&argument) != argument
@@ -94,12 +90,11 @@ pub(super) fn show_usage(error: &clap::Error) -> Exit {
     if mistake { Exit::Invalid } else { Exit::Done }
 }
 
-/// Whether standard error is a terminal.
 pub(super) fn is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Whether standard error may have colours.
+/// Standard error may have colours.
 pub(super) fn color() -> bool {
     is_terminal() && may_paint()
 }
@@ -109,8 +104,8 @@ fn may_paint() -> bool {
         && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
 }
 
-/// The width of lines on standard error: that of the terminal, or `$COLUMNS`. Nothing in a file or
-/// a pipe, where lines are as long as they are.
+/// The width of lines on standard error: that of the terminal, or `$COLUMNS`. `None` for files and
+/// pipes, where lines are not wrapped.
 pub(super) fn line_width() -> Option<u16> {
     (is_terminal() || std::env::var_os("COLUMNS").is_some()).then(width)
 }
@@ -124,15 +119,14 @@ pub(super) fn width() -> u16 {
         .unwrap_or(80)
 }
 
-/// Whether standard output is a terminal.
 pub(super) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// A narrower terminal is not believed.
+/// Smaller widths are treated as wrong.
 const LEAST_WIDTH: u16 = 20;
 
-/// The width of a table on standard output: nothing unless that is a terminal.
+/// The width of a table on a terminal.
 pub(super) fn stdout_width() -> Option<u16> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Exit, fail};
 use super::store_places::remove_scratch;
 
-/// From here on, the first Ctrl-C, termination or loss of the terminal cancels the run, and the
-/// second ends it at once. They are watched when this returns, not only when a thread is free.
+/// From now on, the first Ctrl-C, termination or loss of the terminal cancels the run, and the
+/// second ends it at once. Signals are watched once this returns, even if no thread is free.
 pub(super) fn watch_signals(cancel: CancellationToken) {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
@@ -17,7 +17,7 @@ pub(super) fn watch_signals(cancel: CancellationToken) {
         fail("signals cannot be watched; Ctrl-C ends the run at once", Exit::Failed);
         return;
     };
-    // `nohup` wants the run to outlive its terminal.
+    // `nohup` keeps the run alive without its terminal.
     let mut hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
     tokio::spawn(async move {
         for _ in 0..2 {
@@ -44,7 +44,7 @@ async fn received(signal: Option<&mut Signal>) {
     }
 }
 
-/// Whether the program was started with SIGHUP ignored, where the system tells.
+/// The program was started with SIGHUP ignored, as far as the system reports it.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! The signers of the results that `verify` looks at.
+//! The signers of the results that `verify` checks.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,18 @@ use galeras_store::{SignatureState, SignerKey, Store};
 
 /// The signatures of some results.
 pub(super) struct SignedResults {
-    /// How many results there are, signed or not.
+    /// The number of results, signed or not.
     results: u64,
     /// Files with signatures.
     pub(super) files: u64,
     /// Results by their signers: the key, and its principals if it may sign.
     by_signer: BTreeMap<(SignerKey, Option<String>), u64>,
     signed: u64,
-    /// The keys of results that have a signature of something else.
+    /// The keys of results with a signature for something else.
     pub(super) wrong: Vec<Digest>,
 }
 
 impl SignedResults {
-    /// Checks the signatures of the results that a store has under these keys.
     pub(super) async fn of(
         store: &Store,
         keys: &[Digest],

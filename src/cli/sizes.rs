@@ -4,7 +4,7 @@
 /// `TiB` (powers of 1024), `B` or nothing, in any case.
 ///
 /// # Errors
-/// A text that says how to write one.
+/// A text that explains the format.
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 10] = [
         ("", 1),
@@ -23,7 +23,7 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = lower.split_at(split);
     let unit = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, unit)| *unit);
     let bytes = unit.and_then(|unit| match number.parse::<u64>() {
-        // More than there can be is all there can be.
+        // Sizes saturate at the largest number.
         Ok(whole) => Some(whole.saturating_mul(unit)),
         Err(_) => Some((number.parse::<f64>().ok()? * unit as f64).round() as u64),
     });

@@ -1,5 +1,4 @@
-//! Steps whose work is handed out give the tables that they give when nothing is, whatever happens
-//! to those who do it.
+//! Steps give the same tables when their work is sent to engines, even if the engines fail.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,17 +33,17 @@ steps:
   both: { op: union, from: { a: parsed, b: kept }, with: { label: table, columns: [id, code, filler, n_words] } }
 "#;
 
-/// What an engine in this process does with its items.
+/// The behaviour of an in-process engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mood {
     Plain,
     /// Every item twice, side by side.
     Twice,
-    /// At first it does every third item only, and says that it did all.
+    /// At first it does every third item only, but reports all as done.
     Lazy,
-    /// At first it cannot be reached, and later it forgets the job in the middle.
+    /// At first it is unreachable, and later it forgets the job in the middle.
     Shaky,
-    /// It does nothing, and says that it did all.
+    /// It does nothing, but reports all as done.
     Idle,
 }
 
@@ -54,7 +53,7 @@ struct Inside {
     mood: Mood,
     build: String,
     calls: AtomicU32,
-    /// Items that were asked for, with those that were asked for again.
+    /// Requested items, including repeated ones.
     items: AtomicU32,
 }
 
@@ -211,7 +210,7 @@ async fn the_tables_are_those_of_an_embedded_run_whatever_happens_on_the_way() {
         assert!(engine.items.load(Ordering::SeqCst) >= 4 + 4, "{mood:?}: {engine:?}");
         let by_worker = |event: &RunEvent| matches!(event, RunEvent::Activity { text, .. } if text.contains("worker-1"));
         assert!(events.iter().any(by_worker), "{mood:?}");
-        // Nothing that was said on the way is left, and the next run computes nothing.
+        // No files of the work are left, and the next run computes nothing.
         assert!(!folder.path().join(format!("{mood:?}/work")).join("x").exists());
         let left = std::fs::read_dir(folder.path().join(format!("{mood:?}/work"))).unwrap();
         assert_eq!(left.count(), 0, "{mood:?}");
@@ -254,7 +253,7 @@ steps:
   mined: { op: mine, from: repos, with: { since: 2022-01-01, until: 2023-01-01 } }
 "#;
 
-/// The user agrees to all but a look at folders of this name.
+/// The user agrees to everything except reading folders of this name.
 #[derive(Debug)]
 struct AllBut(&'static str);
 
@@ -266,7 +265,7 @@ impl Consent for AllBut {
     }
 }
 
-/// A repository with one commit that adds a method; the commit.
+/// A repository with one commit that adds a method; returns the commit.
 fn repository(folder: &Path) -> String {
     std::fs::create_dir(folder).unwrap();
     let method = format!("def {}():\n    return 1\n", folder.file_name().unwrap().display());
@@ -313,7 +312,7 @@ async fn a_repository_to_which_the_user_did_not_agree_is_opened_by_nobody() {
     let mined = &outcome.steps[1];
     let rows: Vec<u64> = mined.ports.iter().map(|port| port.rows).collect();
     assert_eq!(rows, [1, 1], "a method of `agreed`, and a reject: {mined:?}");
-    // The worker did `agreed`, and the run says why there is nothing of the other.
+    // The worker did `agreed`, and the run reports why the other step has no result.
     assert!(engine.items.load(Ordering::SeqCst) > 0, "{engine:?}");
     let why = |event: &RunEvent| matches!(event, RunEvent::Warning { message, .. } if message.contains("private: this reads"));
     assert!(events.iter().any(why), "{events:?}");

@@ -1,4 +1,4 @@
-//! `show --stats`: what the columns of a table hold.
+//! `show --stats`: statistics of a table's columns.
 
 use std::sync::Arc;
 
@@ -15,10 +15,9 @@ use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
 use galeras_operator::plain_message;
 use galeras_sql::session::session;
 
-/// Columns that are aligned as numbers.
 const NUMBERS: &[&str] = &["rows", "nulls", "distinct", "min", "q1", "median", "q3", "max", "mean"];
 
-/// Reads the rows once and writes what their columns hold.
+/// Reads the rows once and writes statistics of their columns.
 pub(super) async fn show_stats(mut rows: TableRows, out: &OutArgs) -> Exit {
     if matches!(out.format, RowFormat::Parquet | RowFormat::Arrow) {
         return fail("--stats is written as a table, json or csv", Exit::Invalid);
@@ -139,7 +138,7 @@ fn as_table(
         "column", "type", "rows", "nulls", "distinct", "of", "min", "q1", "median", "q3", "max",
         "mean",
     ];
-    // On a terminal, the rows are the same number in every line.
+    // On a terminal, the number of rows is left out, as it is the same in every line.
     let names = names.into_iter().filter(|name| !people || *name != "rows");
     let arrays: Vec<(&str, ArrayRef)> =
         names.map(|name| (name, Arc::new(StringArray::from(cells(name))) as ArrayRef)).collect();

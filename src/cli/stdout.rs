@@ -1,16 +1,16 @@
-//! Standard output. Every byte for it goes through here, and the first write that fails is
-//! remembered, so that no verb can end as if all had been printed.
+//! Standard output. Every byte for it goes through here, and the first failed write is remembered,
+//! so that no verb can end as if everything had been printed.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use galeras_base::cause::copy_of;
 
-/// Why standard output takes nothing any more.
+/// The error of the first failed write.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Standard output as a writer. After a write that failed, every other one fails for the same
-/// reason: nothing may follow what broke off.
+/// Standard output as a writer. After a failed write, all others fail for the same reason: nothing
+/// may follow truncated output.
 pub(super) struct StandardOutput;
 
 impl Write for StandardOutput {
@@ -23,7 +23,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// Does something with standard output, unless that has failed before.
+/// Writes to standard output, unless that has failed before.
 pub(super) fn guarded<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = failure.as_ref() {
@@ -36,14 +36,13 @@ pub(super) fn guarded<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     })
 }
 
-/// Why not everything that was printed has arrived, if so. That the reader has gone away (`| head`)
-/// is no reason.
+/// The error that kept some output from arriving, if any. A closed pipe (`| head`) does not count.
 pub(super) fn failure() -> Option<io::Error> {
-    // What is left in the buffer of the standard library would be lost without a word.
+    // The standard library would silently drop the rest of its buffer.
     StandardOutput.flush().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
-/// Whether a write has failed, for whatever reason.
+/// A write has failed.
 pub(super) fn has_failed() -> bool {
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
 }

@@ -1,9 +1,9 @@
-//! What a store's location says before the store is opened: where fetched files and the answers of
-//! interrupted runs are kept, and which folders belong to the store alone.
+//! The folders derived from a store's location before the store is opened: for fetched files, for
+//! answers of interrupted runs, and the folders that belong to the store alone.
 //!
-//! A store that is a folder keeps them inside itself. A bucket has a private folder among the
-//! user's caches, and a store in memory one that ends with the process, or if that is killed with
-//! the next run: none is shared with another store or another user.
+//! A folder store keeps them inside itself. A bucket has a private folder in the user's cache
+//! folder, and a store in memory one that is removed at the end of the process (or, if that is
+//! killed, by the next run): none is shared with another store or another user.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,11 @@ use galeras_store::{
     STORE_FOLDERS, StoreError, StoreLocation, private_folder, refuse_link, refuse_links,
 };
 
-/// The folders of a store.
 #[derive(Debug)]
 pub(super) struct StorePlaces {
-    /// For what is fetched, and for answers of interrupted runs.
+    /// For downloads, and for answers of interrupted runs.
     pub(super) downloads: PathBuf,
-    /// Those that nobody else writes to; none if the store is elsewhere.
+    /// Folders that only the store writes to; empty if the store is elsewhere.
     pub(super) guarded: Vec<PathBuf>,
 }
 
@@ -80,9 +79,9 @@ fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
     let variable = |name: &&str| std::env::var_os(name);
     let Some(caches) = user_caches(variable(&"XDG_CACHE_HOME"), variable(&"HOME")) else {
         let error = std::io::Error::other("neither HOME nor XDG_CACHE_HOME names a folder");
-        return Err(StoreError::of("find", "a folder for what is fetched", error));
+        return Err(StoreError::of("find", "a folder for downloads", error));
     };
-    // One bucket's name means another bucket at another endpoint.
+    // A bucket name may exist at several endpoints.
     let names: &[&str] = match location {
         StoreLocation::Bucket(url) if url.scheme() == "gs" => &["GOOGLE_BASE_URL"],
         _ => &["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
@@ -93,7 +92,7 @@ fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
     private_folder(&caches.join("galeras"), &location.digest(&endpoints).to_string())
 }
 
-/// Where a user's caches are. A relative path is none, as the XDG specification has it.
+/// The user's cache folder. Relative paths are ignored, as the XDG specification demands.
 fn user_caches(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     xdg.and_then(absolute).or_else(|| home.and_then(absolute).map(|home| home.join(".cache")))

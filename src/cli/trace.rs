@@ -1,4 +1,4 @@
-//! `trace`: a row's way through the workflow.
+//! `trace`: follows a row through the workflow.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub(crate) struct TraceArgs {
     format: Format,
 }
 
-/// Columns that say where a row comes from or why it was dropped, in this order.
+/// Columns that record a row's origin or the reason it was dropped, in this order.
 const PROVENANCE: &[&str] = &[
     "repo",
     "url",
@@ -56,7 +56,7 @@ const PROVENANCE: &[&str] = &[
 /// Columns with the id of a row that this one was made from, the nearest first.
 const PARENTS: &[&str] = &["prompt_id", "snippet_id"];
 
-/// A stored table that has the row, and what it says about it.
+/// A stored table that has the row, and its values there.
 struct Occurrence {
     step: usize,
     port: &'static str,
@@ -95,7 +95,7 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
             occurrences.iter().filter(is_there).map(|o| o.id.clone()).collect();
         occurrences.retain(|o| ids.contains(&o.id));
     }
-    // A whole id may be the beginning of another one.
+    // A whole id may also be the beginning of another one.
     if occurrences.iter().any(|place| place.id == args.id) {
         occurrences.retain(|place| place.id == args.id);
     }
@@ -131,7 +131,7 @@ struct TracedRow {
     occurrences: Vec<Occurrence>,
 }
 
-/// The row, and those that it was made from, back to the first.
+/// The row, and the rows it was made from, back to the first.
 async fn with_parents(
     surveyed: &Surveyed,
     steps: &[usize],
@@ -154,7 +154,7 @@ async fn with_parents(
     }
 }
 
-/// The steps that are not computed, in words; nothing if there is none.
+/// The steps that are not computed, in words; empty if there are none.
 fn missing(surveyed: &Surveyed) -> String {
     let waiting = not_computed(surveyed);
     if waiting.is_empty() {
@@ -173,12 +173,11 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
         .collect()
 }
 
-/// Every table of these steps, as far as they are computed, in which a row has the id, in the order
-/// of the plan.
+/// Every computed table of these steps that has a row with the id, in the order of the plan.
 async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occurrence>, String> {
     let done = surveyed.done();
     let session = session(1);
-    // What SQL takes for any text is itself here.
+    // Escapes the wildcards of SQL patterns.
     let beginning: String = id
         .chars()
         .flat_map(|c| matches!(c, '\\' | '%' | '_').then_some('\\').into_iter().chain([c]))
@@ -267,7 +266,7 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
         };
         for place in &row.occurrences {
             let step = &plan.steps[place.step];
-            // What is printed above is not repeated.
+            // Leaves out values that were already printed above.
             let news: Vec<String> = place
                 .values
                 .iter()
@@ -307,7 +306,6 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
     print(&text)
 }
 
-/// Rows read, kept and rejected by a step.
 fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {
     let mut out = Map::new();
     let step = &surveyed.plan.steps[at];
@@ -317,7 +315,7 @@ fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {
     };
     if let ([input], Some(rejected)) = (step.inputs.as_slice(), port(at, REJECTS)) {
         let rows: Option<u64> = input.tables.iter().map(|t| port(t.step, t.port)).sum();
-        // Where a row becomes several, the numbers do not add up.
+        // The numbers do not add up where a row becomes several.
         if rows == port(at, MAIN).map(|kept| kept + rejected) {
             out.insert("input".into(), rows.into());
             out.insert("rejected".into(), rejected.into());

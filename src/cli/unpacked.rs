@@ -1,4 +1,4 @@
-//! Bundles that were unpacked for the command at hand, which end with it.
+//! Bundles unpacked for the current command and removed at its end.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -10,13 +10,11 @@ use galeras_base::visible::escape;
 use galeras_display::count;
 use galeras_study::sharing::{FileProblem, OpenedBundle, ShareError};
 
-/// The folders of unpacked bundles.
 static FOLDERS: Mutex<Vec<ScratchFolder>> = Mutex::new(Vec::new());
 
-/// Problems that are named when a bundle is to be used; `verify` names all.
+/// The most problems shown when a bundle is used; `verify` shows all.
 const NAMED: usize = 5;
 
-/// The exit of something that could not be shared.
 pub(super) fn fail_share(error: &ShareError) -> Exit {
     let exit = if error.blames_disk() { Exit::Disk } else { Exit::Invalid };
     match error {
@@ -36,7 +34,7 @@ pub(super) fn folder() -> Result<PathBuf, Exit> {
     Ok(folder)
 }
 
-/// Unpacks what is wanted of a bundle that is what it was when it was made.
+/// Unpacks the wanted files of an undamaged bundle.
 pub(super) fn unpack(
     bundle: &mut OpenedBundle,
     folder: &Path,
@@ -45,7 +43,7 @@ pub(super) fn unpack(
     bundle.check(folder, wanted).map_err(|error| fail_share(&error))
 }
 
-/// The store in a bundle, unpacked. What is damaged is not in it, and is told.
+/// The store in an unpacked bundle. Damaged files are left out and reported.
 pub(super) fn unpacked_store(path: &Path) -> Result<String, Exit> {
     let mut bundle = OpenedBundle::open(path).map_err(|error| fail_share(&error))?;
     bundle.record().map_err(|error| fail_share(&error))?;
@@ -61,12 +59,11 @@ pub(super) fn unpacked_store(path: &Path) -> Result<String, Exit> {
     Ok(folder.join("cache").to_string_lossy().into_owned())
 }
 
-/// Removes the folders.
 pub(super) fn remove_unpacked() {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// Removes the folder that was made last.
+/// Removes the newest folder.
 pub(super) fn remove_last() {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).pop();
 }

@@ -1,5 +1,5 @@
-//! `verify`: whether the results of a workflow, or a bundle, are what they were when they were
-//! computed; and with `--recompute`, whether they come out again.
+//! `verify`: checks that the results of a workflow, or a bundle, are unchanged since they were
+//! computed; with `--recompute`, also that they are reproduced.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,8 @@ pub(crate) struct VerifyArgs {
     store: StoreArgs,
     #[command(flatten)]
     allow: AllowArgs,
-    /// Compute N steps again as well, beside the store, and N single rows of steps that compute row by
-    /// row, and compare what comes out. Steps that ask a model or need a network are left out.
+    /// Also compute N steps again, outside the store, and N single rows of steps that compute row
+    /// by row, and compare the results. Steps that ask a model or need a network are left out.
     #[arg(long, value_name = "N")]
     recompute: Option<usize>,
     /// Which steps and rows are drawn: another seed draws others.
@@ -55,13 +55,11 @@ pub(crate) struct VerifyArgs {
     format: Format,
 }
 
-/// What was found.
 pub(super) struct Findings {
-    /// Files that were looked at, or should have been there.
+    /// Files that were checked, or are missing.
     files: u64,
-    /// Those that are not what they were: the file, and what is wrong with it.
+    /// Files that changed, each with its problem.
     wrong: Vec<(String, String)>,
-    /// Bytes that were read.
     read: u64,
 }
 
@@ -72,7 +70,6 @@ pub(crate) async fn verify(args: VerifyArgs) -> Exit {
     }
 }
 
-/// The workflow with its store.
 struct Opened {
     plan: Plan,
     store: Store,
@@ -134,7 +131,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
         Err(exit) => return exit,
     };
     let help =
-        "`galeras cache verify --repair` removes what is damaged, and a run computes it anew";
+        "`galeras cache verify --repair` removes damaged results, and a run computes them again";
     let exit = told(&findings, help, args.format);
     if exit == Exit::Done {
         let told = signed.told(allowed.as_ref(), args.format);
@@ -151,7 +148,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
         let run = hint::command("run", &file, &args.set, cache);
         let all = results.len();
         let message = format!(
-            "{missing} of {all} steps are not computed as the workflow stands now; run\n  {run}"
+            "{missing} of {all} steps are not computed for the current workflow; run\n  {run}"
         );
         return fail(&message, Exit::Failed);
     }
@@ -162,7 +159,7 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
 }
 
 impl Findings {
-    /// Looks at the signatures of these results, too. `folder` is where the store is, with a `/`.
+    /// Also checks the signatures of these results. `folder` is where the store is, with a `/`.
     async fn with_signatures(
         &mut self,
         store: &Store,
@@ -180,7 +177,7 @@ impl Findings {
     }
 }
 
-/// Hashes all that the results rest on.
+/// Hashes all files that the results depend on.
 async fn results_of_store(opened: &Opened, results: &[StoredResult]) -> Result<Findings, Exit> {
     let manifests: Vec<Arc<Manifest>> =
         results.iter().filter_map(|result| result.manifest().cloned()).collect();
@@ -213,7 +210,7 @@ async fn results_of_store(opened: &Opened, results: &[StoredResult]) -> Result<F
     Ok(Findings { files, wrong, read: read.into_inner() })
 }
 
-/// Says what was found; done if nothing is wrong.
+/// Prints the findings; succeeds if there are no problems.
 fn told(findings: &Findings, help: &str, format: Format) -> Exit {
     let Findings { files, wrong, read } = findings;
     for (file, problem) in wrong {
@@ -285,7 +282,7 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
                     planned = Some(opened);
                 }
                 Err(exit) if args.recompute.is_some() => return Err(exit),
-                // Why is on the screen.
+                // The error is already on the screen.
                 Err(_) => {}
             }
         }
@@ -298,7 +295,7 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
         let keys: Vec<Digest> = keys.into_iter().collect();
         let allowed = args.signers.named()?;
         let found = findings.with_signatures(store, &keys, allowed.as_ref(), "cache/").await?;
-        // They are among the files that were counted.
+        // They are included in the count of files.
         findings.files = files;
         signed = Some((found, allowed));
     }
@@ -323,7 +320,7 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     Ok(opened.recompute(args, &results, steps).await)
 }
 
-/// The workflow of an unpacked bundle, and the results that it leads to.
+/// The workflow of an unpacked bundle, and its results.
 struct PlannedBundle {
     opened: Opened,
     results: Vec<StoredResult>,
@@ -333,7 +330,7 @@ impl PlannedBundle {
     async fn of(args: &VerifyArgs, record: &BundleRecord, folder: &Path) -> Result<Self, Exit> {
         let cache = folder.join("cache").to_string_lossy().into_owned();
         let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
-        // All that the workflow reads by its relative paths is in the bundle.
+        // The bundle has all files that the workflow reads by relative paths.
         let file = folder.join(&record.workflow);
         let trust = allow::trust_in_bundle(&file, folder, &args.allow);
         let opened = Opened::of(&file, settings, &cache, trust, args.format).await?;
@@ -341,7 +338,7 @@ impl PlannedBundle {
         Ok(Self { opened, results: results.map_err(|error| fail_run(&error))? })
     }
 
-    /// Compares the outputs with what the tables in the bundle give.
+    /// Compares the outputs with those computed from the tables in the bundle.
     async fn outputs_again(
         &self,
         record: &BundleRecord,
@@ -355,7 +352,7 @@ impl PlannedBundle {
     }
 }
 
-/// Says which outputs may be anything: a bundle whose outputs were not compared is not verified.
+/// Lists outputs that could not be compared: a bundle with such outputs is not verified.
 fn not_compared(record: &BundleRecord, outputs: &[String], format: Format) -> Exit {
     let said = match format {
         Format::Json => print_json(&json!({"event": "not_compared", "outputs": outputs})),

@@ -212,7 +212,7 @@ fn damaged_missing_and_further_files_are_named() {
         said
     };
     let flip = |files: &mut Files| files.get_mut(&blob).unwrap()[20] ^= 1;
-    check(&flip, &blob, "not what the list says");
+    check(&flip, &blob, "does not match the list");
     let remove = |files: &mut Files| drop(files.remove("README.md"));
     check(&remove, "README.md", "it is missing");
     let add = |files: &mut Files| drop(files.insert("new.txt".into(), vec![1]));
@@ -223,7 +223,7 @@ fn damaged_missing_and_further_files_are_named() {
     check(&lead_out, "../evil.txt", "outside of the bundle");
     assert!(!project.root().parent().unwrap().join("evil.txt").exists());
     // Packed again with nothing changed, all files are equal, and the new packing is reported.
-    let said = check(&|_| {}, "d.zip", "packed anew");
+    let said = check(&|_| {}, "d.zip", "packed again");
     assert_eq!(said.stdout.lines().count(), 2, "{said}");
     project.write("e.zip", "PK nothing");
     let said = project.run(&["verify", "e.zip"]).exits(4);

@@ -131,8 +131,12 @@ fn a_last_line_that_breaks_off_is_told() {
     // In the middle it is a line that is no JSON.
     let command = format!("printf '%s\\n%s\\n' '{{\"id\":' '{row}'");
     refused("jsonl", &command, &["line 1 of its standard output", "EOF"]);
-    refused("jsonl", &format!("printf '{row}\\n{{\"id\":\"\\377\"'"), &["line 2", "no UTF-8"]);
-    refused("jsonl", &format!("printf '\\376{row}\\n{row}\\n'"), &["line 1", "byte 1", "no UTF-8"]);
+    refused("jsonl", &format!("printf '{row}\\n{{\"id\":\"\\377\"'"), &["line 2", "not UTF-8"]);
+    refused(
+        "jsonl",
+        &format!("printf '\\376{row}\\n{row}\\n'"),
+        &["line 1", "byte 1", "not UTF-8"],
+    );
 }
 
 fn batch() -> RecordBatch {

@@ -132,7 +132,7 @@ impl Operator for AstOperator {
             let all = features_type();
             let chosen: Vec<_> = match &args.features {
                 None => all,
-                // The features of the list and the variants stand in the same order.
+                // The features of the list are in the order of the variants.
                 Some(list) => list.iter().filter_map(|f| all.get(*f as usize).cloned()).collect(),
             };
             let ports = vec![
@@ -170,7 +170,7 @@ impl BoundStep for BoundAst {
     }
 }
 
-/// The struct of all features of a row.
+/// The struct column with all features of a row.
 const STRUCT: &str = "__ast";
 
 impl RowStep for BoundAst {

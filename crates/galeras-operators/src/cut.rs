@@ -110,7 +110,7 @@ enum ShareOf {
     /// The whole text.
     #[default]
     Text,
-    /// What lies behind the place that `after` names.
+    /// The text after the position that `after` names.
     Rest,
 }
 
@@ -222,7 +222,7 @@ struct BoundCut {
     ports: Vec<Port>,
 }
 
-/// The struct that the function returns.
+/// The struct column that the function returns.
 const STRUCT: &str = "__cut";
 
 impl BoundStep for BoundCut {

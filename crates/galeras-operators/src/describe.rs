@@ -178,9 +178,8 @@ struct Statistic {
 
 /// A described column in SQL.
 struct DescribedValue {
-    /// As it is, if it is an integer of 64 bits, of which not all are doubles; else as a double.
+    /// Unchanged for 64-bit integers, some of which are not exact as doubles; otherwise a double.
     exact: String,
-    /// As a double.
     double: String,
 }
 
@@ -206,15 +205,15 @@ const STATISTICS: &[Statistic] = &[
     statistic("max", DataType::Float64, "largest value", |x| format!("max({})", x.double)),
 ];
 
-/// What stands behind `std`: computed from the statistics, not by SQL.
+/// The columns after `std`: computed from the statistics, not by SQL.
 const INTERVAL: [(&str, &str); 3] = [
     ("standard_error", "standard error of the mean"),
     ("ci_low", "lower end of the mean's interval"),
     ("ci_high", "upper end of the mean's interval"),
 ];
-/// The number of clusters, where there is a `cluster`.
+/// The column with the number of clusters, with the argument `cluster`.
 const CLUSTERS: &str = "n_clusters";
-/// The columns of the result that no group may be called.
+/// The columns of the result; groups must have other names.
 const RESULT: [&str; 13] = [
     "column",
     "n",
@@ -236,7 +235,8 @@ const MEAN: usize = 1;
 const STD: usize = 2;
 const MIN: usize = 3;
 const MAX: usize = 7;
-/// Behind the statistics of all columns, for each of them: what [`ClusterSums`] has.
+/// The number of values per column that follow the statistics of all columns: those of
+/// [`ClusterSums`].
 const OF_CLUSTERS: usize = 5;
 
 fn quantile(value: &DescribedValue, share: &str) -> String {
@@ -249,7 +249,7 @@ struct BoundDescribe {
     /// The arguments with their defaults, for the key of the result.
     resolved_args: Value,
     ports: Vec<Port>,
-    /// The columns that are integers of 64 bits.
+    /// The columns with 64-bit integers.
     whole: BTreeSet<String>,
 }
 
@@ -272,7 +272,6 @@ impl BoundStep for BoundDescribe {
     }
 }
 
-/// A name as a quoted SQL identifier.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -312,12 +311,12 @@ impl TableStep for BoundDescribe {
     }
 }
 
-/// Columns that one query describes: the values of all of them are held for their quartiles.
+/// The columns that one query describes: it keeps the values of each in memory for the quartiles.
 const TOGETHER: usize = 16;
 
 impl BoundDescribe {
-    /// The statistics of these columns, side by side in one row per group; behind them, where there
-    /// is a cluster, the sums of the clusters of each column.
+    /// The statistics of these columns in one row per group; with clusters, followed by each
+    /// column's cluster sums.
     fn query(&self, names: &[String]) -> String {
         let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
         let group =
@@ -336,7 +335,7 @@ impl BoundDescribe {
         let selected: Vec<String> = by.iter().cloned().chain(statistics).collect();
         let statistics = format!("SELECT {} FROM {INPUT} {group}", selected.join(", "));
         let Some(cluster) = &self.args.cluster else { return statistics };
-        // The sums of each cluster's distances from the mean of its group, squared and added.
+        // For each cluster, the sum of distances from the group's mean, squared and added.
         let cluster = quoted(cluster);
         let of = |table: &str| -> Vec<String> {
             by.iter().map(|name| format!("{table}.{name}")).collect()
@@ -392,7 +391,7 @@ impl BoundDescribe {
         )
     }
 
-    /// A table for each of the described columns, from the statistics side by side.
+    /// A table for each described column, from the wide row of statistics.
     fn rows(&self, wide: &RecordBatch, names: &[String]) -> Result<Vec<RecordBatch>, StepError> {
         let groups = self.args.by.len();
         let table = self.ports[0].table.stored();
@@ -421,9 +420,8 @@ impl BoundDescribe {
         tables.collect()
     }
 
-    /// Standard errors and the ends of intervals, a value for each group; null where there are not
-    /// two rows, or two clusters. With clusters, the sums of squares of their distances and their
-    /// numbers are given.
+    /// Standard errors and the ends of intervals for each group; null with fewer than two rows or
+    /// clusters. With clusters, the sums of their squared distances and their numbers are given.
     fn intervals(
         &self,
         statistics: &[ArrayRef],
@@ -456,17 +454,14 @@ impl BoundDescribe {
     }
 }
 
-/// Sums over the clusters of each group. Of a cluster there are the values, and the sum of their
-/// distances from the mean.
+/// Sums over the clusters of each group, from each cluster's number of values and sum of distances
+/// from the mean.
 struct ClusterSums<'a> {
-    /// Of the squares of the sums of distances.
     squares: &'a Float64Array,
     clusters: &'a Int64Array,
-    /// Of the sums of distances: zero, but for the rounding of the mean.
+    /// The sums of distances: zero except for the rounding of the mean.
     distances: &'a Float64Array,
-    /// Of the number of values times the sum of distances.
     products: &'a Float64Array,
-    /// Of the squares of the number of values.
     counts: &'a Float64Array,
 }
 
@@ -482,8 +477,8 @@ impl<'a> ClusterSums<'a> {
         }
     }
 
-    /// The sum of squares of each group. Far from zero, where the rounding of the mean is as large as
-    /// the distances from it, it is that of the distances from the mean before it was rounded.
+    /// The sum of squares of each group, corrected for the rounding of the mean, which matters far
+    /// from zero.
     fn squares(&self, statistics: &[ArrayRef]) -> Float64Array {
         let n = statistics[N].as_primitive::<Int64Type>();
         let [min, max] = [MIN, MAX].map(|at| statistics[at].as_primitive::<Float64Type>());

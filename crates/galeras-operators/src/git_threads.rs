@@ -1,4 +1,4 @@
-//! Work on Git repositories, on threads that may block.
+//! Runs work on Git repositories on threads that may block.
 
 use galeras_git::{GitError, GitErrorKind};
 

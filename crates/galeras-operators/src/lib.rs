@@ -24,7 +24,7 @@ mod tokenizer;
 mod union;
 mod validate;
 
-// What several operators share.
+// Shared by several operators.
 mod git_threads;
 mod patterns;
 mod repository_access;

@@ -1,4 +1,4 @@
-//! Glob patterns in arguments: reading them, and saying what they leave out.
+//! Glob patterns in arguments: parses them, and describes what they exclude.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use galeras_operator::ArgError;
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
 
-/// The most bytes of a pattern, alternatives (`{a,b}`) in one, and patterns of an argument. Patterns
-/// become regular expressions by code that calls itself for each alternative in an alternative.
+/// The most bytes of a pattern, alternatives (`{a,b}`) in one, and patterns of an argument. The
+/// conversion to regular expressions recurses for each nested alternative.
 const MOST_BYTES: usize = 4096;
 const MOST_ALTERNATIVES: usize = 32;
 const MOST_PATTERNS: usize = 1000;
@@ -28,7 +28,7 @@ pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, A
     set.build().map_err(bad(argument.to_string()))
 }
 
-/// Refuses patterns that nobody writes, before anything else looks at them.
+/// Refuses oversized patterns before anything else parses them.
 fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
     let bad = |path: String, message| Err(ArgError::new(path, Code::BadPattern, message));
     if patterns.len() > MOST_PATTERNS {
@@ -36,7 +36,7 @@ fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
         return bad(argument.to_string(), message);
     }
     for (at, pattern) in patterns.iter().enumerate() {
-        // A brace that stands for itself counts, too: to tell them apart is the parser's work.
+        // Escaped braces count as well: only the parser recognizes them.
         let braces = pattern.bytes().filter(|byte| *byte == b'{').count();
         let message = if pattern.len() > MOST_BYTES {
             format!("the pattern has {} bytes; it may have {MOST_BYTES}", pattern.len())
@@ -50,7 +50,7 @@ fn check_sizes(argument: &str, patterns: &[String]) -> Result<(), ArgError> {
     Ok(())
 }
 
-/// Suffixes of files that hold another language than Python, and nothing but it.
+/// Suffixes of files that contain only a language other than Python.
 const LANGUAGES: [(&str, &str); 43] = [
     ("java", "Java"),
     ("js", "JavaScript"),
@@ -97,8 +97,7 @@ const LANGUAGES: [(&str, &str); 43] = [
     ("json", "JSON"),
 ];
 
-/// The patterns of an argument that can only match files that are not Python, which `operator`
-/// reads.
+/// The patterns of an argument that only match non-Python files, which `operator` cannot use.
 pub(super) fn other_languages(
     argument: &str,
     patterns: &[String],
@@ -116,7 +115,7 @@ pub(super) fn other_languages(
     found.collect()
 }
 
-/// The language of all files that a pattern can match, if they hold one that is not Python.
+/// The language of all files that a pattern can match, if it is not Python.
 fn only_language(pattern: &str) -> Option<&'static str> {
     let name = pattern.rsplit('/').next().unwrap_or(pattern);
     let (_, suffix) = name.rsplit_once('.')?;
@@ -156,7 +155,7 @@ pub(super) fn suffixes(files: &BTreeMap<Box<str>, u64>) -> String {
     parts.join(", ")
 }
 
-/// Patterns of an argument as they are written.
+/// Patterns of an argument as written.
 pub(super) fn listed(patterns: &[String]) -> String {
     match patterns {
         [one] => quote(one),
@@ -182,7 +181,7 @@ mod tests {
             assert_eq!(path, "include[1]");
             assert!(message.contains(&format!("has {depth} `{{`")), "{message}");
         }
-        // Closing braces that stand for themselves take nothing off.
+        // Escaped closing braces do not reduce the count.
         refused(&["{[}]".repeat(MOST_ALTERNATIVES + 1)]);
         let (_, message) = refused(&[nested(1_000_000)]);
         assert!(message.contains("2000001 bytes"), "{message}");

@@ -1,5 +1,5 @@
-//! What looking at a repository does to the machine: a folder is read, with the places that it leads
-//! to, or a server is asked.
+//! The access that reading a repository needs: a folder with the places that it leads to, or a
+//! server.
 
 use std::path::Path;
 
@@ -7,8 +7,7 @@ use galeras_git::{GitError, GitErrorKind, Repository, RepositoryLocation, places
 
 use galeras_operator::{Access, Consent, ServerAddress};
 
-/// What is done in order to look at the repository, as far as its address tells; `None` if that
-/// names no server.
+/// The access that the repository's address implies; `None` if it does not name a server.
 fn access_of(location: &RepositoryLocation) -> Option<Access> {
     match location {
         RepositoryLocation::Folder(path) => Some(Access::Read { path: path.clone() }),
@@ -16,8 +15,7 @@ fn access_of(location: &RepositoryLocation) -> Option<Access> {
     }
 }
 
-/// All that is done in order to look at the repository. What is wrong with it is found when it is
-/// opened.
+/// All access that reading the repository needs. Problems with it are found when it is opened.
 pub(super) fn accesses_of(location: &RepositoryLocation) -> Vec<Access> {
     let mut accesses: Vec<Access> = access_of(location).into_iter().collect();
     if let RepositoryLocation::Folder(folder) = location {
@@ -30,10 +28,10 @@ pub(super) fn accesses_of(location: &RepositoryLocation) -> Vec<Access> {
     accesses
 }
 
-/// Refuses a repository that the user did not agree to look at. Addresses come from tables and
-/// servers, too, so that this cannot be known before a step runs. The next run tries again.
+/// Refuses a repository that the user did not agree to read. Addresses also come from tables and
+/// servers, so this is only known when a step runs. The next run tries again.
 ///
-/// Where a folder leads to is judged when it is opened: see [`open`] and [`check_places`].
+/// Places that a folder leads to are checked when it is opened: see [`open`] and [`check_places`].
 pub(super) fn check_consent(
     location: &RepositoryLocation,
     consent: &dyn Consent,
@@ -44,7 +42,7 @@ pub(super) fn check_consent(
     check(&access, "this", consent)
 }
 
-/// Refuses a folder that leads to a place that the user did not agree to look at.
+/// Refuses a folder that leads to a place that the user did not agree to read.
 pub(super) fn check_places(
     location: &RepositoryLocation,
     consent: &dyn Consent,
@@ -55,7 +53,7 @@ pub(super) fn check_places(
     }
 }
 
-/// Opens the repository in a folder, if the user agreed to look at all that it leads to.
+/// Opens the repository in a folder, if the user agreed to all places that it leads to.
 pub(super) fn open(folder: &Path, consent: &dyn Consent) -> Result<Repository, GitError> {
     Repository::open_judged(folder, &mut |place| judge(place, consent))
 }

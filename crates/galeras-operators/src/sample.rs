@@ -166,7 +166,7 @@ impl BoundStep for BoundSample {
     }
 }
 
-/// A stratum's claim to the next row.
+/// A stratum's priority for the next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Claim {
     size: u64,
@@ -194,7 +194,6 @@ const STRATUM: &str = "__stratum";
 const GIVEN: &str = "__given";
 const LAST: &str = "__last";
 
-/// The numbers of the rows of one stratum.
 type Stratum = Vec<u64>;
 
 impl BoundSample {
@@ -207,7 +206,7 @@ impl BoundSample {
         call::<KeyedHash>(vec![lit(self.args.seed), lit(purpose), id])
     }
 
-    /// A text that is the same for the rows of one stratum only; null is a value of its own.
+    /// A text that is unique to each stratum; null counts as a value.
     fn stratum(&self) -> Expr {
         if self.args.stratify.is_empty() {
             return lit("");
@@ -216,10 +215,10 @@ impl BoundSample {
         call::<RowId>(values.flat_map(|name| [column(name).is_null(), column(name)]).collect())
     }
 
-    /// How many rows each stratum keeps, by the method of Sainte-Laguë (Webster): one row after
-    /// the other goes to the stratum with the largest `size / (2 kept + 1)` (ties: to the one
-    /// with the smaller digest). Shares are as proportional as rows allow, and a larger sample
-    /// takes no row away from a stratum, as largest remainders would.
+    /// The number of rows that each stratum keeps, by the method of Sainte-Laguë (Webster): one row
+    /// after the other goes to the stratum with the largest `size / (2 kept + 1)` (ties: the
+    /// smaller digest). Shares are as proportional as possible, and a larger sample never takes a
+    /// row from a stratum, unlike with largest remainders.
     fn allocate(&self, strata: &BTreeMap<String, Stratum>) -> Vec<u64> {
         let sizes: Vec<u64> = strata.values().map(|s| s.len() as u64).collect();
         let total: u64 = sizes.iter().sum();
@@ -246,8 +245,8 @@ impl BoundSample {
         kept
     }
 
-    /// The rows with the largest number that is kept in their stratum, null where none is. The
-    /// small table is joined from the left, so that the rows stay in their order.
+    /// The rows with the largest number kept in their stratum, null if none is. The small table is
+    /// joined from the left, so that the rows keep their order.
     fn with_thresholds(
         &self,
         session: &SessionContext,
@@ -262,7 +261,7 @@ impl BoundSample {
         Ok(small.join(input, JoinType::Right, &[GIVEN], &[STRATUM], None)?)
     }
 
-    /// The largest number that is kept in each stratum; strata that keep nothing are absent.
+    /// The largest number kept in each stratum; strata that keep nothing are absent.
     fn thresholds(&self, mut strata: BTreeMap<String, Stratum>) -> Vec<(String, u64)> {
         let kept = self.allocate(&strata);
         strata

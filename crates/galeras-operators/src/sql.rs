@@ -110,7 +110,7 @@ impl Operator for SqlOperator {
                 let _ = session.deregister_table(name.as_str()).map_err(failed)?;
                 session.register_table(name.as_str(), view).map_err(failed)?;
             }
-            // One copy of the state: there may be thousands of steps.
+            // Copied once: there may be thousands of steps.
             let state = session.state();
             let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
             read_only().verify_plan(&written).map_err(failed)?;
@@ -128,8 +128,8 @@ impl Operator for SqlOperator {
             if !dropped.is_empty() {
                 return Err(one(unnested_groups(&dropped)));
             }
-            // The types are those of the plan: of columns that are united, and of the branches of a
-            // CASE, the written query knows the first.
+            // The types are those of the plan: the written query only knows the first type of
+            // united columns and of the branches of a CASE.
             let types = plan.schema().fields().iter().map(|f| f.data_type());
             let fields = written.schema().fields().iter().zip(types).map(|(f, computed)| {
                 let computed = held(f.data_type(), computed);
@@ -160,9 +160,9 @@ impl Operator for SqlOperator {
     }
 }
 
-/// The type of a column that was written with one type and is computed with another. Signed and
-/// unsigned whole numbers meet as decimals without a fraction, which are stored as what is written;
-/// one that does not fit is an error.
+/// The stored type of a column written as one type and computed as another. Signed and unsigned
+/// whole numbers are combined as decimals without a fraction and stored as the written type; a
+/// value that does not fit is an error.
 fn held<'a>(written: &'a DataType, computed: &'a DataType) -> &'a DataType {
     match computed {
         DataType::Decimal128(_, 0) if written.is_integer() => written,
@@ -170,18 +170,18 @@ fn held<'a>(written: &'a DataType, computed: &'a DataType) -> &'a DataType {
     }
 }
 
-/// Groups that the engine would make too large.
+/// The error for groups that the engine would make too large.
 fn unnested_groups(dropped: &[String]) -> ArgError {
     let names: Vec<String> = dropped.iter().map(|name| quote(name)).collect();
     let message = format!(
         "rows that `unnest` made of groups would be grouped without {}",
         names.join(" and ")
     );
-    let help = "unnest in a step of its own, or group by fewer columns";
+    let help = "unnest in a separate step, or group by fewer columns";
     ArgError::new("query", Code::UnnestedGroups, message).help(help)
 }
 
-/// Statements that are not queries are refused in our own words.
+/// Replaces the error for statements that are not queries.
 fn one_select(error: ArgError) -> ArgError {
     if error.message.contains("not supported: ") {
         return ArgError::new("query", Code::NotASelect, "the query must be one SELECT");
@@ -189,7 +189,7 @@ fn one_select(error: ArgError) -> ArgError {
     error
 }
 
-/// Plans a query that may only read.
+/// Plans a read-only query.
 async fn query(
     session: &SessionContext,
     sql: &str,
@@ -211,8 +211,8 @@ fn columns_read(
     plan: &LogicalPlan,
     inputs: &BTreeMap<String, TableSchema>,
 ) -> BTreeMap<String, Vec<String>> {
-    // Views are inlined as scans of nameless tables, so a column counts as read from every
-    // input that has it: at worst a needless run, never a stale hit.
+    // Views are inlined as scans of unnamed tables, so a column counts as read from every input
+    // that has it: this may cause an unnecessary run, but never a stale hit.
     let mut names = std::collections::BTreeSet::new();
     let mut everything = false;
     let visited = plan.apply_with_subqueries(|node| {

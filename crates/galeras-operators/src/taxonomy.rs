@@ -151,7 +151,7 @@ impl BoundStep for BoundTaxonomy {
     }
 }
 
-/// The struct of all counts of a row.
+/// The struct column with all counts of a row.
 const STRUCT: &str = "__taxonomy";
 
 impl RowStep for BoundTaxonomy {

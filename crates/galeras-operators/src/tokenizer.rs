@@ -159,7 +159,6 @@ impl BoundStep for BoundTokenizer {
     }
 }
 
-/// Batches of texts that wait to be learned from.
 const QUEUE: usize = 4;
 
 impl TableStep for BoundTokenizer {
@@ -191,7 +190,7 @@ impl TableStep for BoundTokenizer {
             });
             let feeding = async move {
                 while let Some(batch) = stream.next().await {
-                    // A closed channel means that the thread has failed; it says why.
+                    // A closed channel means that the thread has failed; its error follows.
                     if send.send(batch?).await.is_err() {
                         break;
                     }

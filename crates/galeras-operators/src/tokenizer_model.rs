@@ -1,5 +1,5 @@
-//! Tokenizer models where operators learn and use them: as the table of one row that a
-//! `tokenizer` step gives, and as a `tokenizer.json`.
+//! Tokenizer models as operators exchange them: the table of one row from a `tokenizer` step, or a
+//! `tokenizer.json`.
 
 use std::path::Path;
 
@@ -14,7 +14,6 @@ use galeras_sql::session::column;
 /// The port and the column with the content of the `tokenizer.json`.
 pub(super) const MODEL: &str = "model";
 
-/// The model in the table of a `tokenizer` step.
 pub(super) async fn model(table: DataFrame) -> Result<Bpe, StepError> {
     let rows = table.select(vec![column(MODEL)])?.collect().await?;
     let mut texts = rows.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter());
@@ -24,7 +23,6 @@ pub(super) async fn model(table: DataFrame) -> Result<Bpe, StepError> {
     }
 }
 
-/// The model in a file.
 pub(super) fn read_model(path: &Path) -> Result<Bpe, StepError> {
     let shown = path.display();
     let content = small_file::read(path, MAX_MODEL_BYTES)
@@ -35,7 +33,6 @@ pub(super) fn read_model(path: &Path) -> Result<Bpe, StepError> {
     Bpe::from_json(&json).map_err(|error| no_tokenizer(&error))
 }
 
-/// The error of a step.
 pub(super) fn bad_model(error: BpeError) -> StepError {
     StepError::new(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `union`: tables under each other, and in a column from which of them a row is.
+//! `union`: concatenates tables, with a column for the table of each row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use galeras_operator::{
 use galeras_sql::session::column;
 use galeras_workflow::code::Code;
 
-/// Columns that a message lists at most.
 const LISTED: usize = 8;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -125,7 +124,7 @@ impl Operator for UnionOperator {
     }
 }
 
-/// The label must be a column of its own.
+/// The label must not be the name of an existing column.
 fn check_label(label: &str, tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
     if let Some((name, _)) = tables.iter().find(|(_, table)| table.field(label).is_some()) {
         let message = format!("`{name}` has a column `{label}` already");
@@ -134,7 +133,7 @@ fn check_label(label: &str, tables: &[(&str, &TableSchema)], errors: &mut Vec<Ar
     }
 }
 
-/// Columns that are named must be in every table, and named once.
+/// Named columns must be in every table, and named once.
 fn check_columns(
     label: &str,
     columns: &[String],
@@ -165,7 +164,7 @@ fn check_columns(
             });
             errors.push(ArgError::unknown_column(path, column, names));
         } else {
-            // A table of which not everything is known may have it, each for itself.
+            // A table with unknown columns may have it.
             let (open, closed): (Vec<_>, Vec<_>) = without.into_iter().partition(|(_, t)| t.open);
             let may_have = |_| ArgError::unknown_column(path.clone(), column, Vec::new());
             errors.extend(open.into_iter().map(may_have));
@@ -178,13 +177,13 @@ fn check_columns(
     }
 }
 
-/// Without a choice of columns, all tables must have the same.
+/// Without a choice of columns, all tables must have the same ones.
 fn check_same_columns(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
     let Some(((first, base), others)) = tables.split_first() else { return };
     let everywhere = |name: &&str| tables.iter().all(|(_, table)| table.field(name).is_some());
     let shared: Vec<&str> = base.names().filter(everywhere).collect();
     for (name, table) in others {
-        // A table of which not everything is known may have more columns.
+        // A table with unknown columns may have more of them.
         let lacks = base.names().filter(|c| !table.open && table.field(c).is_none());
         let adds = table.names().filter(|c| !base.open && base.field(c).is_none());
         let (lacks, adds): (Vec<&str>, Vec<&str>) = (lacks.collect(), adds.collect());
@@ -209,7 +208,6 @@ fn check_same_columns(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError
     }
 }
 
-/// The first columns of a list, in quotes.
 fn listed(columns: &[&str]) -> String {
     let mut names: Vec<String> =
         columns.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
@@ -219,9 +217,9 @@ fn listed(columns: &[&str]) -> String {
     names.join(", ")
 }
 
-/// The rows of all tables must be told apart by the same columns.
+/// All tables must have the same key columns.
 fn check_keys(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
-    // The key of a table of which not everything is known is not known either.
+    // The key of a table with unknown columns is also unknown.
     let known: Vec<_> = tables.iter().filter(|(_, table)| !table.open).collect();
     let Some(((first, base), others)) = known.split_first() else { return };
     let same = |table: &TableSchema| {
@@ -236,11 +234,10 @@ fn check_keys(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
             keys(base)
         );
         let error = ArgError::at_port(*name, Code::WrongInputs, message);
-        errors.push(error.help("the rows of all tables must be told apart by the same columns"));
+        errors.push(error.help("the same columns must identify the rows of each table"));
     }
 }
 
-/// Columns of one name must have one type.
 fn check_types(
     columns: Option<&[String]>,
     tables: &[(&str, &TableSchema)],
@@ -269,7 +266,6 @@ fn check_types(
     }
 }
 
-/// The columns and the key of the result.
 fn united(args: &Args, tables: &[(&str, &TableSchema)]) -> TableSchema {
     let label =
         describe(&args.label, DataType::Utf8, false, "the table that the row is from", None);
@@ -352,7 +348,8 @@ impl TableStep for BoundUnion {
                 let missing = || StepError::new("a union without tables has no rows");
                 return Ok(vec![(MAIN, tables.pop().ok_or_else(missing)?)]);
             }
-            // One union of all: one of two at a time is as deep as there are tables.
+            // One union of all tables: nested unions of two would be as deep as the number of
+            // tables.
             let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
             let union = Union::try_new_with_loose_types(plans.collect())?;
             Ok(vec![(MAIN, DataFrame::new(cx.session.state(), LogicalPlan::Union(union)))])

@@ -1,3 +1,3 @@
-//! A study for people: bundles and data sets, reports and pages.
+//! Shares studies with others: bundles and data sets.
 
 pub mod sharing;

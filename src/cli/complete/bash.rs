@@ -1,5 +1,5 @@
-//! Completion in bash, which takes what follows a `=`, a `:` or an opening quote for a separate word.
-//! The adapter of clap_complete gets the words without these, and offers nothing after `--set name=`.
+//! Completion in bash, which splits words at `=`, `:` and opening quotes. The adapter of
+//! clap_complete only gets these parts, and offers nothing after `--set name=`.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -22,7 +22,6 @@ const SCRIPT: &str = r#"_galeras() {
 complete -o nospace -o nosort -F _galeras BIN 2>/dev/null || complete -o nospace -F _galeras BIN
 "#;
 
-/// The adapter, which gets the line up to the cursor.
 pub(super) struct Bash;
 
 impl EnvCompleter for Bash {
@@ -82,7 +81,7 @@ fn typed(value: &str, kept: usize, quoted: bool) -> String {
         }
         text.push(c);
     }
-    // The script asks bash for no space, because a folder and `name=` are not a whole word.
+    // Folders and `name=` are not whole words, so bash must not add a space.
     let space = if value.ends_with(['/', '=']) { "" } else { " " };
     format!("{text}{space}\n")
 }
@@ -94,14 +93,13 @@ pub(super) struct Line {
     pub(super) words: Vec<String>,
     /// The word that the cursor is in.
     pub(super) current: String,
-    /// How many bytes of `current` bash leaves as they are.
+    /// The bytes of `current` that bash leaves unchanged.
     kept: usize,
     /// The cursor is between quotes.
     quoted: bool,
 }
 
 impl Line {
-    /// Reads one word.
     pub(super) fn of_word(word: &str) -> Self {
         Self::read(word, |_| false)
     }

@@ -17,7 +17,6 @@ use galeras_operator::{MAIN, NoConsent};
 use galeras_workflow::code::Code;
 use galeras_workflow::{Param, ParamType, Source, Workflow, parse_source};
 
-/// A value, and its description in a few words.
 struct Candidate {
     value: String,
     help: String,
@@ -29,8 +28,8 @@ impl Candidate {
     }
 }
 
-/// The command line of the program with candidates for its values. `words` are those before the cursor,
-/// `current` the one that it is in.
+/// The program's command line with candidates for values. `words` are those before the cursor,
+/// `current` the one at the cursor.
 pub(super) fn command(words: &[String], current: &str) -> Command {
     let line = Arc::new(Line::read(words));
     let command = Cli::command();
@@ -61,7 +60,7 @@ fn with_candidates(command: Command, verb: &str, line: &Arc<Line>, bare: bool) -
     })
 }
 
-/// Those of the candidates that begin with what is typed, without characters that a terminal obeys.
+/// The candidates that begin with the typed text and contain no control characters.
 fn offered(
     typed: &OsStr,
     candidates: impl FnOnce(&str) -> Vec<Candidate>,
@@ -78,7 +77,6 @@ fn offered(
 
 type Candidates = fn(&Line, &str) -> Vec<Candidate>;
 
-/// The candidates for an argument, unless clap knows its values.
 fn candidates_of(verb: &str, arg: &Arg) -> Option<Candidates> {
     if !arg.get_possible_values().is_empty() {
         return None;
@@ -105,7 +103,6 @@ fn candidates_of(verb: &str, arg: &Arg) -> Option<Candidates> {
     })
 }
 
-/// The arguments before the cursor.
 struct Line(Option<ArgMatches>);
 
 impl Line {
@@ -124,7 +121,6 @@ impl Line {
         raw.into_iter().flatten().map(|value| value.to_string_lossy().into_owned()).collect()
     }
 
-    /// The last value of an argument.
     fn value(&self, name: &str) -> Option<String> {
         self.values(name).pop()
     }
@@ -135,7 +131,7 @@ fn operators() -> Vec<Candidate> {
     operators.map(|operator| Candidate::new(operator.name, operator.summary())).collect()
 }
 
-/// The workflow on the line, as it is written.
+/// The workflow on the line, as written.
 fn workflow(line: &Line) -> Option<Workflow> {
     let file = line.value("file").or_else(|| line.value("files"))?;
     // A pipe could be read only once.
@@ -144,7 +140,7 @@ fn workflow(line: &Line) -> Option<Workflow> {
     workflow
 }
 
-/// The plan of the workflow on the line, if it has no mistake.
+/// The plan of the workflow on the line, if it has no errors.
 fn planned(line: &Line) -> Option<Plan> {
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let store = line.value("cache").unwrap_or_else(|| crate::cli::DEFAULT_CACHE.into());
@@ -161,8 +157,8 @@ fn planned(line: &Line) -> Option<Plan> {
     runtime.block_on(plan(&file, REGISTRY, &settings)).0
 }
 
-/// The steps of the workflow, and with `ports` their other tables. A workflow with a mistake has the steps
-/// that are written in it.
+/// The workflow's steps, and with `ports` also their other tables. A workflow with errors has the
+/// steps written in it.
 fn steps(line: &Line, ports: bool) -> Vec<Candidate> {
     let Some(plan) = planned(line) else {
         let steps = workflow(line).map(|workflow| workflow.steps).unwrap_or_default();
@@ -199,7 +195,6 @@ fn steps(line: &Line, ports: bool) -> Vec<Candidate> {
     found
 }
 
-/// The columns of the table on the line.
 fn columns(line: &Line) -> Vec<Candidate> {
     let (Some(plan), Some(name)) = (planned(line), line.value("step")) else {
         return Vec::new();
@@ -263,10 +258,9 @@ fn expanded(path: &str) -> PathBuf {
     }
 }
 
-/// The most entries of a folder that are offered.
 const MAX_FILES: usize = 1000;
 
-/// Folders, and the wanted files, whose paths begin with what is typed.
+/// Folders and wanted files whose paths begin with the typed text.
 fn files(typed: &str, wanted: impl Fn(&Path) -> bool) -> Vec<Candidate> {
     let (folder, begun) = typed.split_at(typed.rfind('/').map_or(0, |at| at + 1));
     let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };

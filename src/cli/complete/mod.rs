@@ -17,7 +17,6 @@ use super::exit::Exit;
 use super::screen::{fail, print};
 use super::{Cli, STACK_BYTES};
 
-/// Names the shell that asks.
 const VARIABLE: &str = "GALERAS_COMPLETE";
 const PROGRAM: &str = "galeras";
 
@@ -37,7 +36,7 @@ pub(super) fn answer() -> Option<Exit> {
     Some(match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(Ok(_))) => Exit::Done,
         Ok(Ok(Err(error))) => fail(&error.to_string(), Exit::Invalid),
-        // A panic; a shell shows nothing of it.
+        // A panic; shells show nothing.
         Ok(Err(_)) => Exit::Failed,
         Err(error) => fail(&format!("cannot start threads: {error}"), Exit::Disk),
     })

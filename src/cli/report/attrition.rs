@@ -1,4 +1,4 @@
-//! Where rows were lost on the way to a table: the steps of one line, back to its source.
+//! Shows where rows were lost on the way to a table: the steps of one line, back to its source.
 
 use galeras_pages::model::{AttritionBlock, AttritionStage, Labelled, LossReason};
 
@@ -10,7 +10,7 @@ use galeras_engine::runner::open_port;
 use galeras_operator::{MAIN, REJECTS, plain_message};
 use galeras_sql::session::session;
 
-/// Reasons of a step that are listed, and rows that stand for each.
+/// The most reasons listed per step, and the most example rows per reason.
 const REASONS: usize = 12;
 const EXAMPLES: usize = 3;
 
@@ -23,22 +23,22 @@ pub(super) async fn attrition(
     for tables in line(surveyed, input).into_iter().rev() {
         stages.extend(stage(surveyed, &tables).await?);
     }
-    // What comes after the last loss is told by the tables themselves.
+    // Stages after the last loss are left out: the tables show their rows.
     let last = stages.iter().rposition(|stage| stage.lost.is_some_and(|lost| lost > 0));
     let Some(last) = last else { return Ok(None) };
     stages.truncate(last + 1);
     Ok(Some(AttritionBlock { unit: "rows".to_string(), stages, ..AttritionBlock::default() }))
 }
 
-/// The tables on the way from the source to `input`, the last first: where several tables meet,
-/// the way goes to the largest of them.
+/// The tables on the way from the source to `input`, the last first: where tables meet, the largest
+/// of them.
 fn line(surveyed: &Surveyed, input: &Input) -> Vec<Vec<TableRef>> {
     let mut line = Vec::new();
     let mut tables = input.tables.clone();
     loop {
         let Some(first) = tables.first().map(|table| table.step) else { return line };
         let step = &surveyed.plan.steps[first];
-        // A port such as `summary` or `findings` is no station of rows.
+        // Rows do not pass through ports such as `summary` or `findings`.
         let on_line = tables.iter().all(|table| table.port == MAIN || table.port == REJECTS);
         line.push(if on_line { tables } else { Vec::new() });
         let rows = |input: &&Input| surveyed.rows(input).unwrap_or(0);
@@ -50,7 +50,7 @@ fn line(surveyed: &Surveyed, input: &Input) -> Vec<Vec<TableRef>> {
     }
 }
 
-/// What the cells of a step left and lost.
+/// The rows that the cells of a step kept and lost.
 async fn stage(surveyed: &Surveyed, tables: &[TableRef]) -> Result<Option<AttritionStage>, String> {
     let Some(first) = tables.first() else { return Ok(None) };
     let rows_of = |step: usize, port: &str| {
@@ -87,7 +87,7 @@ async fn stage(surveyed: &Surveyed, tables: &[TableRef]) -> Result<Option<Attrit
     }))
 }
 
-/// The rules by which a step rejected rows, with some of the rows.
+/// The rules that rejected rows in a step, with example rows.
 async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, String> {
     let port = surveyed.plan.steps[at].port(REJECTS);
     let Some(port) = port.filter(|port| port.table.field("rule").is_some()) else {
@@ -99,7 +99,7 @@ async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, S
     let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
     session.register_table("rejects", df.into_view()).map_err(failed)?;
     let id = if port.table.field(ID).is_some() { ID } else { "''" };
-    // The reasons of one rule may name a number each; the rule is what is counted.
+    // Reasons of one rule may contain different numbers, so rules are counted.
     let query = format!(
         "SELECT rule, count(*) AS rows, array_to_string(array_slice(array_agg(\
          concat(CAST({id} AS varchar), chr(31), reason) ORDER BY {id}, reason), 1, {EXAMPLES}), \

@@ -1,5 +1,5 @@
-//! What is in the columns of a table, for the panel of a step: counts, quartiles, a small histogram
-//! of numbers, the most frequent of few texts.
+//! Statistics of a table's columns for the panel of a step: counts, quartiles, a small histogram of
+//! numbers, the most frequent of few texts.
 
 use std::collections::HashMap;
 
@@ -13,25 +13,23 @@ use serde_json::Value;
 use super::super::stats::one_value;
 use galeras_display::{ColumnSummary, Measured, TableSummary};
 
-/// Bars of a histogram that is as wide as a word.
+/// The bars of a small histogram.
 const BINS: usize = 20;
-/// The most frequent values that are listed.
 const TOP: usize = 8;
-/// More different texts than this are no categories.
+/// The most different texts of a column of categories.
 const CATEGORIES: usize = 1_000;
-/// A longer text is no category.
+/// The longest text of a category.
 const CATEGORY: usize = 80;
 
-/// The columns of a table that is read once.
 pub(super) struct ColumnsOfTable {
     summary: TableSummary,
     values: Vec<Seen>,
 }
 
-/// What has been seen of a column besides its summary.
+/// The state collected for a column in addition to its summary.
 enum Seen {
     Numbers(Vec<f64>),
-    /// How often each text occurs; `None` if there are too many.
+    /// The count of each text; `None` if there are too many.
     Texts(Option<HashMap<String, u64>>),
     Other,
 }
@@ -49,7 +47,6 @@ impl ColumnsOfTable {
         Self { summary: TableSummary::new(schema), values }
     }
 
-    /// Takes in more rows.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         self.summary.add(batch)?;
         for (seen, array) in self.values.iter_mut().zip(batch.columns()) {
@@ -66,7 +63,7 @@ impl ColumnsOfTable {
         Ok(())
     }
 
-    /// What each column holds, in order.
+    /// The statistics of each column, in order.
     pub(super) fn finish(self) -> Vec<ColumnStatistics> {
         let summaries = self.summary.finish();
         summaries.iter().zip(self.values).map(|(column, seen)| statistics(column, seen)).collect()
@@ -152,7 +149,7 @@ fn bins(values: &[f64]) -> Vec<ValueBin> {
     (0..BINS).map(bin).collect()
 }
 
-/// The most frequent values, if any occurs twice.
+/// The most frequent values, if any is repeated.
 fn top(counts: HashMap<String, u64>) -> Vec<ValueCount> {
     if counts.values().all(|count| *count < 2) {
         return Vec::new();
@@ -193,7 +190,7 @@ mod tests {
         let bins = &columns[0].bins;
         assert_eq!(bins.iter().map(|bin| bin.count).sum::<u64>(), 101);
         assert_eq!((bins[0].low, bins[BINS - 1].high), (0.0, 100.0));
-        // 95 to 100: the upper end is inside.
+        // The last bin includes its upper end, 100.
         assert_eq!((bins[0].count, bins[BINS - 1].count), (5, 6));
         // n = 101, 0..=100: variance 101 * 102 / 12.
         assert!((columns[0].std.unwrap() - (101.0_f64 * 102.0 / 12.0).sqrt()).abs() < 1e-9);

@@ -7,10 +7,9 @@ use super::values::{JsonRow, number, rows, table, text};
 use galeras_engine::plan::Input;
 use galeras_operator::plain_message;
 
-/// More findings than anybody reads.
 const MOST: usize = 200;
 
-/// Columns that say what a finding is about, and so name no group.
+/// Columns that describe the subject of a finding, and therefore do not name a group.
 const KNOWN: &[&str] = &[
     "outcome",
     "treatment",
@@ -32,7 +31,6 @@ const KNOWN: &[&str] = &[
     "deviation",
 ];
 
-/// The rows of a table of findings.
 pub(super) async fn findings(surveyed: &Surveyed, input: &Input) -> Result<FindingBlock, String> {
     let df = table(surveyed, input)?.limit(0, Some(MOST)).map_err(|e| plain_message(&e))?;
     let rows = rows(df).await?;

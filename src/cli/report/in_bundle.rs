@@ -1,5 +1,5 @@
-//! The report of a bundle: of the workflow and the store that are in it, at the time of its results,
-//! and without a word of the folder in which it was put together.
+//! The report of a bundle: about the workflow and store in it, at the time of its results, without
+//! naming the folder where it was made.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::super::context::Surveyed;
 use super::study::{study, time};
 
-/// The page of a workflow that was put into a folder with its results, which were `computed` then.
+/// The page of a workflow bundled with its results, which were `computed` at that time.
 ///
 /// # Errors
-/// If results cannot be read, or the page would say where the folder is.
+/// If results cannot be read, or the page would reveal where the folder is.
 pub(in crate::cli) async fn bundled(
     surveyed: &Surveyed,
     folder: &Path,
@@ -23,7 +23,7 @@ pub(in crate::cli) async fn bundled(
     let mut report = study(surveyed).await?;
     let at = computed.parse::<Timestamp>().map(|at| time(at.to_zoned(TimeZone::UTC)));
     report.made_at = at.unwrap_or_else(|_| computed.to_string());
-    // Who else computes the same gets the same page.
+    // The same results give the same page for everyone.
     report.run = None;
     relative_to(&mut report, folder);
     let page = galeras_pages::report(&report).map_err(|error| error.to_string())?;
@@ -34,7 +34,7 @@ pub(in crate::cli) async fn bundled(
     }
 }
 
-/// Names files by their places in the folder.
+/// Replaces paths by paths relative to the folder.
 fn relative_to(report: &mut Report, folder: &Path) {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     for folder in [folder, &real] {

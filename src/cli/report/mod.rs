@@ -1,7 +1,7 @@
-//! `report`: one page that explains a study, from what is stored.
+//! `report`: one page that explains a study from its stored results.
 //!
 //! Imports go one way: `values` → `findings`, `points`, `attrition`, `notes`, `columns` → `steps`,
-//! `reproduce` → `study` → `in_bundle`. How a page looks is in `galeras_pages`.
+//! `reproduce` → `study` → `in_bundle`. `galeras_pages` defines how a page looks.
 
 mod attrition;
 mod columns;
@@ -42,7 +42,7 @@ pub(crate) struct ReportArgs {
     /// in the current folder).
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Replace a file that is no report of Galeras.
+    /// Replace a file that is not a report of Galeras.
     #[arg(long)]
     overwrite: bool,
 }
@@ -72,7 +72,7 @@ pub(crate) async fn report(args: ReportArgs) -> Exit {
     write_report(&surveyed, &path, args.overwrite, Format::Human).await
 }
 
-/// Writes the page of a study and says where it is.
+/// Writes the page of a study and prints its path.
 pub(super) async fn write_report(
     surveyed: &Surveyed,
     path: &Path,
@@ -113,10 +113,10 @@ pub(super) async fn write_report(
     }
 }
 
-/// What every page of Galeras has near its beginning.
+/// A mark near the beginning of every page of Galeras.
 const MARK: &[u8] = b"<meta name=\"generator\" content=\"Galeras";
 
-/// Why a file may not be replaced, if there is one.
+/// The reason why a file may not be replaced, if any.
 fn objection(path: &Path) -> Option<&'static str> {
     let mut start = Vec::new();
     match fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start)) {

@@ -1,5 +1,5 @@
-//! What a reader has to know before he believes a number: estimates that were refused, flags, data
-//! tests that did not hold, steps that are not computed.
+//! Warnings for the reader of a number: refused estimates, flags, failed data tests, steps that are
+//! not computed.
 
 use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
@@ -9,10 +9,9 @@ use galeras_engine::runner::{open_port, test_outcomes};
 use galeras_operator::plain_message;
 use galeras_sql::session::session;
 
-/// Different reasons of one table that are listed.
 const REASONS: usize = 20;
 
-/// The notes on all steps, the gravest first.
+/// The notes on all steps, the most serious first.
 pub(super) async fn notes(surveyed: &Surveyed) -> Result<DiagnosticBlock, String> {
     let mut notes = Vec::new();
     for at in 0..surveyed.plan.steps.len() {
@@ -41,8 +40,7 @@ async fn failed_tests(surveyed: &Surveyed, at: usize) -> Vec<DiagnosticNote> {
         .collect()
 }
 
-/// Rows that say of themselves that they are no number to rely on: a `status` other than `ok`, with
-/// the reason.
+/// Rows marked as unreliable by a `status` other than `ok`, with the reason.
 async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>, String> {
     let step = &surveyed.plan.steps[at];
     if surveyed.states[at].manifest.is_none() {

@@ -1,4 +1,4 @@
-//! Data points: what was asked, what was answered, what was right, and where it comes from.
+//! Data points: prompt, answer, reference, and origin.
 
 use galeras_pages::model::{
     CodeLanguage, DataPoint, DataPointBlock, Labelled, PromptMessage, ScoreValue, TraceStep,
@@ -12,12 +12,12 @@ use galeras_engine::plan::{Input, cell_columns};
 use galeras_operator::plain_message;
 use galeras_sql::session::column;
 
-/// Columns that rows are told apart by on the page.
+/// Columns that distinguish rows on the page.
 const GROUPS: &[&str] = &["treatment", "model", "baseline", "sample", "repo"];
-/// Columns of texts that stand beside the answer, if they are there.
+/// Text columns shown next to the answer, if present.
 const TEXTS: &[&str] =
     &["random_cut", "code", "code_before", "docstring", "commit_message", "reason"];
-/// What is never a score.
+/// Columns that are never scores.
 const NO_SCORES: &[&str] = &[
     "sample",
     "seconds",
@@ -31,7 +31,7 @@ const NO_SCORES: &[&str] = &[
     "usd",
 ];
 
-/// Where the parts of a data point are in a table.
+/// The columns with the parts of a data point.
 pub(super) struct PointColumns {
     answer: Option<String>,
     reference: Option<String>,
@@ -54,7 +54,7 @@ impl PointColumns {
             .filter(is_there)
             .or_else(|| Some("reference".to_string()).filter(is_there));
         answer.as_ref()?;
-        // What the step or those before it computed of an answer: numbers that stand behind it.
+        // Numeric columns after the answer were computed from it.
         let fields = input.schema.schema.fields();
         let behind = fields.iter().skip_while(|field| Some(field.name()) != answer.as_ref());
         let scores: Vec<String> = behind
@@ -71,7 +71,7 @@ impl PointColumns {
     }
 }
 
-/// The first data points of a table; of these columns only, if any are named.
+/// The first data points of a table; only these columns, if any are named.
 pub(super) async fn points(
     surveyed: &Surveyed,
     name: &str,
@@ -174,7 +174,7 @@ fn prompt(row: &JsonRow) -> Vec<PromptMessage> {
     }
 }
 
-/// From the row back to the commit that it was mined from.
+/// The origin of the row, back to its commit.
 fn trace(row: &JsonRow, source: &str) -> Vec<TraceStep> {
     let mut steps =
         vec![TraceStep { step: source.to_string(), id: text(row, ID), ..TraceStep::default() }];

@@ -1,4 +1,4 @@
-//! How the same results come again: the commands, what the lock file pins, the digests.
+//! The steps to reproduce the results: commands, pins of the lock file, digests.
 
 use galeras_pages::model::{Labelled, ReproduceBlock, ShellCommand};
 use serde_json::Value;
@@ -8,7 +8,6 @@ use super::super::hint;
 use galeras_engine::plan::LockFile;
 use galeras_operator::MAIN;
 
-/// Facts of the lock file that are listed.
 const FACTS: usize = 200;
 
 pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
@@ -18,7 +17,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     let cache = super::super::DEFAULT_CACHE;
     let mut commands = vec![
         command(
-            "compute everything, or what is missing",
+            "compute everything, or only missing results",
             hint::command("run", &plan.file, &plan.set, cache),
         ),
         command("see what would run, and why", hint::command("plan", &plan.file, &plan.set, cache)),
@@ -39,7 +38,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     };
     if !facts.is_empty() {
         let frozen = format!("{} --frozen", hint::command("run", &plan.file, &plan.set, cache));
-        commands.push(command("the same, from what `galeras.lock` pins alone", frozen));
+        commands.push(command("the same, with only the pins in `galeras.lock`", frozen));
     }
     ReproduceBlock { title: String::new(), note, commands, facts, digests: digests(surveyed) }
 }
@@ -78,7 +77,6 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-/// The digests of the tables behind the outputs.
 fn digests(surveyed: &Surveyed) -> Vec<Labelled> {
     let mut digests = Vec::new();
     for output in &surveyed.plan.outputs {

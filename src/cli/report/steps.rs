@@ -20,12 +20,11 @@ use galeras_engine::runner::{Forecast, open_port, test_outcomes};
 use galeras_operator::{MAIN, Port, column_description, column_unit, plain_message};
 use galeras_sql::session::session;
 
-/// Rows of a table that its panel shows.
 const FIRST_ROWS: usize = 5;
-/// Cells of a table up to which all of it is read for the statistics of its columns.
+/// The largest table, in cells, that is read completely for column statistics.
 const CELLS: u64 = 4_000_000;
 
-/// Statistics by the digest of the column: most columns pass through many steps.
+/// Statistics by the digest of the column: most columns pass through many steps unchanged.
 type KnownColumns = HashMap<Digest, ColumnStatistics>;
 
 /// The steps of the plan, the cells of a matrix as one. As many have a panel as a page has panels.
@@ -51,7 +50,7 @@ pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> 
     Ok(StepDiagram { arrows: arrows.collect(), steps })
 }
 
-/// The positions of the steps that each box stands for.
+/// The positions of the steps in each box.
 type Cells<'a> = HashMap<&'a str, Vec<usize>>;
 
 fn cells_by_name(surveyed: &Surveyed) -> Cells<'_> {
@@ -71,7 +70,7 @@ fn main_rows(surveyed: &Surveyed, at: usize) -> Option<u64> {
     manifest.port(MAIN).map(|table| table.rows)
 }
 
-/// What is said of a step, or of the first cell of several.
+/// The panel of a step, or of the first cell of several.
 async fn panel(
     surveyed: &Surveyed,
     name: &str,
@@ -123,7 +122,7 @@ async fn panel(
     })
 }
 
-/// What is known of a step without a look at its tables.
+/// The summary of a step without reading its tables.
 fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
     let Some(&at) = cells.first() else { return StepBox::default() };
     let manifests = cells.iter().filter_map(|at| surveyed.states[*at].manifest.as_ref());
@@ -141,7 +140,6 @@ fn summary(surveyed: &Surveyed, name: &str, cells: &[usize]) -> StepBox {
     }
 }
 
-/// How many of these steps have a result.
 fn stored(surveyed: &Surveyed, cells: &[usize]) -> usize {
     cells.iter().filter(|at| surveyed.states[**at].manifest.is_some()).count()
 }
@@ -223,8 +221,7 @@ async fn port_panel(
     })
 }
 
-/// Arguments as YAML that a person reads: a mapping with its values as JSON, texts of several
-/// lines as blocks.
+/// Arguments as readable YAML: a mapping with JSON values, multi-line texts as blocks.
 fn yaml(args: &Value) -> String {
     let Some(map) = args.as_object() else { return args.to_string() };
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The whole report: what the workflow orders, or what suits its results.
+//! The whole report: the sections that the workflow orders, or a default that suits its results.
 
 use galeras_pages::model::{
     AttritionBlock, FigureBlock, MissingStep, ParamValue, Report, RunFacts, Section, TextBlock,
@@ -20,16 +20,16 @@ use galeras_operator::event::RunStatus;
 use galeras_operator::{MAIN, REJECTS, plain_message};
 use galeras_workflow::KnownPart;
 
-/// Rows of a table that nobody limits.
+/// The default limit for rows of a table.
 const TABLE_ROWS: usize = 200;
-/// Data points that nobody limits.
+/// The default limit for data points.
 const POINTS: usize = 60;
-/// Pictures of one table: the cells of a matrix.
+/// The most pictures of one table: the cells of a matrix.
 const PICTURES: usize = 50;
-/// Steps without a result that are named one by one.
+/// The most steps without a result that are named.
 const MISSING: usize = 20;
 
-/// Everything that the page of a study shows.
+/// The content of a study's page.
 pub(in crate::cli) async fn study(surveyed: &Surveyed) -> Result<Report, String> {
     let plan = &surveyed.plan;
     let sections = match &plan.report.sections {
@@ -66,7 +66,7 @@ pub(in crate::cli) async fn study(surveyed: &Surveyed) -> Result<Report, String>
     })
 }
 
-/// A time as pages say it.
+/// A time in the format of pages.
 pub(super) fn time(at: Zoned) -> String {
     at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
@@ -94,7 +94,7 @@ fn status_words(status: RunStatus) -> String {
     words.to_string()
 }
 
-/// The steps without a result, each name once.
+/// The steps without a result, without repeated names.
 fn missing(surveyed: &Surveyed) -> Vec<MissingStep> {
     let mut missing: Vec<MissingStep> = Vec::new();
     for (step, state) in surveyed.plan.steps.iter().zip(&surveyed.states) {
@@ -105,19 +105,18 @@ fn missing(surveyed: &Surveyed) -> Vec<MissingStep> {
         let run = surveyed.command();
         missing.push(MissingStep {
             step: step.family.clone(),
-            reason: "not computed as the workflow stands now".to_string(),
+            reason: "not computed for the current workflow".to_string(),
             command: format!("{run} --select {}", galeras_base::visible::shell_word(&step.family)),
         });
     }
     missing
 }
 
-/// Whether all tables of an input are stored.
 fn is_stored(surveyed: &Surveyed, input: &Input) -> bool {
     input.tables.iter().all(|table| surveyed.states[table.step].manifest.is_some())
 }
 
-/// A section that the workflow orders. What is not computed yet is said in its place.
+/// A section that the workflow orders, or a note if it is not computed yet.
 async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Section>, String> {
     let heading = section.heading.clone().unwrap_or_default();
     let caption = |given: String| section.caption.clone().unwrap_or(given);
@@ -177,7 +176,6 @@ async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Se
     })
 }
 
-/// The pictures of a table.
 async fn figures(
     surveyed: &Surveyed,
     name: &str,
@@ -200,7 +198,7 @@ async fn figures(
     Ok(pictures.iter().enumerate().map(figure).collect())
 }
 
-/// What suits the results, if the workflow orders nothing: the answer first.
+/// The default sections if the workflow orders none: the answer first.
 async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, String> {
     let plan = &surveyed.plan;
     let mut sections = Vec::new();
@@ -254,7 +252,7 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, String> {
     Ok(sections)
 }
 
-/// The last table of the plan that has answers in it, and whose rows are those of a row step.
+/// The last table of the plan with answers, produced by a row step.
 fn answers(surveyed: &Surveyed) -> Option<(String, Input)> {
     let plan = &surveyed.plan;
     let names = plan.steps.iter().rev().filter(|step| {
@@ -265,7 +263,8 @@ fn answers(surveyed: &Surveyed) -> Option<(String, Input)> {
     )
 }
 
-/// Where rows were lost on the way to what the study is about: the answers, or the largest output.
+/// Shows where rows were lost on the way to the subject of the study: the answers, or the largest
+/// output.
 async fn main_line(surveyed: &Surveyed) -> Result<Option<AttritionBlock>, String> {
     let largest = || {
         let outputs = surveyed.plan.outputs.iter().map(|output| &output.input);

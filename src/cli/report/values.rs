@@ -14,7 +14,6 @@ use galeras_operator::table_digest::type_name;
 use galeras_operator::{column_description, column_unit, plain_message};
 use galeras_sql::session::{column, session, sorted_by_key};
 
-/// A row, by column.
 pub(super) type JsonRow = Map<String, Value>;
 
 /// The table of an input in the order of its key.
@@ -24,7 +23,6 @@ pub(super) fn table(surveyed: &Surveyed, input: &Input) -> Result<DataFrame, Str
     sorted_by_key(df, &input.schema.key).map_err(|error| plain_message(&error))
 }
 
-/// Rows as JSON objects; what is null is null.
 pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, String> {
     let batches = df.collect().await.map_err(|error| plain_message(&error))?;
     let mut all = Vec::new();
@@ -34,7 +32,6 @@ pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, String> {
     Ok(all)
 }
 
-/// The rows of a batch as JSON objects.
 pub(super) fn rows_of(batch: &RecordBatch) -> Result<Vec<JsonRow>, String> {
     let mut lines = Vec::new();
     let failed = |error: std::io::Error| error.to_string();
@@ -49,7 +46,6 @@ pub(super) fn rows_of(batch: &RecordBatch) -> Result<Vec<JsonRow>, String> {
         .collect()
 }
 
-/// The value of a column in a row.
 pub(super) fn value<'a>(row: &'a JsonRow, name: &str) -> &'a Value {
     row.get(name).unwrap_or(&Value::Null)
 }
@@ -63,12 +59,10 @@ pub(super) fn text(row: &JsonRow, name: &str) -> String {
     }
 }
 
-/// The number of a column in a row.
 pub(super) fn number(row: &JsonRow, name: &str) -> Option<f64> {
     value(row, name).as_f64()
 }
 
-/// A column as the page describes it.
 pub(in crate::cli) fn described(field: &Field) -> TableColumn {
     TableColumn {
         name: field.name().clone(),
@@ -85,7 +79,7 @@ pub(super) fn data_type(field: &Field) -> String {
     format!("{}{mark}", type_name(field.data_type()))
 }
 
-/// The first rows of a table, of these columns, or of all that are not binary.
+/// The first rows of a table, with these columns or every column that is not binary.
 pub(super) async fn block(
     surveyed: &Surveyed,
     name: &str,
@@ -104,7 +98,7 @@ pub(super) async fn block(
     };
     let exprs: Vec<_> = chosen.iter().map(|field| column(field.name())).collect();
     df = df.select(exprs).and_then(|df| df.limit(0, Some(limit))).map_err(|e| plain_message(&e))?;
-    // The schema of the input knows what its columns mean.
+    // The input's schema describes its columns.
     let about = |field: &&Field| match input.schema.field(field.name()) {
         Some(known) => described(known),
         None => described(field),
@@ -126,7 +120,7 @@ pub(super) async fn block(
     })
 }
 
-/// How the first rows of a table are chosen.
+/// Describes the choice of the first rows.
 pub(super) fn order_words(input: &Input) -> String {
     match input.schema.key.as_slice() {
         [] => "the first as stored".to_string(),
@@ -138,7 +132,7 @@ fn is_binary(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_))
 }
 
-/// A name that a file can have.
+/// A valid file name for this name.
 pub(super) fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
     name.chars().map(plain).collect::<String>().trim_matches('_').to_string()

@@ -1,8 +1,8 @@
-//! Addresses of pages: every name in them is data.
+//! Addresses of pages, with escaped names.
 
 use url::form_urlencoded::Serializer;
 
-/// `PAGE?name=value&…`, without values that are empty.
+/// `PAGE?name=value&…`, without empty values.
 pub(super) fn address(page: &str, values: &[(&str, &str)]) -> String {
     let mut query = Serializer::new(String::new());
     for (name, value) in values.iter().filter(|(_, value)| !value.is_empty()) {

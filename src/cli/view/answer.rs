@@ -1,4 +1,4 @@
-//! What a request is answered with: a page, another address, or why not.
+//! The answers to requests: a page, another address, or a refusal.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -6,27 +6,25 @@ use axum::response::{IntoResponse, Response};
 use galeras_pages::PageError;
 use galeras_pages::view::{ViewFrame, message_page};
 
-/// Why there is no page.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
     message: String,
-    /// What to run, if that helps.
+    /// A command that helps, if any.
     command: String,
 }
 
 impl Refusal {
-    /// What was asked for is not there.
+    /// The requested thing does not exist.
     pub(super) fn missing(message: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, message: message.into(), command: String::new() }
     }
 
-    /// What was asked for makes no sense, or may not be done now.
+    /// The request makes no sense, or is not allowed now.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, message: message.into(), command: String::new() }
     }
 
-    /// Something failed here.
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -35,7 +33,7 @@ impl Refusal {
         }
     }
 
-    /// The same with the command that helps.
+    /// Adds a command that helps.
     pub(super) fn run(mut self, command: String) -> Self {
         self.command = command;
         self
@@ -65,7 +63,6 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A page.
 pub(super) fn html(page: String) -> Response {
     let mut response = Response::new(Body::from(page));
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
@@ -73,16 +70,16 @@ pub(super) fn html(page: String) -> Response {
     response
 }
 
-/// The browser goes to another page of this server.
+/// Redirects the browser to another page of this server.
 pub(super) fn see(address: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
-    // Addresses are made by `address`, which leaves ASCII only.
+    // `address` only returns ASCII.
     if let Ok(value) = HeaderValue::from_str(address) {
         response.headers_mut().insert(header::LOCATION, value);
     }
     response
 }
 
-/// What a handler gives.
+/// The result of a handler.
 pub(super) type Answered = Result<Response, Refusal>;

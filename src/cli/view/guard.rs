@@ -1,29 +1,30 @@
-//! Who may talk to the server: a browser on this machine that was given the token, from pages of the
-//! server itself.
+//! Access to the server is limited to browsers on this machine with the token, and to requests from
+//! the server's own pages.
 //!
-//! The server listens on loopback, which any page in a browser on this machine can send requests to.
-//! So the `Host` must be this server (a name that was pointed here is not), every POST must come
-//! from one of its own pages (`Origin`), and everything needs the token: in the address at first,
-//! in a cookie from then on.
+//! The server listens on loopback, which any page in a browser on this machine can send requests
+//! to. So the `Host` must be this server (another name that resolves to it is refused), every POST
+//! must come from the server's pages (`Origin`), and everything needs the token: first in the
+//! address, later in a cookie.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 
 use axum::http::{HeaderMap, Method, StatusCode, header};
 
-/// What requests are checked against.
+/// The values that requests are checked against.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     port: u16,
     token: String,
 }
 
-/// What to do with a request.
+/// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// It is answered.
     Admitted,
-    /// It brings the token: the browser gets the cookie, and comes again without the token.
+    /// It has the token: the browser gets the cookie, and is redirected to an address without the
+    /// token.
     Welcome,
     /// It is refused, for this reason.
     Refused(StatusCode, &'static str),
@@ -46,8 +47,8 @@ impl Guard {
         format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
     }
 
-    /// The cookie of a browser that brought the token. Cookies do not tell ports apart, so its name
-    /// does.
+    /// The cookie of a browser that sent the token. Cookies are shared between ports, so the port
+    /// is in the name.
     pub(super) fn cookie(&self) -> String {
         let Self { port, token } = self;
         format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", Self::cookie_name(*port))
@@ -57,7 +58,7 @@ impl Guard {
         format!("galeras_view_{port}")
     }
 
-    /// What to do with a request of this method, query and headers.
+    /// Decides about a request with this method, query and headers.
     pub(super) fn admit(&self, method: &Method, query: &str, headers: &HeaderMap) -> Admission {
         use Admission::{Admitted, Refused, Welcome};
         let text = |name: header::HeaderName| {
@@ -71,8 +72,8 @@ impl Guard {
         if !text(header::HOST).is_some_and(|host| hosts.iter().any(|own| own == host)) {
             return Refused(StatusCode::FORBIDDEN, "The Host header is not that of this server.");
         }
-        // Browsers say where a request comes from; a link or a form elsewhere is not answered with
-        // anything but the page that the user opens.
+        // Browsers send the origin of a request; a link or a form elsewhere only gets the page that
+        // the user opens.
         let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or_default());
         if *method == Method::POST {
             let own = |origin: &str| hosts.iter().any(|host| origin == format!("http://{host}"));
@@ -108,7 +109,7 @@ impl Guard {
         )
     }
 
-    /// Compares all bytes, so that the time tells nothing of where they differ.
+    /// Compares all bytes, so that the time does not reveal where they differ.
     fn is_token(&self, given: &str) -> bool {
         let (own, given) = (self.token.as_bytes(), given.as_bytes());
         own.len() == given.len()

@@ -1,6 +1,6 @@
-//! What was found out about stored tables and is worth keeping: their rows in the order of a column,
-//! which rows meet a condition, how many there are. A stored table never changes, so that nothing of
-//! this gets stale; what was not asked for longest goes first.
+//! Cached facts about stored tables: their rows sorted by a column, the rows that meet a condition,
+//! and counts. A stored table never changes, so the facts stay valid; the least recently used are
+//! dropped first.
 
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
@@ -14,21 +14,21 @@ use galeras_sql::session::{stored_matches, stored_order};
 use galeras_store::Store;
 use galeras_store::TableFile;
 
-/// The most bytes of orders that are kept: a dozen of a table of five million rows.
+/// The most bytes of cached orders: a dozen for a table of five million rows.
 const ORDERS: usize = 256 << 20;
 
-/// The most bytes of matches that are kept: a bit for each row.
+/// The most bytes of cached matches: a bit for each row.
 const MATCHES: usize = 64 << 20;
 
-/// The most numbers of rows that are kept.
+/// The most cached counts.
 const COUNTS: usize = 500;
 
-/// What is kept of all tables.
+/// The cached facts of all tables.
 pub(super) struct Indexes {
     orders: Recent<Option<Arc<Vec<u32>>>>,
     matches: Recent<Option<BooleanBuffer>>,
     counts: Recent<u64>,
-    /// One is computed at a time: each uses all processors, and the memory of a column.
+    /// Only one is computed at a time: each uses all processors, and the memory of a column.
     computing: Mutex<()>,
 }
 
@@ -44,8 +44,7 @@ impl Default for Indexes {
 }
 
 impl Indexes {
-    /// The positions of the rows of a table in the order of a column; nothing if that is too much
-    /// to hold.
+    /// The positions of a table's rows sorted by a column; `None` if that is too large.
     pub(super) async fn order(
         &self,
         blob: &Digest,
@@ -65,7 +64,7 @@ impl Indexes {
         self.kept(&self.orders, key, bytes, compute).await
     }
 
-    /// Which rows of a table meet a condition; nothing if it has not all of the columns.
+    /// The rows of a table that meet a condition; `None` if it lacks a column.
     pub(super) async fn matches(
         &self,
         blob: &Digest,
@@ -82,12 +81,12 @@ impl Indexes {
         self.kept(&self.matches, key, bytes, compute).await
     }
 
-    /// A number of rows that was counted before.
+    /// A cached count.
     pub(super) fn known_count(&self, key: &str) -> Option<u64> {
         self.counts.get(key)
     }
 
-    /// Remembers a number of rows.
+    /// Caches a count.
     pub(super) fn remember_count(&self, key: String, rows: u64) {
         self.counts.put(key, rows, 1);
     }
@@ -103,7 +102,7 @@ impl Indexes {
             return Ok(known);
         }
         let _alone = self.computing.lock().await;
-        // Somebody else may have asked for the same meanwhile.
+        // Another request may have computed the same meanwhile.
         if let Some(known) = kept.get(&key) {
             return Ok(known);
         }
@@ -113,19 +112,18 @@ impl Indexes {
     }
 }
 
-/// A stored table of a folder.
 pub(super) fn opened(store: &Store, blob: &Digest) -> Result<Arc<TableFile>, String> {
     let table = store.table_file(blob).map_err(|error| error.to_string())?;
-    Ok(Arc::new(table.ok_or("the store is no folder")?))
+    Ok(Arc::new(table.ok_or("the store is not a folder")?))
 }
 
-/// What was used last, up to a size.
+/// The most recently used entries, up to a size.
 struct Recent<T> {
     limit: usize,
     kept: StdMutex<Kept<T>>,
 }
 
-/// The entries, the longest unused first, and the size of all of them.
+/// The entries, least recently used first, and their total size.
 struct Kept<T> {
     entries: Vec<Entry<T>>,
     size: usize,
@@ -151,9 +149,9 @@ impl<T: Clone> Recent<T> {
         Some(value)
     }
 
-    /// Keeps a value, unless it alone is larger than the limit.
+    /// Caches a value, unless it alone is larger than the limit.
     fn put(&self, key: String, value: T, size: usize) {
-        // What holds the entry counts as well, so that there are not ever more of the smallest.
+        // The overhead of an entry counts as well, which limits the number of tiny entries.
         let size = size.max(self.limit / 4096).max(1);
         if size > self.limit {
             return;

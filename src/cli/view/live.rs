@@ -1,4 +1,4 @@
-//! Server-sent events: a page is told when something happened, in this process or another.
+//! Server-sent events: notify a page of changes made by this process or another.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use serde::Deserialize;
 
 use super::served::Served;
 
-/// How often the store is looked at while a page is open.
+/// The interval between checks of the store while a page is open.
 const EVERY: Duration = Duration::from_millis(700);
 
-/// What the page shows that asks.
+/// The subject of the page that asks.
 #[derive(Deserialize)]
 pub(super) struct EventsQuery {
-    /// The mark of the study when the page was made: what happened since then is told at once.
+    /// The state of the study when the page was made: later changes are sent at once.
     mark: String,
 }
 
-/// A stream with an event `change` whenever a page of the study would be another one.
+/// A stream with an event `change` for every change of the study's pages.
 pub(super) async fn events(
     State(served): State<Served>,
     Query(query): Query<EventsQuery>,
@@ -31,7 +31,7 @@ pub(super) async fn events(
                 () = served.cancel.cancelled() => return None,
                 () = tokio::time::sleep(EVERY) => {}
             }
-            // What cannot be read now may be readable the next time.
+            // A failed read may succeed the next time.
             let Ok(snapshot) = served.study.snapshot().await else { continue };
             let mark = snapshot.mark();
             if mark != known {

@@ -1,4 +1,4 @@
-//! `view`: the pages of a study, served on loopback while one looks at it.
+//! `view`: serves the pages of a study on loopback.
 
 mod address;
 mod answer;
@@ -80,7 +80,7 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
         Ok(study) => Arc::new(study),
         Err(message) => return fail(&message, Exit::Failed),
     };
-    // Loopback only: what is shown is nobody else's, and so are the ratings.
+    // Loopback only: the tables and ratings are private.
     let bound = match TcpListener::bind(("127.0.0.1", args.port)).await {
         Ok(listener) => listener.local_addr().map(|address| (listener, address.port())),
         Err(error) => Err(error),
@@ -98,14 +98,14 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
             return fail(&format!("the system gives no random bytes: {error}"), Exit::Disk);
         }
     };
-    // Whoever reads the address may end the server at once.
+    // Set up before the address is printed: its reader may stop the server at once.
     let cancel = CancellationToken::new();
     watch_signals(cancel.clone());
     let address = guard.address();
     if print(&format!("{address}\n")) != Exit::Done {
         return Exit::Disk;
     }
-    note("open this address in a browser; whoever has it can rate; Ctrl-C ends the server");
+    note("open this address in a browser; everyone who has it can rate; Ctrl-C ends the server");
     if args.open {
         open_browser(&address);
     }
@@ -115,7 +115,7 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
     }
 }
 
-/// Opens the address; whether there is a browser is not known.
+/// Opens the address; a missing browser is not an error.
 fn open_browser(address: &str) {
     let started = std::process::Command::new("xdg-open")
         .arg(address)

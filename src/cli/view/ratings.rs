@@ -1,4 +1,4 @@
-//! A step that asks people: its questions, its data points, and what was answered so far.
+//! A step that asks people: its questions, its data points, and the answers so far.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,9 @@ use galeras_operator::{INPUT, plain_message};
 use galeras_ratings::{ADJUDICATED, Rating, RatingAnswer, Ratings};
 use galeras_sql::session::{column, parse_row_expr, session};
 
-/// The operator whose steps ask.
 const REVIEW: &str = "review";
 
-/// Data points that a page goes through.
+/// The most data points of a review page.
 const MOST_POINTS: u64 = 100_000;
 
 /// The steps that ask, one for each set of questions and folder.
@@ -40,19 +39,18 @@ pub(super) fn steps(snapshot: &Snapshot) -> Vec<&PlannedStep> {
     steps
 }
 
-/// A question.
 pub(super) struct AskedQuestion {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-/// A data point, and which questions are asked of it.
+/// A data point, with a flag for each question that is asked.
 pub(super) struct AskedPoint {
     pub(super) id: String,
     pub(super) asked: Vec<bool>,
 }
 
-/// What is asked: a point and a question, by their places.
+/// A point and a question, by their positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) point: usize,
@@ -64,14 +62,13 @@ pub(super) struct Review {
     pub(super) step: String,
     pub(super) input: Input,
     pub(super) questions: Vec<AskedQuestion>,
-    /// How many people are to rate a point.
+    /// The number of raters per point.
     pub(super) wanted: usize,
     pub(super) folder: PathBuf,
     pub(super) points: Vec<AskedPoint>,
     pub(super) ratings: Ratings,
 }
 
-/// The questions of a step.
 pub(super) fn questions(step: &PlannedStep) -> Vec<AskedQuestion> {
     let args = step.step.args();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
@@ -80,7 +77,7 @@ pub(super) fn questions(step: &PlannedStep) -> Vec<AskedQuestion> {
 }
 
 impl Review {
-    /// The step of that name; otherwise why nobody can rate now.
+    /// The step with that name, or the reason why it cannot be rated now.
     pub(super) async fn load(
         served: &Served,
         snapshot: &Snapshot,
@@ -122,7 +119,7 @@ impl Review {
         Ok(Self { step, input, questions, wanted, folder, points, ratings })
     }
 
-    /// What a rater is asked, in order.
+    /// The items of a rater, in order.
     pub(super) fn all_items(&self) -> Vec<Item> {
         let mut items = Vec::new();
         for (point, of) in self.points.iter().enumerate() {
@@ -132,7 +129,7 @@ impl Review {
         items
     }
 
-    /// What raters differ on, in order.
+    /// The items that raters disagree on, in order.
     pub(super) fn disagreements(&self) -> Vec<Item> {
         let mut items = self.all_items();
         items.retain(|item| {
@@ -142,17 +139,15 @@ impl Review {
         items
     }
 
-    /// The id of the point of an item.
     pub(super) fn id(&self, item: Item) -> &str {
         &self.points[item.point].id
     }
 
-    /// The name of the question of an item.
     pub(super) fn question(&self, item: Item) -> &str {
         &self.questions[item.question].name
     }
 
-    /// What a rater, or the decision, says to an item.
+    /// The rating of an item by a rater, or the decision.
     pub(super) fn rating(&self, rater: &str, item: Item) -> Option<&Rating> {
         let (id, question) = (self.id(item), self.question(item));
         match rater {
@@ -161,23 +156,21 @@ impl Review {
         }
     }
 
-    /// The answer of a rater, or the decision.
     pub(super) fn answer(&self, rater: &str, item: Item) -> Option<RatingAnswer> {
         self.rating(rater, item)?.answer
     }
 
-    /// How many of these items are answered.
     pub(super) fn done(&self, rater: &str, items: &[Item]) -> usize {
         items.iter().filter(|item| self.answer(rater, **item).is_some()).count()
     }
 
-    /// The item of a point and a question by their names.
     pub(super) fn item(&self, items: &[Item], id: &str, question: &str) -> Option<Item> {
         let here = |item: &&Item| self.id(**item) == id && self.question(**item) == question;
         items.iter().find(here).copied()
     }
 
-    /// Why it is too early to decide: raters must not see what others say before they are done.
+    /// The reason why it is too early to decide: raters must not see other ratings before they are
+    /// done.
     pub(super) fn too_early(&self) -> Option<String> {
         let items = self.all_items();
         let begun: Vec<(&String, usize)> = self
@@ -203,7 +196,7 @@ impl Review {
         (!left.is_empty()).then(|| format!("{}.", left.join(", ")))
     }
 
-    /// Whether the answers of a rater are in a file that people edit by hand.
+    /// The answers of a rater are in a file that people edit by hand.
     pub(super) fn is_by_hand(&self, rater: &str) -> bool {
         let of = |file: &str| {
             let stem = file.strip_suffix(".csv")?.to_lowercase();
@@ -218,7 +211,6 @@ impl Review {
     }
 }
 
-/// The data points in the order of their ids, with the questions that are asked of each.
 async fn points(
     served: &Served,
     snapshot: &Snapshot,

@@ -1,5 +1,6 @@
-//! The pages on which people judge data points. An answer is a form; it is on disk before the browser
-//! is sent on. Nobody sees what others say, except on the page that decides, when all are done.
+//! The pages on which people judge data points. An answer is a form; it is on disk before the
+//! browser is redirected. Raters do not see each other's answers, except on the page that decides,
+//! when all are done.
 
 use std::time::Duration;
 
@@ -22,13 +23,12 @@ use galeras_ratings::{
 };
 use galeras_store::timestamp;
 
-/// How old the plan may be while people rate: what they say does not change it.
+/// The maximum age of the plan while people rate: ratings do not change it.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// The most characters of a note.
 const LONGEST_NOTE: usize = 2000;
 
-/// A rater's place.
+/// A rater's position.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RateQuery {
     step: String,
@@ -40,7 +40,6 @@ pub(super) struct RateQuery {
     question: String,
 }
 
-/// An answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct RateForm {
     step: String,
@@ -52,7 +51,7 @@ pub(super) struct RateForm {
     note: String,
 }
 
-/// Whose last answer is taken back.
+/// The rater whose last answer is undone.
 #[derive(Debug, Deserialize)]
 pub(super) struct UndoForm {
     step: String,
@@ -94,13 +93,12 @@ pub(super) async fn start(State(served): State<Served>) -> Answered {
     Ok(html(review_start_page(&served.frame(&snapshot, "/review"), &page)?))
 }
 
-/// The address of a rater's place.
 fn place(step: &str, rater: &str, point: &str, question: &str) -> String {
     let values = [("step", step), ("rater", rater), ("point", point), ("question", question)];
     address("/review/rate", &values)
 }
 
-/// The review of a step, with what this person is asked.
+/// The review of a step, with the items of this rater.
 async fn asked(served: &Served, step: &str, rater: &str) -> Result<(Review, Vec<Item>), Refusal> {
     let snapshot = served.study.snapshot_within(SETTLED).await?;
     let _reading = served.study.reading().await?;
@@ -223,12 +221,12 @@ pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm
     }
     let before = review.answer(&form.rater, item);
     keep(&review, &form.rater, item, answer, form.note.trim()).await?;
-    // A note alone, or the same answer again with a note, stays where it is.
+    // A note alone, or the same answer with a note, stays on the item.
     let stays = answer.is_none() || before == answer && !form.note.trim().is_empty();
     let next = match items.iter().position(|other| *other == item) {
         _ if stays => Some(item),
         None => None,
-        // Who goes through answers again goes on in order, others go to what is open.
+        // Revising an answer leads to the next item in order, a new answer to the next open item.
         Some(at) if before.is_some() => items.get(at + 1).copied(),
         Some(at) => {
             let open =
@@ -272,7 +270,7 @@ pub(super) async fn undo(State(served): State<Served>, Form(form): Form<UndoForm
         let rating = review.rating(&form.rater, *item)?;
         (!rating.is_empty()).then_some((rating.time.as_str(), *item))
     });
-    // The last one by its time; of one time, the last in the order of the points.
+    // The latest by time; of equal times, the last in the order of points.
     let last =
         given.enumerate().max_by(|(a, (one, _)), (b, (other, _))| one.cmp(other).then(a.cmp(b)));
     let Some((_, (_, item))) = last else {

@@ -1,5 +1,4 @@
-//! One row: all its columns, code highlighted, answer and reference side by side, the way back to
-//! the commit.
+//! One row: its columns, highlighted code, answer and reference side by side, and its origin.
 
 use arrow::array::RecordBatch;
 use axum::extract::{Query, State};
@@ -29,10 +28,9 @@ pub(super) struct RowQuery {
     at: Option<u64>,
 }
 
-/// A text of this many characters, or with a line break, has a box of its own.
+/// A text of this many characters, or with a line break, has its own box.
 const LONG: usize = 120;
 
-/// Columns with Python.
 const PYTHON: [&str; 9] = [
     "code",
     "code_before",
@@ -45,7 +43,7 @@ const PYTHON: [&str; 9] = [
     "test_code",
 ];
 
-/// Columns that say more beside each other: what was, and what is.
+/// Columns shown next to each other: before and after.
 const PAIRS: [(&str, &str); 3] =
     [("reference", "prediction"), ("cut_rest", "prediction"), ("code_before", "code")];
 
@@ -63,7 +61,9 @@ pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQue
         None => by_id(&served, &snapshot, &input, &query.id).await,
     };
     let Some(values) = found.map_err(Refusal::failed)? else {
-        return Err(Refusal::missing("The table has no such row; it may have been computed anew."));
+        return Err(Refusal::missing(
+            "The table has no such row; it may have been computed again.",
+        ));
     };
     let mut parts = row_parts(&values);
     parts.links.insert(
@@ -78,7 +78,6 @@ pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQue
     Ok(html(row_page(&served.frame(&snapshot, ""), &parts)?))
 }
 
-/// The values of a row by column.
 pub(super) type RowValues = Vec<(String, Value)>;
 
 async fn by_position(
@@ -112,7 +111,7 @@ pub(super) async fn by_id(
 ) -> Result<Option<RowValues>, String> {
     let Some(field) = input.schema.field(ID) else { return Ok(None) };
     let data = snapshot.data(&session(1), &served.study.store, input)?;
-    // Without a cast around it, the statistics of the file say which parts cannot have the row.
+    // Without a cast around the column, the file's statistics can exclude row groups.
     let this = match field.data_type() {
         arrow::datatypes::DataType::Utf8 => column(ID),
         _ => cast(column(ID), arrow::datatypes::DataType::Utf8),
@@ -133,13 +132,11 @@ fn of_batch(batch: &RecordBatch) -> RowValues {
     names.zip(batch.columns().iter().map(|array| value(array.as_ref(), 0))).collect()
 }
 
-/// The text of a column, if it has one.
 pub(super) fn text<'a>(values: &'a RowValues, name: &str) -> Option<&'a str> {
     let value = values.iter().find(|(column, _)| column == name).map(|(_, value)| value)?;
     value.as_str().filter(|text| !text.is_empty())
 }
 
-/// The row for a page.
 pub(super) fn row_parts(values: &RowValues) -> RowParts {
     let mut parts = RowParts { title: title(values), ..RowParts::default() };
     parts.links.extend(commit_link(values));
@@ -168,7 +165,7 @@ pub(super) fn row_parts(values: &RowValues) -> RowParts {
             other => parts.facts.push(labelled(name, &other.to_string())),
         }
     }
-    // Code first: it is what one came for.
+    // Code comes first, since users look for it.
     texts.sort_by_key(|(name, _)| PYTHON.iter().position(|known| known == name).unwrap_or(99));
     parts.texts.extend(texts.into_iter().map(|(name, text)| RowText {
         text: labelled(name, text),
@@ -191,7 +188,7 @@ fn title(values: &RowValues) -> String {
     }
 }
 
-/// A link to the lines of the commit, where the table says which.
+/// A link to the lines of the commit, if the table has them.
 fn commit_link(values: &RowValues) -> Option<PageLink> {
     let url = text(values, "url")
         .filter(|url| url.starts_with("https://") || url.starts_with("http://"))?;
@@ -219,12 +216,12 @@ fn commit_link(values: &RowValues) -> Option<PageLink> {
     Some(link)
 }
 
-/// A name as a part of the path of an address.
+/// Encodes a name for the path of an address.
 fn encoded(name: &str) -> String {
     url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
-/// The tables of the steps that lead here in which the row is, or a row that it was made from.
+/// The tables that contain the row, or a row it was made from, among the steps that lead here.
 async fn trace(
     served: &Served,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! The runs of the workflow, and what differs between two of them.
+//! The runs of the workflow, and the differences between two of them.
 
 use axum::extract::{Query, State};
 use galeras_pages::model::{TableBlock, TableColumn};
@@ -13,10 +13,8 @@ use super::answer::{Answered, Refusal, html};
 use super::served::Served;
 use galeras_store::RunRecord;
 
-/// Runs that are listed.
 const LISTED: usize = 100;
 
-/// Changed rows that are shown of a table.
 const EXAMPLES: usize = 20;
 
 pub(super) async fn runs(State(served): State<Served>) -> Answered {
@@ -113,7 +111,7 @@ pub(super) async fn diff(
     Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
 }
 
-/// What differs between two tables: numbers in the caption, and examples of changed rows.
+/// The differences between two tables: numbers in the caption, and examples of changed rows.
 fn port_table(pair: &StepPair<'_>, diff: &PortDiff) -> TableBlock {
     let title = format!("{}.{}", pair.name, diff.port);
     let mut said = Vec::new();
@@ -157,7 +155,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A small table.
 pub(super) fn block(title: &str, names: &[&str], rows: Vec<Vec<Value>>) -> TableBlock {
     let column = |name: &&str| TableColumn { name: name.to_string(), ..TableColumn::default() };
     TableBlock {

@@ -1,4 +1,4 @@
-//! What every handler of the server may use, and what stands around every page.
+//! State shared by all handlers of the server, and the frame of every page.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::guard::Guard;
 use super::study::{Snapshot, Study};
 
-/// What every handler may use.
+/// State shared by all handlers.
 #[derive(Clone)]
 pub(super) struct Served {
     pub(super) study: Arc<Study>,
@@ -18,7 +18,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// What stands around a page; `current` is the address of the page in the list of pages.
+    /// The frame of a page; `current` is the address of the page in the list of pages.
     pub(super) fn frame(&self, snapshot: &Snapshot, current: &str) -> ViewFrame {
         let footer = format!(
             "{} in {}, galeras {}",
@@ -30,7 +30,7 @@ impl Served {
     }
 }
 
-/// The pages that every page leads to.
+/// The links of every page.
 pub(super) fn links(current: &str) -> Vec<PageLink> {
     let pages = [("/", "Steps"), ("/review", "Review"), ("/runs", "Runs")];
     let link = |(address, text): (&str, &str)| PageLink {

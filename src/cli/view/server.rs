@@ -1,4 +1,4 @@
-//! The routes of the server, and what holds for every request and answer.
+//! The routes of the server, and the rules for every request and answer.
 
 use std::io;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use super::{live, review, row, runs, steps, table};
 /// The most bytes of a request's body: an answer with its note.
 const MAX_BODY: usize = 64 << 10;
 
-/// How long pages that are on their way are waited for when the server ends.
+/// The time that open requests get when the server ends.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Answers requests until it is cancelled.
+/// Serves requests until it is cancelled.
 ///
 /// # Errors
-/// If connections cannot be taken any more.
+/// If connections cannot be accepted any more.
 pub(super) async fn serve(
     listener: TcpListener,
     guard: Guard,
@@ -68,8 +68,7 @@ async fn nothing() -> Response {
     Refusal::missing("There is no such page.").into_response()
 }
 
-/// Lets requests through that may be answered, and says with every answer what browsers may do
-/// with it.
+/// Lets permitted requests through, and adds the headers that restrict browsers to every answer.
 async fn guarded(State(served): State<Served>, request: Request, next: Next) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let admission = served.guard.admit(request.method(), query, request.headers());
@@ -84,7 +83,7 @@ async fn guarded(State(served): State<Served>, request: Request, next: Next) -> 
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "same-origin"),
-        // The page itself says by its hash which script may run.
+        // The hash in the page names the script that may run.
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'; base-uri 'none'; \
@@ -98,8 +97,8 @@ async fn guarded(State(served): State<Served>, request: Request, next: Next) -> 
     response
 }
 
-/// Gives the cookie, and sends the browser to the first page from here: a cookie that is `Strict`
-/// would not come with a redirect that began on another site.
+/// Sets the cookie, and sends the browser to the first page from a page: a
+/// `Strict` cookie would not be sent after a redirect that began on another site.
 fn welcome(guard: &Guard) -> Response {
     let page = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
                 <link rel=\"icon\" href=\"data:,\">\

@@ -17,7 +17,7 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
     let status = match snapshot.runs.first() {
         None => "No run of this workflow is recorded yet.".to_string(),
         Some(run) => match run.status {
-            None => format!("A run goes on since {}, or was killed.", run.started),
+            None => format!("A run that started at {} still runs, or was killed.", run.started),
             Some(_) => format!(
                 "The last run, {}, began {} and ended: {}.",
                 run.id,

@@ -1,4 +1,4 @@
-//! The study that is shown: its plan and the states of its steps, taken anew when something changed.
+//! The study that is shown: its plan and the states of its steps, reloaded after changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +18,9 @@ use galeras_engine::runner::{StepState, open, survey};
 use galeras_store::{LockGuard, RunRecord, Store};
 use galeras_workflow::render;
 
-/// How long what was seen of the store holds.
+/// The time for which a view of the store is reused.
 const FRESH: Duration = Duration::from_millis(400);
 
-/// A workflow and its store.
 pub(super) struct Study {
     args: WorkflowArgs,
     settings: Settings,
@@ -35,22 +34,21 @@ struct Seen {
     at: Instant,
 }
 
-/// The study at one time.
+/// The study at one point in time.
 pub(super) struct Snapshot {
     pub(super) plan: Arc<Plan>,
     pub(super) states: Vec<StepState>,
-    /// Why the workflow as it is now cannot be planned; then the plan is the one before.
+    /// The reason why the current workflow cannot be planned; the plan is then the previous one.
     pub(super) problem: String,
     /// The runs of the file, newest first.
     pub(super) runs: Vec<RunRecord>,
     stamp: Stamp,
 }
 
-/// What planning depends on: files with their sizes and times.
+/// The files that planning depends on, with their sizes and times.
 type Stamp = Vec<(PathBuf, u64, Option<SystemTime>)>;
 
 impl Study {
-    /// Plans the workflow and looks at its store.
     pub(super) async fn open(
         args: WorkflowArgs,
         settings: Settings,
@@ -64,12 +62,12 @@ impl Study {
         Ok(Self { args, settings, store, seen, indexes: Indexes::default() })
     }
 
-    /// The study as it is now, or was a moment ago.
+    /// The current study, or a recent snapshot.
     pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, String> {
         self.snapshot_within(FRESH).await
     }
 
-    /// The study as it was no longer ago than that.
+    /// A snapshot that is at most this old.
     pub(super) async fn snapshot_within(&self, age: Duration) -> Result<Arc<Snapshot>, String> {
         let mut seen = self.seen.lock().await;
         if seen.at.elapsed() < age {
@@ -103,24 +101,22 @@ impl Study {
         }
     }
 
-    /// The command that computes what is missing.
     pub(super) fn command(&self, plan: &Plan) -> String {
         hint::command("run", &plan.file, &plan.set, &self.args.store.cache)
     }
 
-    /// Nothing is removed from the store meanwhile.
+    /// Keeps results from being removed.
     pub(super) async fn reading(&self) -> Result<LockGuard, String> {
         self.store.reading_lock().await.map_err(|error| error.to_string())
     }
 
-    /// The file of the workflow, as it was given.
     pub(super) fn file(&self) -> &Path {
         &self.args.file
     }
 }
 
 impl Snapshot {
-    /// The table of that name, if all of it is stored; otherwise what is missing, in words.
+    /// The table with that name, if it is completely stored; otherwise the missing parts, in words.
     pub(super) fn table(&self, name: &str) -> Result<Input, String> {
         let input = self.plan.table(name).map_err(|problem| {
             let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
@@ -130,19 +126,17 @@ impl Snapshot {
         Ok(input)
     }
 
-    /// Whether all of a table is stored.
     pub(super) fn stored(&self, input: &Input) -> Result<(), String> {
         let missing = input.tables.iter().find(|table| self.states[table.step].manifest.is_none());
         match missing {
             None => Ok(()),
             Some(table) => {
                 let step = &self.plan.steps[table.step].name;
-                Err(format!("{step} is not computed yet as the workflow stands now"))
+                Err(format!("{step} is not computed yet for the current workflow"))
             }
         }
     }
 
-    /// The rows of a table that is stored.
     pub(super) fn data(
         &self,
         session: &SessionContext,
@@ -153,7 +147,7 @@ impl Snapshot {
         open(session, store, &self.plan, input, &done).map_err(|error| error.to_string())
     }
 
-    /// The stored file of a table that is one file and no more, with its digest and rows.
+    /// The stored file of a table with only one file, with its digest and rows.
     pub(super) fn only_blob(&self, input: &Input) -> Option<(Digest, u64)> {
         let [table] = input.tables.as_slice() else { return None };
         if input.united {
@@ -163,7 +157,6 @@ impl Snapshot {
         manifest.port(table.port).map(|port| (port.blob, port.rows))
     }
 
-    /// The number of rows of a table that is stored.
     pub(super) fn rows(&self, input: &Input) -> Option<u64> {
         let rows = input.tables.iter().map(|table| {
             let manifest = self.states[table.step].manifest.as_ref()?;
@@ -172,12 +165,12 @@ impl Snapshot {
         rows.sum()
     }
 
-    /// Where a page that shows this is told that it would be another one by now.
+    /// The address of the events that make a page reload.
     pub(super) fn events(&self) -> String {
         super::address::address("/events", &[("mark", &self.mark())])
     }
 
-    /// A text that is another one when a page of it would be another one.
+    /// A text that changes when a page of the study would change.
     pub(super) fn mark(&self) -> String {
         let states: Vec<String> = self
             .states
@@ -198,7 +191,6 @@ impl Snapshot {
     }
 }
 
-/// The states of the steps of a plan.
 async fn look(
     file: &Path,
     store: &Store,
@@ -213,7 +205,7 @@ async fn look(
     Ok(Snapshot { plan, states, problem, runs, stamp })
 }
 
-/// The workflow file, and the files and folders that steps read on this machine.
+/// The sizes and times of the workflow file, and of local files and folders that steps read.
 fn stamp(file: &Path, plan: &Plan) -> Stamp {
     let mut stamp = Stamp::new();
     let mut add = |path: &Path| {

@@ -18,10 +18,10 @@ use crate::cli::report::described;
 use galeras_display::count;
 use galeras_engine::plan::Input;
 
-/// Characters of a text that a cell gets.
+/// The most characters shown of a text in a cell.
 const CELL: usize = 120;
 
-/// What a page of a table shows, as the address says it.
+/// The part of a table that a page shows, from its address.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TableQuery {
@@ -39,13 +39,11 @@ impl TableQuery {
         !self.desc.is_empty()
     }
 
-    /// The address of this page with another order.
     fn sorted(&self, sort: &str, descending: bool) -> String {
         let desc = if descending { "1" } else { "" };
         Self { sort: sort.into(), desc: desc.into(), ..self.clone() }.page(1)
     }
 
-    /// The address of another page of these rows.
     fn page(&self, page: u64) -> String {
         let number = if page > 1 { page.to_string() } else { String::new() };
         address(
@@ -152,7 +150,7 @@ fn heading(query: &TableQuery, input: &Input, field: &Field) -> TableColumn {
     }
 }
 
-/// The values of a row for a page: numbers as such, long texts cut.
+/// The values of a row for a page: numbers, and shortened texts.
 pub(super) fn values(batch: &RecordBatch, row: usize) -> Vec<Value> {
     batch.columns().iter().map(|array| cut(value(array.as_ref(), row))).collect()
 }
@@ -167,7 +165,6 @@ fn cut(value: Value) -> Value {
     }
 }
 
-/// A value as JSON; lists and structs as a text.
 pub(super) fn value(array: &dyn Array, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;

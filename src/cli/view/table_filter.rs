@@ -1,12 +1,12 @@
 //! The filter of a table page: a column, an operator and a value become a condition. Values are
-//! literals; nothing that is typed is read as SQL.
+//! literals; user input is never parsed as SQL.
 
 use arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::{Expr, cast, lit};
 
 use galeras_sql::session::{column, contains_ascii};
 
-/// The operators: their names in addresses, and what pages call them.
+/// The operators: their names in addresses and their labels on pages.
 pub(super) const OPERATORS: [(&str, &str); 8] = [
     ("contains", "contains"),
     ("eq", "="),
@@ -18,10 +18,10 @@ pub(super) const OPERATORS: [(&str, &str); 8] = [
     ("null", "is absent"),
 ];
 
-/// The condition of a filter; none if nothing is asked for. The error is for people.
+/// The condition of a filter; `None` without one. The error is for people.
 ///
 /// # Errors
-/// If there is no such filter of such a column.
+/// If the filter does not exist or does not apply to the column.
 pub fn condition(
     schema: &Schema,
     name: &str,
@@ -64,7 +64,7 @@ pub fn condition(
     };
     Ok(Some(match operator {
         "eq" => left.eq(right),
-        // A null differs from any value: people who ask for what is not `x` want to see it.
+        // A null differs from any value: a filter for "not `x`" includes it.
         "ne" => left.clone().not_eq(right).or(left.is_null()),
         "lt" => left.lt(right),
         "le" => left.lt_eq(right),
@@ -87,7 +87,7 @@ fn contains(this: Expr, data_type: &DataType, value: &str) -> Expr {
     }
 }
 
-/// The pattern of texts that contain this one: what stands for any text in patterns is itself here.
+/// The pattern of texts that contain this one, with wildcards escaped.
 fn pattern(value: &str) -> String {
     let special = |c: char| matches!(c, '\\' | '%' | '_').then_some('\\');
     let plain: String = value.chars().flat_map(|c| special(c).into_iter().chain([c])).collect();

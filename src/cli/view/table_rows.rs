@@ -1,5 +1,5 @@
-//! The rows of a page of a table. Which rows these are is found in the columns of the filter and of the
-//! order, and kept; then no more than the rows of the page is read, however wide and long the
+//! The rows of a page of a table. Their positions are found by reading only the columns of the
+//! filter and the order, and cached; then only the rows of the page are read, however large the
 //! table is.
 
 use std::sync::Arc;
@@ -20,42 +20,36 @@ use galeras_operator::{is_virtual, plain_message};
 use galeras_sql::session::{column, session, stored_rows};
 use galeras_store::Store;
 
-/// Rows of a page.
 const PAGE: u64 = 50;
 
-/// Columns of a page.
 const COLUMNS: usize = 60;
 
 /// The position of a row in its table, from 1.
 const POSITION: &str = "__position";
 
-/// The rows of a table that pages may show, in their order.
 pub(super) struct Rows<'a> {
     pub(super) served: &'a Served,
     pub(super) snapshot: &'a Snapshot,
     pub(super) input: &'a Input,
     pub(super) filter: Option<Expr>,
-    /// The column that they are sorted by; none for the order of the table.
+    /// The column to sort by; empty for the order of the table.
     pub(super) sort: &'a str,
     pub(super) descending: bool,
 }
 
-/// A page of rows.
 pub(super) struct PageRows {
-    /// The rows of all pages.
     pub(super) total: u64,
     /// The number of the page, from 1.
     pub(super) page: u64,
-    /// How many pages there are.
     pub(super) pages: u64,
     /// The position of the first row among the rows of all pages.
     pub(super) first: u64,
-    /// The positions of the rows in the stored table; none if it is not one file on this disk.
+    /// The positions of the rows in the stored table; empty if it is not one local file.
     pub(super) positions: Vec<u64>,
     pub(super) batch: RecordBatch,
 }
 
-/// A table that is on this disk.
+/// A table on this disk.
 struct LocalTable {
     blob: Digest,
     store: Store,
@@ -63,7 +57,7 @@ struct LocalTable {
 }
 
 impl Rows<'_> {
-    /// The page of that number, or the last one.
+    /// The page with that number, or the last one.
     pub(super) async fn page(&self, asked: u64) -> Result<PageRows, String> {
         let names = self.columns();
         let Some(local) = self.local() else {
@@ -80,12 +74,12 @@ impl Rows<'_> {
             }
         };
         let wanted = place.positions.clone();
-        // Files are read on a thread that may wait.
+        // Files are read on a blocking thread.
         let batch = tokio::task::spawn_blocking(move || {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let table = opened(&local.store, &local.blob)?;
             let batch = stored_rows(&table, &wanted, &names).map_err(|e| e.to_string())?;
-            // A file gives its columns in its own order.
+            // A file returns its columns in its own order.
             let places = names.iter().filter_map(|name| batch.schema().index_of(name).ok());
             batch.project(&places.collect::<Vec<_>>()).map_err(|error| error.to_string())
         });
@@ -100,8 +94,7 @@ impl Rows<'_> {
         file.is_file().then_some(LocalTable { blob, store, rows })
     }
 
-    /// The place of a page and the positions of its rows, by what is kept of the table; nothing if
-    /// that would be too much to keep.
+    /// The position of a page and its rows from cached facts; `None` if these would be too large.
     async fn indexed(&self, local: &LocalTable, asked: u64) -> Result<Option<PageRows>, String> {
         let indexes = &self.served.study.indexes;
         let matches = match self.stored_filter()? {
@@ -147,7 +140,7 @@ impl Rows<'_> {
         Ok(Some(PageRows { positions, ..place }))
     }
 
-    /// The filter over the columns of the file: those that are not in it have one value.
+    /// The filter over the columns of the file: other columns have a constant value.
     fn stored_filter(&self) -> Result<Option<Expr>, String> {
         let Some(filter) = self.filter.clone() else { return Ok(None) };
         let step = self.input.tables.first().map(|table| &self.snapshot.plan.steps[table.step]);
@@ -172,7 +165,7 @@ impl Rows<'_> {
         }
     }
 
-    /// How many rows there are, by counting those that the filter leaves.
+    /// The number of filtered rows.
     async fn count(&self) -> Result<u64, String> {
         let Some(filter) = &self.filter else {
             return Ok(self.snapshot.rows(self.input).unwrap_or(0));
@@ -192,7 +185,7 @@ impl Rows<'_> {
         Ok(found)
     }
 
-    /// The rows of a page of a table that is several files, or none on this disk.
+    /// The rows of a page of a table with several files, or in another store.
     async fn scanned(&self, names: &[String], skip: u64) -> Result<RecordBatch, String> {
         let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
         let df = self.filtered(self.data(1)?)?;
@@ -211,9 +204,8 @@ impl Rows<'_> {
         arrow::compute::concat_batches(&schema, &batches).map_err(|error| error.to_string())
     }
 
-    /// The positions of the rows of a page of a table that is too large to keep an order of. Only
-    /// the columns of the filter and of the order are read; one thread goes over the file, so that
-    /// rows can be counted.
+    /// The positions of a page's rows in a table whose order is too large to cache. Reads only the
+    /// columns of the filter and the order; one thread scans the file, so that rows can be counted.
     async fn searched(&self, skip: u64) -> Result<Vec<u64>, String> {
         let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
         let numbered = self.data(1)?.window(vec![row_number().alias(POSITION)]).map_err(failed)?;
@@ -237,7 +229,7 @@ impl Rows<'_> {
         Ok(positions.map(|number| number.saturating_sub(1)).collect())
     }
 
-    /// The columns that a page shows: what tells rows apart, then what the step made, then the others.
+    /// The columns of a page: first the key, then the columns of the step, then the others.
     fn columns(&self) -> Vec<String> {
         let plan = &self.snapshot.plan;
         let mut names = super::super::data::columns_for_people(plan, self.input);
@@ -249,7 +241,7 @@ impl Rows<'_> {
     }
 }
 
-/// Where a page is among so many rows; it has no rows yet.
+/// The position of a page among this many rows, without its rows.
 fn place(total: u64, asked: u64) -> PageRows {
     let pages = total.div_ceil(PAGE).max(1);
     let page = asked.clamp(1, pages);

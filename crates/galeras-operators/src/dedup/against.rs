@@ -1,7 +1,5 @@
-//! The input port `against`: what the rows of the input are compared with beside each other.
-//!
-//! Lives here: its arguments, and what the ports say of rows that are near to it. Does not live
-//! here: how they are found (`near`).
+//! The input port `against`, another table that the input is compared with: its arguments, and the
+//! values of the ports for rows near to it. `near` finds them.
 
 use std::sync::Arc;
 
@@ -21,26 +19,24 @@ use galeras_operator::{ArgError, BindContext, StepError};
 use galeras_similarity::{NearRow, NearThresholds, Thresholds};
 use galeras_workflow::code::Code;
 
-/// The input port.
 pub(super) const AGAINST: &str = "against";
 
-/// Hidden columns beside those of [`decide`](super::decide).
+/// Hidden columns in addition to those of [`decide`](super::decide).
 pub(super) const RULE: &str = "__rule";
 pub(super) const NEAR_TO: &str = "__near_to";
 pub(super) const NEAR_TO_SOURCE: &str = "__near_to_source";
 pub(super) const CONTAINMENT: [&str; 2] = ["__containment_8", "__containment_13"];
 
-/// The rule of duplicates, and that of rows near to `against`.
 pub(super) const DUPLICATE_RULE: &str = "duplicate";
 const NEAR_RULE: &str = "near";
 
-/// The least share of a row's 8-grams, unless it is given: PaLM's.
+/// The default share of a row's 8-grams, from PaLM.
 const CONTAINMENT_8: f64 = 0.7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum AgainstIds {
-    /// Whatever its id.
+    /// Rows with any id.
     Any,
     /// Only if it has another id: the tables are versions of each other.
     Other,
@@ -48,21 +44,19 @@ pub(super) enum AgainstIds {
     Same,
 }
 
-/// What the input is compared with, and when a row is near to it.
+/// The settings of the comparison with `against`.
 #[derive(Clone, Debug)]
 pub(super) struct Against {
-    /// The column with the texts.
     pub(super) column: String,
-    /// The column with the ids.
     pub(super) id: String,
-    /// The column that says which table a row is from.
+    /// The column with the name of a row's table.
     pub(super) source: Option<String>,
-    /// The rows that a row is compared with, by their ids.
+    /// The rows to compare a row with, by their ids.
     pub(super) ids: AgainstIds,
     pub(super) thresholds: NearThresholds,
 }
 
-/// The names of the arguments that go with the port, and whether each is given.
+/// The names of the port's arguments, with a flag for those that are given.
 fn given(args: &Args) -> [(&'static str, bool); 8] {
     [
         ("against_column", args.against_column.is_some()),
@@ -77,7 +71,7 @@ fn given(args: &Args) -> [(&'static str, bool); 8] {
 }
 
 impl Against {
-    /// What the arguments ask of the port `against`; `None` without it.
+    /// The arguments for the port `against`; `None` without it.
     pub(super) fn bind(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Self> {
         let Some(table) = cx.inputs.get(AGAINST) else {
             for (name, _) in given(args).into_iter().filter(|(_, given)| *given) {
@@ -155,18 +149,18 @@ impl Against {
         check("against_multiset_threshold", similar.multiset);
         check("containment_8", containment[0]);
         check("containment_13", containment[1]);
-        // `threshold` itself is checked where it is not about this port.
+        // Another check covers a `threshold` that is not about this port.
         if !(similar.set > 0.0 && similar.set <= 1.0) {
             let message = "`against_threshold` must be above 0 and at most 1";
             errors.push(ArgError::new("against_threshold", Code::OutOfRange, message));
         }
     }
 
-    /// The arguments as they enter the key.
     pub(super) fn resolve(against: Option<&Self>, args: &mut Value) {
         let Some(args) = args.as_object_mut() else { return };
         let Some(against) = against else {
-            // What goes with a port that is not there changes nothing, nor does that it may be.
+            // Arguments of an absent port change nothing, nor does the permission for it to be
+            // absent.
             args.retain(|name, _| {
                 !name.starts_with("against_") && !name.starts_with("containment_")
             });
@@ -185,7 +179,6 @@ impl Against {
         ]);
     }
 
-    /// The columns that the result depends on.
     pub(super) fn reads(&self) -> Vec<String> {
         let mut columns: Vec<String> = Vec::with_capacity(3);
         for name in [Some(&self.id), Some(&self.column), self.source.as_ref()].into_iter().flatten()
@@ -201,20 +194,19 @@ impl Against {
 /// Rows of the input that are near to a row of `against`.
 #[derive(Debug, Default)]
 pub(super) struct NearRows {
-    /// The id of each, and what it is nearest to.
+    /// The id of each row, and the row nearest to it.
     pub(super) rows: Vec<(String, NearRow)>,
     pub(super) counts: AgainstCounts,
 }
 
 impl NearRows {
-    /// The ids, as a table of one column [`DUPLICATE`].
     pub(super) fn ids(&self) -> Result<RecordBatch, StepError> {
         let ids: StringArray = self.rows.iter().map(|(id, _)| Some(id.as_str())).collect();
         let ids: ArrayRef = Arc::new(ids);
         Ok(RecordBatch::try_from_iter_with_nullable([(DUPLICATE, ids, false)])?)
     }
 
-    /// All rows that are set aside: `duplicates` and these.
+    /// All rejected rows: `duplicates` and these.
     pub(super) fn with_duplicates(
         &self,
         duplicates: &RecordBatch,
@@ -261,7 +253,7 @@ impl NearRows {
     }
 }
 
-/// Why a row is set aside, in a sentence.
+/// The reason for rejecting a row, as a sentence.
 fn reason(near: &NearRow) -> String {
     let nearness = &near.nearness;
     let which = match &near.source {

@@ -1,6 +1,5 @@
-//! What becomes of each row: clusters, the row of each that is kept, similarities with it.
-//!
-//! Only rows of clusters are looked at.
+//! Decides about each row: clusters, the row of each that is kept, similarities with it. Only rows
+//! of clusters are read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +21,8 @@ use galeras_operator::{LowerContext, StepError, Tell};
 use galeras_similarity::{Corpus, CorpusCounts};
 use galeras_sql::session::column;
 
-/// The columns of [`Decided::duplicates`]: the id of a row that is set aside, why, the kept row
-/// of its cluster, and the similarities with it. Hidden names: the input may have the others.
+/// The columns of [`Decided::duplicates`]: the id of a rejected row, the reason, the kept row of
+/// its cluster, and the similarities with it. The names are hidden, since the input may use others.
 pub(super) const DUPLICATE: &str = "__duplicate";
 pub(super) const REASON: &str = "__reason";
 pub(super) const DUPLICATE_OF: &str = "__duplicate_of";
@@ -32,20 +31,18 @@ pub(super) const MULTISET_JACCARD: &str = "__multiset_jaccard";
 
 /// The outcome.
 pub(super) struct Decided {
-    /// A row per row that is set aside.
+    /// A row for each rejected row.
     pub(super) duplicates: RecordBatch,
-    /// The port `clusters`.
     pub(super) clusters: RecordBatch,
-    /// The port `summary`.
     pub(super) summary: RecordBatch,
 }
 
-/// What the summary says of `against`.
+/// The values about `against` in the summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AgainstCounts {
     /// Rows that are near to it.
     pub(super) near: u64,
-    /// Those among them that are similar, not only contained.
+    /// Those that are similar, not only contained.
     pub(super) similar: u64,
     /// Its rows: all of them, those with enough tokens, those without, nulls.
     pub(super) rows: u64,
@@ -56,16 +53,13 @@ pub(super) struct AgainstCounts {
 
 /// A row of a cluster.
 struct Member {
-    /// Its position in the order of ids.
     row: u32,
     /// The smallest position in its cluster.
     cluster: u32,
     id: String,
-    /// The values of `order_by`, comparable.
     order: Option<OwnedRow>,
 }
 
-/// Finds the clusters and decides which rows are kept.
 pub(super) async fn decide(
     step: &BoundDedup,
     cx: &LowerContext,
@@ -98,7 +92,7 @@ pub(super) async fn decide(
     tables(step, &members, &kept, &similarities, (&counts, against))
 }
 
-/// The members of clusters with their ids and what they are ordered by, in the order of rows.
+/// The members of clusters with their ids and sort keys, in the order of rows.
 async fn members(
     step: &BoundDedup,
     input: DataFrame,
@@ -109,7 +103,7 @@ async fn members(
     let first = by.filter(|(at, name)| *name != ID && !step.args.order_by[..*at].contains(name));
     columns.extend(first.map(|(_, name)| column(name)));
     let ordered = input.select(columns)?.sort(vec![column(ID).sort(true, true)])?;
-    // Nulls are after the values that count, from whichever end they are taken.
+    // Nulls come last for both `first` and `last`.
     let nulls_first = step.args.keep == Keep::Last;
     let options = SortOptions { descending: false, nulls_first };
     let schema = Arc::new(ordered.schema().as_arrow().clone());
@@ -149,14 +143,14 @@ async fn members(
     Ok(members)
 }
 
-/// By cluster: the position of the kept member, and the number of members.
+/// By cluster: the position of the kept member, and the cluster's size.
 fn kept(members: &[Member], keep: Keep) -> HashMap<u32, (usize, i64)> {
     let mut kept: HashMap<u32, (usize, i64)> = HashMap::new();
     for (at, member) in members.iter().enumerate() {
         let (best, size) = kept.entry(member.cluster).or_insert((at, 0));
         *size += 1;
         let order = member.order.cmp(&members[*best].order);
-        // Rows come in the order of ids, which settles ties.
+        // Rows are in the order of ids, which decides ties.
         let better = match keep {
             Keep::First => order.is_lt(),
             Keep::Last => order.is_ge(),

@@ -1,8 +1,8 @@
 //! `dedup`: near-duplicates by Jaccard similarity; one row of each cluster is kept.
 //!
-//! Lives here: the arguments, and how the parts go together. Does not live here: the columns of the
-//! ports (`tables`), the reading of tokens (`read`), which row is kept (`decide`), what is near to
-//! another table (`against`, `near`), the joins themselves (`galeras_similarity`).
+//! Here are the arguments and the order of the parts: `tables` has the columns of the ports, `read`
+//! reads tokens, `decide` chooses the rows to keep, `against` and `near` compare with another
+//! table, and `galeras_similarity` has the joins.
 
 mod against;
 mod decide;
@@ -186,7 +186,8 @@ impl Operator for DedupOperator {
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
-            // A param may say `word` where there is a tokenizer; who says nothing forgot `bpe`.
+            // A param may choose `word` although there is a tokenizer; without a choice the user
+            // forgot `bpe`.
             let chosen = args.get("tokens").is_some();
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -221,7 +222,7 @@ impl Operator for DedupOperator {
     }
 }
 
-/// Thresholds lie in 0 to 1; that of the sets is above 0.
+/// Thresholds are in 0 to 1; that of the sets is above 0.
 fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
     if !(args.threshold > 0.0 && args.threshold <= 1.0) {
         let message = "`threshold` must be above 0 and at most 1";
@@ -237,7 +238,7 @@ fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
     }
 }
 
-/// Whether there is exactly the tokenizer that is needed; the path of its file.
+/// Checks that exactly the needed tokenizer is given; the path of its file.
 fn check_tokenizer(
     args: &Args,
     chosen: bool,
@@ -301,7 +302,7 @@ struct BoundDedup {
 impl BoundStep for BoundDedup {
     fn args(&self) -> Value {
         let mut args = serde_json::json!(self.args);
-        // Its content counts, not its place.
+        // The file's content counts, not its path.
         if self.args.tokenizer_file.is_some() {
             args["tokenizer_file"] = Value::Bool(true);
         }
@@ -370,7 +371,6 @@ impl BoundDedup {
     }
 }
 
-/// The error of the step for one of the similarity search.
 fn similarity_error(error: galeras_similarity::SimilarityError) -> StepError {
     let vocabulary = matches!(error, galeras_similarity::SimilarityError::Vocabulary { .. });
     let error = StepError::new(error.to_string()).because(error);
@@ -397,8 +397,8 @@ impl TableStep for BoundDedup {
             let bpe = tokenizer(self, model).await?;
             let limits = limits(cx)?;
             let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
-            // A small table stands on the left: its rows are looked up by those of the input, which
-            // stay in their order.
+            // The small table is on the left: rows of the input are looked up in it and keep their
+            // order.
             let (here, there) = ([decide::DUPLICATE], [ID]);
             let mut rest = input.clone();
             let mut near = None;

@@ -1,8 +1,8 @@
-//! Which rows of the input are near to rows of `against`.
+//! Finds the rows of the input that are near to rows of `against`.
 //!
-//! The input is read in blocks of which the memory holds an index, and `against` is passed by each
-//! block, row by row: it may have any size. What is found does not depend on the blocks, nor on
-//! the order in which rows come.
+//! The input is read in blocks, each with an index in memory, and `against` is streamed past each
+//! block, so it may have any size. The result depends neither on the blocks nor on the order of
+//! rows.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,16 +29,15 @@ use galeras_similarity::{
 use galeras_sql::functions::bpe::Bpe;
 use galeras_sql::session::column;
 
-/// Batches that wait for a thread, and rows of a batch at most: a block may exceed the memory by
-/// what waits.
+/// The most batches that wait for a thread, and the most rows of a batch: memory may exceed that of
+/// a block by this much.
 const QUEUE: usize = 4;
 const BATCH_ROWS: usize = 1024;
-/// Rows between two messages about how many are done.
+/// Rows between two progress messages.
 const TOLD_EVERY: u64 = 100_000;
 
 type Queue = Mutex<mpsc::Receiver<RecordBatch>>;
 
-/// Texts to tokens.
 struct Tokenizer {
     bpe: Option<Arc<Bpe>>,
     drop_keywords: bool,
@@ -52,7 +51,6 @@ impl Tokenizer {
         Self { bpe, drop_keywords, rows: TokenRows::new(drop_keywords), ids: Vec::new() }
     }
 
-    /// The tokens of texts.
     fn read(&mut self, texts: &StringArray, stop: StopFlag<'_>) -> Result<&TokenRows, StepError> {
         self.rows.clear();
         for text in texts {
@@ -69,7 +67,7 @@ impl Tokenizer {
         Ok(&self.rows)
     }
 
-    /// The tokens that were read last, for another thread.
+    /// Takes the latest tokens, for another thread.
     fn take(&mut self) -> TokenRows {
         std::mem::replace(&mut self.rows, TokenRows::new(self.drop_keywords))
     }
@@ -79,9 +77,9 @@ impl Tokenizer {
 struct Block {
     index: Arc<NearIndex>,
     ids: Vec<String>,
-    /// The row of each id, where ids count.
+    /// The row of each id, if ids count.
     rows: HashMap<String, u32>,
-    /// Whether this was the end of the input.
+    /// This was the end of the input.
     last: bool,
 }
 
@@ -130,19 +128,18 @@ pub(super) async fn find(
     }
 }
 
-/// A column as text.
 fn text(name: &str) -> Expr {
     cast(column(name), DataType::Utf8)
 }
 
-/// Batches in pieces.
+/// Splits batches into pieces.
 struct Source {
     stream: SendableRecordBatchStream,
     rest: Option<RecordBatch>,
 }
 
 impl Source {
-    /// Sends pieces until `full`, or until nobody receives them; whether those were all.
+    /// Sends pieces until `full`, or until the receivers are gone; returns true if all were sent.
     async fn feed(
         &mut self,
         send: mpsc::Sender<RecordBatch>,
@@ -172,7 +169,7 @@ fn next(queue: &Queue) -> Option<RecordBatch> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv()
 }
 
-/// The next rows of the input, as many as the memory holds.
+/// The next rows of the input, as many as fit into memory.
 async fn block(
     step: &BoundDedup,
     against: &Against,
@@ -199,7 +196,7 @@ async fn block(
             Ok(())
         }));
     }
-    // Only the threads hold these ends: if they fail, sending does.
+    // If all threads fail, sending fails too, since only they have these ends.
     drop((queue, send_tokens));
     let mut targets = Targets::new(against.thresholds, limits);
     let (flag, is_full) = (stop.flag(), Arc::clone(&full));
@@ -222,7 +219,7 @@ async fn block(
     Ok(Block { index: Arc::new(index), ids, rows, last })
 }
 
-/// Passes all rows of `against` by a block.
+/// Compares all rows of `against` with a block.
 async fn pass(
     step: &BoundDedup,
     cx: &LowerContext,
@@ -275,7 +272,7 @@ async fn pass(
     Ok((nearest, counts))
 }
 
-/// A thread that passes rows of `against` by a block.
+/// A thread that compares rows of `against` with a block.
 struct Probe {
     tokenizer: Tokenizer,
     probe: NearProbe,

@@ -1,6 +1,5 @@
-//! The rows of a table as documents of a similarity join: tokens are read on all threads.
-//!
-//! A row is known by its position in the order of `id`.
+//! Reads the rows of a table as documents of a similarity join; all threads tokenize. Rows are
+//! identified by their position in the order of `id`.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,15 +19,14 @@ use galeras_similarity::{Corpus, CorpusReader, SimilarityLimits, StopFlag};
 use galeras_sql::functions::bpe::Bpe;
 use galeras_sql::session::column;
 
-/// Batches that wait for a thread.
 const QUEUE: usize = 8;
-/// The part of the memory that sorts of the session may take: one of this many.
+/// Sorts of the session may take this fraction of the memory.
 const OF_MEMORY: usize = 4;
 
 /// A batch and the position of its first row.
 type Numbered = (u32, RecordBatch);
 
-/// The tokenizer, of the port or of the file, for `tokens: bpe`.
+/// The tokenizer of the port or the file, for `tokens: bpe`.
 pub(super) async fn tokenizer(
     step: &BoundDedup,
     table: Option<DataFrame>,
@@ -40,7 +38,7 @@ pub(super) async fn tokenizer(
     })
 }
 
-/// What a search may use.
+/// The memory and disk limits of a search.
 pub(super) fn limits(cx: &LowerContext) -> std::io::Result<SimilarityLimits> {
     Ok(SimilarityLimits {
         memory: cx.memory - cx.memory / OF_MEMORY,
@@ -49,7 +47,6 @@ pub(super) fn limits(cx: &LowerContext) -> std::io::Result<SimilarityLimits> {
     })
 }
 
-/// The documents of the input.
 pub(super) async fn read(
     step: &BoundDedup,
     cx: &LowerContext,
@@ -81,7 +78,7 @@ pub(super) async fn read(
             fill(reader, bpe.as_deref(), &queue, &|| flag.load(Ordering::Relaxed))
         }));
     }
-    // Only the threads hold the receiving end: if they fail, sending does.
+    // If all threads fail, sending fails too, since only they have the receiving end.
     drop(queue);
     let feeding = async move {
         let mut stream = texts.execute_stream().await?;
@@ -108,7 +105,6 @@ pub(super) async fn read(
     .await
 }
 
-/// Reads batches until there are no more.
 fn fill(
     mut reader: CorpusReader,
     bpe: Option<&Bpe>,

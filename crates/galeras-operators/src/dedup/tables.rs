@@ -9,7 +9,6 @@ use galeras_operator::{TableSchema, describe};
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_table;
 
-/// The similarities with another row.
 fn similarities() -> [FieldRef; 2] {
     let share = |name: &str, about: &str| describe(name, DataType::Float64, false, about, None);
     [
@@ -18,7 +17,6 @@ fn similarities() -> [FieldRef; 2] {
     ]
 }
 
-/// The table of the port `rejects`.
 pub(super) fn rejects(input: &TableSchema, against: Option<&Against>) -> TableSchema {
     let table = reject_table(input);
     let duplicate_of = "the kept row of the cluster";
@@ -40,7 +38,6 @@ pub(super) fn rejects(input: &TableSchema, against: Option<&Against>) -> TableSc
     table.with(&added)
 }
 
-/// The table of the port `clusters`.
 pub(super) fn clusters() -> TableSchema {
     TableSchema::default()
         .with(&[
@@ -53,7 +50,6 @@ pub(super) fn clusters() -> TableSchema {
         .keyed(&[ID])
 }
 
-/// The table of the port `summary`.
 pub(super) fn summary(against: Option<&Against>) -> TableSchema {
     let count =
         |name: &str, about: &str| describe(name, DataType::Int64, false, about, Some("rows"));

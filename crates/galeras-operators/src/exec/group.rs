@@ -1,10 +1,10 @@
-//! The processes of a command, and how all of them end: with the command, with the run, and with
-//! the program, however that ends.
+//! The processes of a command, all of which end with the command, the run, or the program, even if
+//! that is killed.
 //!
-//! A shell beside the command, the watcher, leads a process group that the command joins. It reads
-//! from a pipe on which nothing ever comes. When the pipe is closed, by us or by the kernel after a
-//! SIGKILL, the watcher kills whatever belongs to the command. A death signal (`PR_SET_PDEATHSIG`)
-//! would reach only the shell that runs the command, not what that has started.
+//! A second shell, the watcher, leads a process group that the command joins. It reads from a pipe
+//! that never has data. When the pipe is closed, by us or by the kernel after a SIGKILL, the
+//! watcher kills all processes of the command. A death signal (`PR_SET_PDEATHSIG`) would only reach
+//! the shell that runs the command, not its children.
 
 use std::io;
 use std::process::Stdio;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// Waits for the end of its standard input. Then it kills its group, after the descendants of the
-/// group's processes that have left it: `timeout` leads a group of its own, say.
+/// Waits for the end of its standard input. Then it kills its group, but first the descendants that
+/// have left the group: `timeout`, for example, leads a new one.
 const WATCH: &str = r#"
 trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU
 read -r line
@@ -41,7 +41,7 @@ kill -s KILL $found
 kill -s KILL 0
 "#;
 
-/// For how long the end of a group waits for the watcher, which takes a tenth of a second.
+/// The time that the watcher gets to end a group; it needs a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(2);
 
@@ -52,7 +52,7 @@ pub(super) struct CommandGroup {
 }
 
 impl CommandGroup {
-    /// A group with nothing in it but its watcher.
+    /// Starts a group with only its watcher.
     ///
     /// # Errors
     /// If no process can be started.
@@ -71,15 +71,15 @@ impl CommandGroup {
         Ok(Self { watcher, id })
     }
 
-    /// The number of the group. It stays that of this group for as long as this lives, since the
-    /// watcher that leads it is not waited for before.
+    /// The id of the group. It is not reused during the lifetime of this value, since the watcher
+    /// that leads the group is only waited for on drop.
     pub(super) fn id(&self) -> i32 {
         self.id.as_raw_nonzero().get()
     }
 
-    /// Ends the group of a command that has ended by itself: what it left running.
+    /// Ends the processes that a finished command left running.
     pub(super) async fn end(mut self) {
-        // The watcher is there at least; if it cannot be killed, dropping it tries again.
+        // At least the watcher exists; if it cannot be killed, dropping it tries again.
         let _ = kill_process_group(self.id, Signal::KILL);
         let _ = self.watcher.wait().await;
     }
@@ -91,11 +91,11 @@ impl Drop for CommandGroup {
         for _ in 0..PATIENCE.as_millis() / POLL.as_millis() {
             match self.watcher.try_wait() {
                 Ok(None) => std::thread::sleep(POLL),
-                // It has killed itself last.
+                // It has killed itself as the last process.
                 Ok(Some(_)) | Err(_) => return,
             }
         }
-        // The command has stopped its watcher, say. There is nothing else to do about it.
+        // The group may be gone already, for example if the command killed its watcher.
         let _ = kill_process_group(self.id, Signal::KILL);
     }
 }

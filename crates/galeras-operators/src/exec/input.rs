@@ -1,4 +1,4 @@
-//! An input of the command: a table as a file, which is whole and on the disk before the command
+//! Writes an input table of the command to a file, which is complete and on disk before the command
 //! starts.
 
 use std::fs::File;
@@ -17,14 +17,14 @@ use galeras_operator::StepError;
 /// Writes the table to `path`.
 ///
 /// # Errors
-/// If the file cannot be written to its last byte: the disk is full, say.
+/// If the file cannot be written completely, for example because the disk is full.
 pub(super) fn write_table(
     path: &Path,
     format: Format,
     schema: &SchemaRef,
     batches: &[RecordBatch],
 ) -> Result<(), StepError> {
-    // None of the writers below flushes what it writes to, so it stays in our hands.
+    // The writers below do not flush this one, so it stays here.
     let mut out = BufWriter::new(File::create(path)?);
     match format {
         Format::Jsonl => {
@@ -49,7 +49,7 @@ pub(super) fn write_table(
             writer.close()?;
         }
     }
-    // A file system behind a network says only now that it is full.
+    // A network file system may report a full disk only now.
     out.into_inner().map_err(IntoInnerError::into_error)?.sync_data()?;
     Ok(())
 }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_small_table_that_does_not_fit_is_an_error() {
-        // `/dev/full` takes nothing; what is small stays in a buffer until the end.
+        // `/dev/full` accepts no bytes; small content stays in a buffer until the end.
         let column = Arc::new(Int64Array::from(vec![1, 2, 3])) as _;
         let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
         for format in [Format::Jsonl, Format::Parquet, Format::Arrow] {

@@ -180,7 +180,7 @@ struct BoundExec {
 
 impl BoundStep for BoundExec {
     fn args(&self) -> Value {
-        // The order of the columns is part of the result, so it must enter the key.
+        // The order of the columns is part of the result, so it enters the key.
         let output: Vec<Value> =
             self.args.output.iter().map(|(name, kind)| json!([name, kind])).collect();
         json!({
@@ -200,7 +200,7 @@ impl BoundStep for BoundExec {
             .files
             .iter()
             .map(|name| {
-                // Piece by piece: data may be larger than the memory.
+                // Hashed in pieces: the file may be larger than the memory.
                 let digest = small_file::open(&self.base.join(name)).and_then(Digest::of_reader);
                 let digest = digest
                     .map_err(|e| StepError::new(format!("cannot read `{name}`: {e}")).because(e))?;
@@ -211,7 +211,7 @@ impl BoundStep for BoundExec {
 
     fn demands(&self) -> Vec<Demand> {
         let command = self.args.command.clone();
-        // A file that is gone is an error of the key; it cannot have been agreed to.
+        // A missing file is an error of the key and needs no consent.
         let files = self.side_files().unwrap_or_default();
         let access = Access::Program { command, folder: self.base.clone(), files };
         vec![Demand::new("command", access)]

@@ -1,4 +1,4 @@
-//! What the command printed, as a table: it must have just the declared columns, and be whole.
+//! Reads the command's output as a table: it must be complete, with exactly the declared columns.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -18,7 +18,7 @@ use galeras_sql::session::check_parquet;
 /// Reads the table in the file `path`.
 ///
 /// # Errors
-/// In words: what is wrong, and in which line, if there are lines.
+/// The problem in words, with the line for formats with lines.
 pub(super) fn read_table(
     path: &Path,
     format: Format,
@@ -47,7 +47,7 @@ pub(super) fn read_table(
 const CUT: &str = "the Arrow stream broke off: the mark of its end is missing (a writer that was \
                    not closed leaves it out)";
 
-/// Reads an Arrow stream up to the mark of its end, behind which nothing may follow.
+/// Reads an Arrow stream up to its end mark; nothing may follow.
 fn read_stream(file: File) -> Result<Vec<RecordBatch>, String> {
     let length = file.metadata().map_err(|e| e.to_string())?.len();
     let mut file = BufReader::new(file);
@@ -56,8 +56,8 @@ fn read_stream(file: File) -> Result<Vec<RecordBatch>, String> {
     StreamReader::try_new(file, None).and_then(Iterator::collect).map_err(|e| e.to_string())
 }
 
-/// Goes from message to message. Arrow's reader takes an end between two of them for the end of
-/// the stream, and makes room for whatever length a message claims to have.
+/// Walks over the messages. Arrow's reader accepts a stream that is cut between two messages, and
+/// allocates any length that a message claims.
 fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), String> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => CUT.to_string(),
@@ -66,7 +66,7 @@ fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), Stri
     let mut number = [0; 4];
     loop {
         file.read_exact(&mut number).map_err(failed)?;
-        // Streams of old do not have the four bytes that go before the length.
+        // Old streams lack the four bytes before the length.
         if number == [0xff; 4] {
             file.read_exact(&mut number).map_err(failed)?;
         }
@@ -87,7 +87,7 @@ fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), Stri
         let mut head = vec![0; size as usize];
         file.read_exact(&mut head).map_err(failed)?;
         let message = arrow::ipc::root_as_message(&head)
-            .map_err(|error| format!("this is no Arrow stream: {error}"))?;
+            .map_err(|error| format!("this is not an Arrow stream: {error}"))?;
         let body = message.bodyLength();
         if !u64::try_from(body).is_ok_and(|body| body <= left - u64::from(size)) {
             return Err(CUT.into());
@@ -111,7 +111,7 @@ fn check_footer(file: &File) -> Result<(), String> {
     let length = file.metadata().map_err(|e| e.to_string())?.len();
     let mut end = [0; 8];
     if length < 12 {
-        return Err(format!("{length} bytes are no Parquet file"));
+        return Err(format!("{length} bytes are not a Parquet file"));
     }
     file.read_exact_at(&mut end, length - 8).map_err(|e| e.to_string())?;
     let (footer, mark) = end.split_at(4);
@@ -125,7 +125,7 @@ fn check_footer(file: &File) -> Result<(), String> {
     Ok(())
 }
 
-/// Arrow's reader rounds numbers and takes texts for numbers; a contract does not.
+/// Arrow's reader rounds numbers and accepts texts as numbers; a contract does not.
 fn check_json(mut file: impl BufRead, schema: &SchemaRef) -> Result<(), String> {
     let mut bytes = Vec::new();
     let mut number = 0;
@@ -145,14 +145,14 @@ fn check_line(bytes: &[u8], schema: &SchemaRef) -> Result<(), String> {
     let whole = bytes.ends_with(b"\n");
     let broke_off = "the output broke off: there is no line break at its end, and";
     let line = std::str::from_utf8(bytes).map_err(|e| {
-        let what = format!("byte {} is no UTF-8", e.valid_up_to() + 1);
+        let what = format!("byte {} is not UTF-8", e.valid_up_to() + 1);
         if whole { what } else { format!("{broke_off} {what}") }
     })?;
     if line.trim().is_empty() {
         return Ok(());
     }
     let row: Map<String, Value> = serde_json::from_str(line).map_err(|e| {
-        // The parser sees one line only, and calls it the first.
+        // The parser only sees one line, and numbers it 1.
         let what = e.to_string();
         let what = what.split(" at line 1 ").collect::<Vec<_>>().join(" at ");
         if whole { what } else { format!("{broke_off} {what}") }
@@ -190,7 +190,7 @@ fn json_fits(value: &Value, data_type: &DataType) -> bool {
     }
 }
 
-/// The batch with its columns in the declared order and of the declared types.
+/// The batch with the declared columns, in order and with their types.
 fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
     let printed = batch.schema();
     if let Some(extra) = printed.fields().iter().find(|f| schema.field_with_name(f.name()).is_err())
@@ -236,12 +236,12 @@ mod tests {
             Field::new("x", DataType::Int64, false),
         ]);
         let ids = Arc::new(StringArray::from(vec!["é", "b"]));
-        // The bytes of the last number are those of the mark at the end of an Arrow stream.
+        // The bytes of the last number equal the end mark of an Arrow stream.
         let xs = Arc::new(Int64Array::from(vec![-1, 0xffff_ffff]));
         RecordBatch::try_new(Arc::new(schema), vec![ids, xs]).unwrap()
     }
 
-    /// What is read of a file with these bytes: the number of rows.
+    /// The number of rows read from a file with these bytes.
     fn rows(bytes: &[u8], format: Format) -> Result<usize, String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
@@ -249,7 +249,6 @@ mod tests {
         Ok(batches.iter().map(RecordBatch::num_rows).sum())
     }
 
-    /// The table, written twice as one file.
     fn written(format: Format) -> Vec<u8> {
         let file = tempfile::NamedTempFile::new().unwrap();
         write_table(file.path(), format, &batch().schema(), &[batch(), batch()]).unwrap();
@@ -279,7 +278,7 @@ mod tests {
             let error = rows(&bytes[..end], Format::Jsonl).unwrap_err();
             assert!(error.starts_with("line 4 of") && error.contains("broke off"), "{error}");
         }
-        // The last line break may be missing if the line is a whole object.
+        // The last line break may be missing after a complete object.
         assert_eq!(rows(&bytes[..bytes.len() - 1], Format::Jsonl), Ok(4));
     }
 
@@ -295,6 +294,6 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_told_with_their_place() {
         let error = rows(b"{\"id\":\"a\",\"x\":1}\n{\"id\":\"\xff\",\"x\":1}\n", Format::Jsonl);
-        assert_eq!(error, Err("line 2 of its standard output: byte 8 is no UTF-8".into()));
+        assert_eq!(error, Err("line 2 of its standard output: byte 8 is not UTF-8".into()));
     }
 }

@@ -1,7 +1,7 @@
-//! Runs the command, and keeps what it prints.
+//! Runs the command, and stores its output.
 //!
-//! Its standard output is a pipe to us and not a file: a program that ignores that a disk is full
-//! would leave a part of its rows, and say that all went well.
+//! Its standard output is a pipe and not a file: a program that ignores a full disk would otherwise
+//! lose rows and report success.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,17 +16,16 @@ use tokio::process::{Child, ChildStdout, Command};
 use super::group::CommandGroup;
 use galeras_operator::{LowerContext, StepError};
 
-/// For how long a command that has ended may leave its standard output open without a word.
+/// The time for which a finished command's children may keep standard output open without writing.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Bytes that are copied at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Runs the command until it has ended and everything that it printed is in the file `output`.
+/// Runs the command until it has ended and its output is in the file `output`.
 ///
 /// # Errors
-/// If it ends otherwise than with the exit status 0, if what it prints cannot be kept, or if the
-/// run is cancelled; no process of it is left then.
+/// If it does not exit with status 0, if its output cannot be stored, or if the run is cancelled;
+/// no process of it is left then.
 pub(super) async fn run(
     command: &str,
     cx: &LowerContext,
@@ -45,7 +44,7 @@ pub(super) async fn run(
     for (port, path) in inputs {
         shell.env(format!("GALERAS_INPUT_{}", port.to_uppercase()), path);
     }
-    // A file and not a pipe: it waits for no one, so the command may stop reading when it likes.
+    // A file and not a pipe, so that the command may stop reading at any time.
     let stdin = match inputs {
         [(_, path)] => Stdio::from(File::open(path).map_err(failed)?),
         _ => Stdio::null(),
@@ -89,7 +88,7 @@ pub(super) async fn run(
     Err(StepError::new(message))
 }
 
-/// What to do if temporary files do not fit.
+/// The advice if temporary files do not fit.
 pub(super) fn room() -> String {
     format!(
         "temporary files are in {}; TMPDIR names a folder with more space",
@@ -97,10 +96,10 @@ pub(super) fn room() -> String {
     )
 }
 
-/// Why a command did not come to its end.
+/// The reason why a command did not finish.
 #[derive(Debug)]
 enum Unfinished {
-    /// Something that it left running may still print.
+    /// Its children may still print.
     Open,
     Failed(io::Error),
 }
@@ -111,7 +110,6 @@ impl From<io::Error> for Unfinished {
     }
 }
 
-/// Waits for the end of the command and of its output, whichever comes first.
 async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitStatus, Unfinished> {
     let printed = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
     let copied = AtomicU64::new(0);
@@ -141,7 +139,7 @@ async fn finish(child: &mut Child, file: File, grace: Duration) -> Result<ExitSt
     }
 }
 
-/// Copies all that is printed to the file, and the file to the disk.
+/// Copies the output to the file, and syncs it to disk.
 async fn keep(mut printed: ChildStdout, mut file: File, copied: &AtomicU64) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -155,7 +153,6 @@ async fn keep(mut printed: ChildStdout, mut file: File, copied: &AtomicU64) -> i
     tokio::task::spawn_blocking(move || file.sync_data()).await?
 }
 
-/// The beginning of a command, for messages.
 pub(super) fn shown(command: &str) -> String {
     const LONGEST: usize = 60;
     let first = command.trim().lines().next().unwrap_or_default().trim_end();
@@ -164,7 +161,7 @@ pub(super) fn shown(command: &str) -> String {
     format!("`{short}{}`", if cut { "…" } else { "" })
 }
 
-/// The status, and the signal of which a shell speaks by a number above 128.
+/// The status, with the signal that a shell reports as a number above 128.
 fn explained(status: ExitStatus) -> String {
     const NAMES: &[(i32, &str)] = &[
         (1, "SIGHUP"),
@@ -223,7 +220,7 @@ mod tests {
         let mut child = spawned("sleep 5 & echo a");
         let ended = finish(&mut child, tempfile::tempfile().unwrap(), grace).await;
         assert!(matches!(ended, Err(Unfinished::Open)), "{ended:?}");
-        // One that prints is waited for until its end.
+        // A child that prints is waited for.
         let mut child = spawned("(for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done) & echo a");
         let mut file = tempfile::tempfile().unwrap();
         let ended = finish(&mut child, file.try_clone().unwrap(), grace).await;

@@ -1,4 +1,4 @@
-//! The arguments of `figure`, and what is wrong with them as far as it shows without rows.
+//! The arguments of `figure`, and the checks that need no rows.
 
 use std::borrow::Cow;
 use std::str::FromStr as _;
@@ -141,7 +141,7 @@ pub(super) const ROLES: [Role; 7] =
     [Role::X, Role::Y, Role::Low, Role::High, Role::Color, Role::Facet, Role::Label];
 
 impl Args {
-    /// What is drawn, in the crate's words.
+    /// The picture in the types of the plotting crate.
     pub(super) fn spec(&self) -> Spec {
         let scale = |name: Option<ScaleName>| {
             name.and_then(|name| Scale::from_str(<&str>::from(name)).ok())
@@ -173,7 +173,7 @@ impl Args {
         self.kind.0
     }
 
-    /// The columns that are drawn, each once, and whether it has to hold numbers.
+    /// The drawn columns without repeats, with true for those that must be numeric.
     pub(super) fn columns(&self) -> Vec<(String, bool)> {
         let (spec, kind) = (self.spec(), self.kind());
         let mut columns: Vec<(String, bool)> = Vec::new();
@@ -188,7 +188,7 @@ impl Args {
         columns
     }
 
-    /// The columns of `order_by`, and whether the largest comes first.
+    /// The columns of `order_by`, with true for descending ones.
     pub(super) fn order(&self) -> impl Iterator<Item = (&str, bool)> {
         self.order_by.iter().map(|name| match name.strip_prefix('-') {
             Some(name) => (name, true),
@@ -196,7 +196,7 @@ impl Args {
         })
     }
 
-    /// What is wrong with the arguments.
+    /// The errors in the arguments.
     pub(super) fn check(&self, cx: &BindContext) -> Vec<ArgError> {
         let mut errors = Vec::new();
         let (spec, kind) = (self.spec(), self.kind());
@@ -239,7 +239,7 @@ impl Args {
     }
 }
 
-/// What is wrong with the column of a role.
+/// The error in a role's column, if any.
 fn column_error(cx: &BindContext, path: &str, name: &str, takes: Takes) -> Option<ArgError> {
     let input = cx.input();
     let Some(field) = input.field(name) else {

@@ -134,7 +134,7 @@ impl TableStep for BoundFigure {
 }
 
 impl BoundFigure {
-    /// The columns that are drawn, in the order of the rows.
+    /// The drawn columns, with rows in their order.
     async fn data(&self, input: DataFrame) -> Result<Data, StepError> {
         let order = self.args.order().map(|(name, most)| column(name).sort(!most, true));
         let key = self.key.iter().map(|name| column(name).sort(true, true));

@@ -1,4 +1,4 @@
-//! The arguments of `generate`: their defaults, and what is wrong with them.
+//! The arguments of `generate`: their defaults and checks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -174,7 +174,7 @@ impl GenerateArgs {
         self.messages.as_deref().unwrap_or("messages")
     }
 
-    /// Whether a conversation is answered, and not a text or a table.
+    /// The input is a conversation, not a text or a table.
     pub(super) fn has_messages(&self) -> bool {
         match self.provider {
             Provider::Openai => !self.is_completion(),
@@ -184,7 +184,7 @@ impl GenerateArgs {
         }
     }
 
-    /// Whether a text goes on.
+    /// The model continues a text.
     pub(super) fn is_completion(&self) -> bool {
         self.endpoint == Some(EndpointName::Completions)
     }
@@ -221,7 +221,7 @@ impl GenerateArgs {
         self.reference.as_deref()
     }
 
-    /// What becomes of an answer. `as_is` if a column gives just what is wanted.
+    /// The extraction for answers; `as_is` if a column already has the code alone.
     pub(super) fn extract(&self, as_is: bool) -> Extract {
         let raw = as_is || self.is_completion();
         self.extract.unwrap_or(if raw { Extract::Raw } else { Extract::Code })
@@ -231,12 +231,12 @@ impl GenerateArgs {
         self.samples.unwrap_or(1)
     }
 
-    /// The address of the server itself.
+    /// The provider's default address.
     fn own_url(&self) -> &'static str {
         if self.provider == Provider::Anthropic { ANTHROPIC } else { OPENAI }
     }
 
-    /// The address without what it may end with and means the same server.
+    /// The address without optional endings that mean the same server.
     pub(super) fn base_url(&self) -> &str {
         let url = self.base_url.as_deref().unwrap_or(self.own_url()).trim().trim_end_matches('/');
         match self.provider {
@@ -268,12 +268,12 @@ impl GenerateArgs {
         self.tries.unwrap_or(5)
     }
 
-    /// The most money, of arguments that were checked.
+    /// The spending limit of checked arguments.
     pub(super) fn max_usd(&self) -> Option<Usd> {
         self.max_usd.and_then(|limit| Usd::from_str(&limit.to_string()).ok())
     }
 
-    /// Whether the length of answers is limited.
+    /// The length of answers is limited.
     pub(super) fn limits_answers(&self) -> bool {
         self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens")
     }
@@ -294,7 +294,7 @@ impl GenerateArgs {
         self.answer.as_deref()
     }
 
-    /// What is wrong with the arguments, whatever the input; `given` are they as they were written.
+    /// The errors that do not depend on the input; `given` are the arguments as written.
     pub(super) fn check(&self, given: &Value) -> Vec<ArgError> {
         let mut errors = misplaced(self.provider, self.endpoint(), given);
         let mut refuse = |path: &str, message: &str| {

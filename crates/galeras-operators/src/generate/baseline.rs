@@ -1,4 +1,4 @@
-//! What any model is measured against: what it was given, and the right answer. Neither needs a
+//! Baselines for any model: an echo of the given code, and the right answer. Neither needs a
 //! network, and a table of scores with both shows how far a model is from each.
 
 use std::collections::BTreeMap;
@@ -16,10 +16,9 @@ use galeras_operator::{
     TableStep,
 };
 
-/// Why an answer ends: there is no more of it.
+/// The reason for the end of an answer: it is complete.
 const STOP: &str = "stop";
 
-/// A step that gives back a text of the row.
 #[derive(Debug)]
 pub(super) struct Baseline {
     pub(super) args: GenerateArgs,
@@ -29,7 +28,7 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         for (path, column) in [("given", args.given()), ("reference", args.reference())] {
             if let Some(column) = column {
@@ -38,12 +37,11 @@ impl Baseline {
         }
     }
 
-    /// The column that is given back; none for the last message of the user.
+    /// The returned column; `None` for the user's last message.
     fn column(&self) -> Option<&str> {
         self.args.given().or(self.args.reference())
     }
 
-    /// The text of each row.
     fn texts(&self, rows: &PromptRows) -> Vec<Result<String, NoAnswer>> {
         let Some(column) = self.column() else {
             let said = rows.conversations(self.args.messages()).into_iter();

@@ -1,20 +1,20 @@
-//! What is asked for a row: a conversation between a prompt and a model, turn by turn, or a text
-//! that goes on.
+//! The question of a row: a conversation between a prompt and a model, turn by turn, or a text to
+//! continue.
 
 use super::args::GenerateArgs;
 use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows};
 use galeras_sql::functions::Message;
 
-/// What is asked.
+/// A question to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Inquiry {
-    /// What was said so far, up to a message that has no answer.
+    /// The messages so far, up to one without an answer.
     Messages(Vec<Message>),
-    /// A text that goes on, up to the suffix if there is one.
+    /// A text to continue, up to the suffix if there is one.
     Text { prompt: String, suffix: Option<String> },
 }
 
-/// What each row asks, or why it asks nothing. A conversation has all of its messages.
+/// The question of each row, or the reason why it has none. A conversation has all of its messages.
 pub(super) fn inquiries(rows: &PromptRows, args: &GenerateArgs) -> Vec<Result<Inquiry, NoAnswer>> {
     if !args.is_completion() {
         let all = rows.conversations(args.messages()).into_iter();
@@ -34,12 +34,11 @@ pub(super) fn inquiries(rows: &PromptRows, args: &GenerateArgs) -> Vec<Result<In
     prompts.into_iter().enumerate().map(inquiry).collect()
 }
 
-/// A conversation on its way to its answer. A text that goes on is one of a single turn.
+/// A conversation on its way to its answer. A text to continue counts as a single turn.
 #[derive(Clone)]
 pub(super) struct Chat {
-    /// What is asked next.
+    /// The next question.
     pub(super) asked: Inquiry,
-    /// The messages that come after that.
     rest: std::vec::IntoIter<Message>,
     pub(super) sample: u32,
     pub(super) answer: ModelAnswer,
@@ -57,7 +56,7 @@ impl Chat {
         chat
     }
 
-    /// Goes on to the next message that wants an answer; whether there is one.
+    /// Advances to the next message that needs an answer; false if there is none.
     fn advance(&mut self) -> bool {
         let Inquiry::Messages(messages) = &mut self.asked else { return false };
         let before = messages.len();
@@ -72,7 +71,7 @@ impl Chat {
         messages.len() > before
     }
 
-    /// Takes an answer; whether another one is wanted.
+    /// Adds an answer; returns true if another one is needed.
     pub(super) fn answered(&mut self, turn: ModelTurn) -> bool {
         if let Inquiry::Messages(messages) = &mut self.asked {
             messages.push(Message { role: "assistant".into(), content: turn.content.clone() });

@@ -1,30 +1,28 @@
-//! The code in the answer of a chat model.
+//! Extracts the code from the answer of a chat model.
 //!
 //! # Blocks
-//! Fenced code blocks are those of CommonMark 0.31, section 4.5: a line of at least three
-//! backticks or tildes, then any info string (without backticks after backticks), opens a
-//! block; a line of at least as many of the same character and nothing else closes it; an
-//! open block ends with the answer, as it does when the answer was cut at `max_tokens`. As
-//! many columns as the opening fence is indented are taken off the lines of its block. Three
-//! more columns of indentation than the text around are allowed for a fence; within an item
-//! of a list the text around begins where the text of the item does. Not followed: block
-//! quotes are not looked into, and an item that ends does not end the block within it.
+//! Fenced code blocks follow CommonMark 0.31, section 4.5: a line of at least three backticks or
+//! tildes, then any info string (without backticks after backticks), opens a block; a line of at
+//! least as many of the same character and nothing else closes it; an open block ends with the
+//! answer, as it does when the answer was cut at `max_tokens`. The indentation of the opening fence
+//! is removed from the lines of its block. A fence may be indented by three more columns than the
+//! surrounding text; in a list item, that is the column of the item's text. Two rules are not
+//! followed: block quotes are not searched, and the end of an item does not end its block.
 //!
-//! A fence within a string of the code closes the block if it is as long as the opening one
-//! and indented by less than four columns: in a docstring, which is indented, it usually is
-//! no fence; at the margin it is. A model that means it opens the block with a longer fence.
+//! A fence within a string of the code closes the block if it is as long as the opening one and
+//! indented by less than four columns. Fences in docstrings are usually indented further. A model
+//! can avoid this with a longer opening fence.
 //!
-//! # Which one
-//! The first block marked `python`, `py` or `python3`; else the first one with a `def `; else
-//! the first one. A block of nothing but white space is only taken when all are. Without a
-//! fence the whole answer is code. Prompts of doctests, and code within a line between single
-//! backticks, are left as they are.
+//! # Choice
+//! The first block marked `python`, `py` or `python3`; else the first one with a `def `; else the
+//! first one. A blank block is only taken if all are blank. Without a fence the whole answer is
+//! code. Prompts of doctests, and code within a line between single backticks, are left unchanged.
 //!
 //! # Reasoning
-//! What stands between `<think>` and `</think>` is no part of the answer, nor are the fences
-//! in there; without an end it runs to the end of the answer. An end without a beginning drops
-//! everything before it: some chat templates put `<think>` into the prompt. Both count at
-//! the beginning of a line only, and outside of blocks, where code may be about such tags.
+//! Text between `<think>` and `</think>`, including its fences, is not part of the answer; without
+//! an end tag it runs to the end of the answer. An end tag alone drops everything before it: some
+//! chat templates put `<think>` into the prompt. Both tags count only at the beginning of a line
+//! and outside of blocks, since code may be about such tags.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,24 +30,24 @@ use std::ops::Range;
 const THINK: &str = "<think>";
 const END_THINK: &str = "</think>";
 
-/// What indents a line.
+/// Characters of indentation.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// The code in `answer`, without its fences; it ends with the line feed before the closing
-/// one. Borrowed unless lines had to be moved to the left, or parts put together.
+/// The code in `answer`, without its fences; it ends with the line feed before the closing one.
+/// Borrowed unless lines were dedented, or parts joined.
 ///
 /// Takes time linear in the answer.
 pub(super) fn code(answer: &str) -> Cow<'_, str> {
     let mut blocks = CodeBlocks::default();
     let mut kept: Vec<Range<usize>> = Vec::new();
     let mut open: Option<Open> = None;
-    // The column at which the text of the innermost list item begins.
+    // The column of the innermost list item's text.
     let mut margin = 0;
     let mut kept_from = 0;
     let mut at = 0;
     let mut end = 0;
     while at < answer.len() {
-        // After a tag the rest of its line is looked at as a line, its end being known.
+        // The rest of a line after a tag is read as a line with a known end.
         if at >= end {
             end = line_end(answer, at);
         }
@@ -102,7 +100,7 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
     }
 }
 
-/// What is left of an answer without fences.
+/// The rest of an answer outside the fences.
 fn join(answer: &str, kept: Vec<Range<usize>>, kept_from: usize) -> Cow<'_, str> {
     let mut parts = kept
         .into_iter()
@@ -121,14 +119,13 @@ fn line_end(text: &str, start: usize) -> usize {
     text[start..].find('\n').map_or(text.len(), |offset| start + offset + 1)
 }
 
-/// The width of the spaces and tabs that `line` begins with; a tab goes to the next multiple
-/// of four.
+/// The width of the leading spaces and tabs of `line`; a tab goes to the next multiple of four.
 fn columns(line: &str) -> usize {
     let blanks = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t'));
     blanks.fold(0, |column, byte| if byte == b'\t' { column / 4 * 4 + 4 } else { column + 1 })
 }
 
-/// If `text` begins an item of a list: how many columns of it stand before the item's text.
+/// The column where the item's text starts, if `text` begins a list item.
 fn list_item(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mark = match (digits, text.as_bytes().get(digits)?) {
@@ -137,7 +134,7 @@ fn list_item(text: &str) -> Option<usize> {
         _ => return None,
     };
     match columns(&text[mark..]) {
-        // Nothing else in the line, or a code block that begins with it.
+        // The rest of the line is blank, or begins with a code block.
         0 if text[mark..].trim().is_empty() => Some(mark + 1),
         0 => None,
         blanks if blanks > 4 => Some(mark + 1),
@@ -174,14 +171,12 @@ fn run(text: &str, byte: u8) -> usize {
     text.bytes().take_while(|&other| other == byte).count()
 }
 
-/// A block whose end was not seen.
+/// An unclosed block.
 struct Open {
     fence: Fence,
-    /// Columns before the opening fence.
     indent: usize,
-    /// Columns that the list around it stands to the right.
+    /// The indentation of the surrounding list.
     margin: usize,
-    /// Where its first line begins.
     from: usize,
 }
 
@@ -195,7 +190,6 @@ impl Open {
     }
 }
 
-/// The text of a block.
 #[derive(Clone)]
 struct Block {
     range: Range<usize>,
@@ -220,7 +214,7 @@ impl Block {
                 };
                 bytes += 1;
             }
-            // A tab may reach beyond what is taken off.
+            // A tab may be wider than the removed indentation.
             moved.extend(std::iter::repeat_n(' ', column.saturating_sub(self.indent)));
             moved.push_str(&line[bytes..]);
         }
@@ -261,7 +255,7 @@ impl CodeBlocks {
     }
 }
 
-/// Whether the keyword `def` stands in `text`, as far as can be told from its neighbours.
+/// `text` seems to have the keyword `def`, judging by the characters around it.
 fn has_def(text: &str) -> bool {
     text.match_indices("def ")
         .any(|(at, _)| !text[..at].ends_with(|c: char| c == '_' || c.is_alphanumeric()))

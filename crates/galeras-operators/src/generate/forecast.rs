@@ -1,4 +1,4 @@
-//! What requests there are to send, and the most that they cost.
+//! Forecasts the requests to send, and their maximum cost.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use galeras_base::digest::Digest;
 use galeras_chat::{Ask, Price};
 use galeras_operator::{RequestForecast, StepError};
 
-/// The requests of the conversations `fresh`, each to the end, besides those that have their
-/// answer. `question` is what a conversation asks next.
+/// The requests of the conversations `fresh`, each to its end, except those with a known answer.
+/// `question` returns the next question of a conversation.
 ///
 /// # Errors
-/// If a request cannot be written.
+/// If a request cannot be serialized.
 pub(super) fn forecast<'a>(
     known: impl Iterator<Item = &'a ModelAnswer>,
     fresh: &'a [(usize, Chat)],
@@ -33,12 +33,12 @@ pub(super) fn forecast<'a>(
     let mut asked: HashSet<Digest> = HashSet::new();
     for (_, chat) in fresh {
         let mut chat = chat.clone();
-        // Answers of this conversation that are not known yet, and that it will read again.
+        // Unknown answers of this conversation, which later requests include.
         let mut earlier = 0;
         loop {
             let (body, digest) = question(&chat);
-            // Conversations that begin the same ask the beginning once. What comes after an answer
-            // that is not known may differ.
+            // Conversations with the same beginning ask it once. They may differ after an unknown
+            // answer.
             if earlier > 0 || asked.insert(digest) {
                 let ask = Ask::new(body).map_err(|error| StepError::new(error.to_string()))?;
                 add(&mut forecast, &ask, earlier, price);
@@ -52,7 +52,7 @@ pub(super) fn forecast<'a>(
     Ok(forecast)
 }
 
-/// Adds a request that reads so many answers besides.
+/// Adds a request that includes this many earlier answers.
 fn add(forecast: &mut RequestForecast, ask: &Ask, earlier: u64, price: Option<&Price>) {
     let limit = ask.completion_limit();
     let read = earlier.saturating_mul(limit.unwrap_or(0));
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!((single.requests, single.completion_tokens), (1, Some(100)));
         assert_eq!(single.usd, Some(price.of(single.prompt_tokens, 100)));
         let double = of(&two, Some(100));
-        // The first question once, and two that come after its answer.
+        // The first question once, and two that follow its answer.
         assert_eq!((double.requests, double.completion_tokens), (3, Some(300)));
         assert!(double.prompt_tokens > 3 * single.prompt_tokens + 2 * 100);
         let endless = of(&two, None);

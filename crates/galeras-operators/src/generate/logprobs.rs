@@ -14,7 +14,6 @@ const MEAN: &str = "logprob_mean";
 const COUNT: &str = "n_logprobs";
 const TOKENS: &str = "token_logprobs";
 
-/// The fields of a token.
 fn token_fields() -> Fields {
     Fields::from(vec![
         Field::new("token", DataType::Utf8, true),
@@ -22,7 +21,6 @@ fn token_fields() -> Fields {
     ])
 }
 
-/// The columns.
 pub(super) fn fields() -> Vec<FieldRef> {
     let tokens = DataType::new_list(DataType::Struct(token_fields()), true);
     let float = |name, about| describe(name, DataType::Float64, true, about, Some("nats"));
@@ -34,7 +32,7 @@ pub(super) fn fields() -> Vec<FieldRef> {
     ]
 }
 
-/// One of the columns, from the tokens of each answer; none if `name` is another one.
+/// One of the columns, from the tokens of each answer; `None` for another name.
 pub(super) fn column<'a>(
     name: &str,
     told: impl Iterator<Item = Option<&'a [TokenPair]>>,
@@ -60,7 +58,7 @@ pub(super) fn column<'a>(
 /// A token, and the logarithm of its probability.
 pub(super) type TokenPair = (String, Option<f64>);
 
-/// The sum in the order of the tokens; none if that of some token is not known.
+/// The sum in the order of the tokens; `None` if any is unknown.
 fn sum(tokens: &[TokenPair]) -> Option<f64> {
     let sum = tokens.iter().try_fold(0.0, |sum, (_, logprob)| Some(sum + (*logprob)?));
     sum.filter(|sum: &f64| sum.is_finite())

@@ -1,4 +1,4 @@
-//! `generate`: what a model answers.
+//! `generate`: asks a model for answers.
 
 mod args;
 mod baseline;
@@ -33,7 +33,6 @@ use galeras_operator::{
 use galeras_sql::functions::messages_type;
 use galeras_workflow::code::Code;
 
-/// The operator's name.
 const NAME: &str = "generate";
 /// The port with the texts that `ngram` learns from.
 const TRAIN: &str = "train";
@@ -48,7 +47,7 @@ const DOC: &str = include_str!("doc.md");
 const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     version: 1,
-    // As the effect, the grain is that of a model behind a server.
+    // The grain, like the effect, is that of a model behind a server.
     grain: Grain::of::<ServerStep, _>(),
     effect: Effect::External,
     inputs: InputPorts::OneAnd(&[TRAIN, ANSWERS]),

@@ -1,5 +1,5 @@
-//! Answers of an n-gram model that is trained on a table of the same workflow: which texts a row
-//! must not have been learned from, and the form of the answers. The model is `galeras_ngram`'s.
+//! Answers of an n-gram model trained on a table of the same workflow: excludes texts that a row
+//! must not be learned from, and formats the answers. `galeras_ngram` has the model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,14 +29,13 @@ use galeras_sql::functions::Message;
 use galeras_sql::session::column;
 use galeras_workflow::code::Code;
 
-/// What an answer may have if `max_tokens` is not given.
+/// The default of `max_tokens`.
 const MAX_TOKENS: u64 = 256;
-/// The temperature if none is given: at 0 an n-gram model repeats itself.
+/// The default temperature: at 0 an n-gram model repeats itself.
 const TEMPERATURE: f64 = 0.8;
-/// The column that `prompt` keeps the data point's `id` in.
+/// The column with the data point's `id` in the output of `prompt`.
 const SNIPPET_ID: &str = "snippet_id";
 
-/// A step that lets an n-gram model answer.
 #[derive(Debug)]
 pub(super) struct Ngram {
     pub(super) args: GenerateArgs,
@@ -46,7 +45,7 @@ pub(super) struct Ngram {
 }
 
 impl Ngram {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         require_column(cx, "code", args.code(), "utf8", is_text, errors);
         let Some(train) = cx.inputs.get(TRAIN) else { return };
@@ -103,13 +102,13 @@ impl BoundStep for Ngram {
     }
 }
 
-/// The texts to learn from, and how to find those of a row.
+/// The texts to learn from, with an index by row.
 struct Corpus {
-    /// Each text once, in alphabetical order, and how often it is there.
+    /// Distinct texts in alphabetical order, with their counts.
     texts: Vec<(String, u32)>,
-    /// How many there are in all.
+    /// The number of texts, including repeats.
     count: usize,
-    /// Where the texts of an id are; ids need not be unique where another column is the key.
+    /// The positions of an id's texts; ids need not be unique if another column is the key.
     by_id: HashMap<String, Vec<usize>>,
 }
 
@@ -130,7 +129,6 @@ impl Corpus {
         Ok(Self::of(rows))
     }
 
-    /// Texts with their ids, in alphabetical order.
     fn of(rows: Vec<(String, String)>) -> Self {
         let count = rows.len();
         let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
@@ -148,7 +146,7 @@ impl Corpus {
         Self { texts, count, by_id }
     }
 
-    /// All texts, equal ones as often as they are there.
+    /// All texts, including repeats.
     fn all(&self) -> Vec<&str> {
         let mut all = Vec::with_capacity(self.count);
         for (text, times) in &self.texts {
@@ -157,8 +155,8 @@ impl Corpus {
         all
     }
 
-    /// The texts that a row must not be completed from, and how often each is there: its own,
-    /// and any that begins with the code to go on from. Equal texts are all among them.
+    /// The texts that must not be used to complete a row, with their counts: its own text, and any
+    /// that begins with the code to continue. These include all equal texts.
     fn own(&self, ids: &[Option<&str>], code: &str) -> Vec<(&str, u32)> {
         let code = code.trim_end();
         let begins = |text: &str| !code.is_empty() && text.starts_with(code);
@@ -223,7 +221,7 @@ impl TableStep for Ngram {
     }
 }
 
-/// The settings of the model that a workflow can choose.
+/// The model settings that a workflow can choose.
 struct Chosen {
     temperature: f64,
     max_tokens: u64,
@@ -242,7 +240,7 @@ impl Ngram {
     }
 }
 
-/// All that the threads need.
+/// Data shared by the threads.
 struct Work {
     settings: Chosen,
     order: usize,
@@ -252,7 +250,6 @@ struct Work {
     code: String,
 }
 
-/// Answers that a thread makes at a time.
 const CHUNK: usize = 32;
 
 impl Work {
@@ -334,7 +331,7 @@ impl Work {
     }
 }
 
-/// The code as a chat model writes it, in a fence that is longer than any in the code.
+/// The code in the form of a chat model, in a fence longer than any in the code.
 fn fenced(code: &str) -> String {
     let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -356,17 +353,16 @@ mod tests {
     fn a_row_is_not_completed_from_itself() {
         let rows = [("def a(): 1", "a"), ("def a(): 1", "b"), ("def a(): 2", "c"), ("x", "d")];
         let corpus = corpus(&rows);
-        // By its code, whatever the ids.
+        // By its code, for any ids.
         assert_eq!(corpus.own(&[None], "def a(): 1"), [("def a(): 1", 2)]);
         let both = [("def a(): 1", 2), ("def a(): 2", 1)];
         assert_eq!(corpus.own(&[None], "def a():  "), both);
-        // By its id, if the code to go on from was changed; equal texts go with it.
+        // By its id, if the code to continue was changed; equal texts are excluded with it.
         assert_eq!(corpus.own(&[Some("b"), None], "async def"), [("def a(): 1", 2)]);
         assert_eq!(corpus.own(&[Some("b"), Some("d")], ""), [("def a(): 1", 2), ("x", 1)]);
         assert_eq!(corpus.own(&[Some("a")], "def a"), both);
         assert!(corpus.own(&[Some("e")], "y").is_empty());
         assert_eq!((corpus.count, corpus.all()[..2].to_vec()), (4, vec!["def a(): 1"; 2]));
-        // All texts of an id.
         let corpus = super::tests::corpus(&[("one", "a"), ("two", "a"), ("three", "b")]);
         assert_eq!(corpus.own(&[Some("a")], ""), [("one", 1), ("two", 1)]);
     }

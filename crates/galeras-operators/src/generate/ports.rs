@@ -1,4 +1,4 @@
-//! The columns of the tables that `generate` gives.
+//! The columns of the output tables of `generate`.
 
 use arrow::datatypes::DataType;
 
@@ -8,24 +8,22 @@ use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
 use galeras_operator::{MAIN, Port, REJECTS, SUMMARY, TableSchema, describe};
 
-/// The column with the `id` of the prompt that was answered.
+/// The column with the prompt's `id`.
 pub(super) const PROMPT_ID: &str = "prompt_id";
-/// The column that tells the answers to one prompt apart.
+/// The column that numbers the answers to one prompt.
 pub(super) const SAMPLE: &str = "sample";
 
-/// The column with the model that answers.
 pub(super) const MODEL: &str = "model";
 
-/// The columns that only some arguments bring about.
+/// Optional columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerColumns {
     /// Those of log-probabilities.
     pub(super) logprobs: bool,
-    /// Several models answer, so that rows without an answer say whose is missing.
+    /// Several models answer, so rows without an answer name the model.
     pub(super) models: bool,
 }
 
-/// The ports `out`, `rejects` and `summary` of an input.
 pub(super) fn ports(input: &TableSchema, columns: AnswerColumns) -> Vec<Port> {
     let text = |name, about| describe(name, DataType::Utf8, true, about, None);
     let count = |name, null, about, unit| describe(name, DataType::Int64, null, about, Some(unit));

@@ -1,4 +1,4 @@
-//! Who answers, and which arguments are whose.
+//! The providers of answers, and the arguments of each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub(super) enum Provider {
     Ngram,
     /// A table of answers, at the port `answers`.
     Replay,
-    /// Nobody: what was given comes back. Who does no better has written nothing.
+    /// No model: the given code is returned. A model that does no better has written nothing.
     Echo,
     /// The right answer, from a column: an upper bound.
     Reference,
@@ -32,17 +32,17 @@ pub(super) enum EndpointName {
     /// `/chat/completions`: the conversation in `messages` is answered.
     #[default]
     Chat,
-    /// `/completions`: the text in `prompt` goes on, as base models do.
+    /// `/completions`: continues the text in `prompt`, as base models do.
     Completions,
 }
 
 impl Provider {
-    /// Whether it is a server, which is asked over a network and may want money.
+    /// The provider is a server: it is asked over a network and may charge money.
     pub(super) fn is_server(self) -> bool {
         SERVERS.contains(&self)
     }
 
-    /// The word of the workflow.
+    /// The name in workflows.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Openai => "openai",
@@ -61,7 +61,7 @@ const ALL: &[Provider] = &[Openai, Anthropic, Ngram, Replay, Echo, Reference];
 const SERVERS: &[Provider] = &[Openai, Anthropic];
 const MODELS: &[Provider] = &[Openai, Anthropic, Ngram];
 
-/// Every argument, and who takes it.
+/// Every argument, with the providers that accept it.
 const TAKERS: &[(&str, &[Provider])] = &[
     ("provider", ALL),
     ("model", ALL),
@@ -96,11 +96,11 @@ const TAKERS: &[(&str, &[Provider])] = &[
     ("answer", &[Replay]),
 ];
 
-/// The arguments that name the column with what is answered, or with the answer. Who has taken one
-/// for another is told which.
+/// The arguments that name a column with the question or the answer. A user who confuses two of
+/// them gets the right name.
 const COLUMNS: [&str; 6] = ["given", "reference", "answer", "code", "messages", "prompt"];
 
-/// The arguments of `args` that this provider does not take.
+/// The arguments of `args` that this provider does not accept.
 pub(super) fn misplaced(provider: Provider, endpoint: EndpointName, args: &Value) -> Vec<ArgError> {
     let given = args.as_object().into_iter().flatten().filter(|(_, value)| match value {
         Value::Null => false,

@@ -1,4 +1,4 @@
-//! Answers from a table: those of an earlier study, or of another tool, of one model or of many.
+//! Answers from a table: those of an earlier study or another tool, from one model or several.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,7 +23,6 @@ use galeras_operator::{
 use galeras_workflow::code::Code;
 use galeras_workflow::did_you_mean;
 
-/// A step that takes answers from a table.
 #[derive(Debug)]
 pub(super) struct Replay {
     pub(super) args: GenerateArgs,
@@ -32,30 +31,29 @@ pub(super) struct Replay {
     pub(super) ports: Vec<Port>,
 }
 
-/// Where the table has the answers, and whose they are.
+/// The table's columns for the answers and their models.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// The column with them.
     answer: String,
     models: Models,
 }
 
 #[derive(Debug)]
 enum Models {
-    /// The table does not say.
+    /// The table has no model column.
     Named(String),
-    /// Its column `model` says. One of them counts, or all.
+    /// The column `model` has the names. One of them counts, or all.
     Column(Option<String>),
 }
 
-/// The column with answers as they came, and the one with what was made of them.
+/// The columns with raw answers and with the predictions made from them.
 const RAW_RESPONSE: &str = "raw_response";
 const PREDICTION: &str = "prediction";
-/// The model of answers from a table that names none.
+/// The default model of answers from a table without models.
 const UNNAMED: &str = "replay";
 
 impl Source {
-    /// What the arguments mean for the table that there is.
+    /// The table's columns that the arguments refer to.
     pub(super) fn of(args: &GenerateArgs, cx: &BindContext) -> Self {
         let has = |name: &str| cx.inputs.get(ANSWERS).is_some_and(|a| a.field(name).is_some());
         let models = match has(MODEL) {
@@ -73,11 +71,11 @@ impl Source {
     }
 }
 
-/// Columns of the answers that are taken if they are there, besides the answer and its sample.
+/// Optional columns of the answers, in addition to the answer and its sample.
 const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"];
 
 impl Replay {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         let Some(answers) = cx.inputs.get(ANSWERS) else { return };
         let input = cx.input();
@@ -112,12 +110,12 @@ impl Replay {
         }
     }
 
-    /// What becomes of an answer: a prediction is code already.
+    /// The extraction for answers: a prediction is code already.
     fn extract(&self) -> Extract {
         self.args.extract(self.source.answer == PREDICTION && self.args.answer().is_none())
     }
 
-    /// The columns that find each other: of the input and of the answers.
+    /// The join columns of the input and of the answers.
     fn on(&self) -> (Vec<String>, Vec<String>) {
         if self.args.on.is_empty() {
             return (vec![ID.into()], vec![PROMPT_ID.into()]);
@@ -151,10 +149,8 @@ impl BoundStep for Replay {
     }
 }
 
-/// The key of an answer, and its sample.
 type Key = (Vec<Option<String>>, u32);
 
-/// The answers of each model.
 type Known = BTreeMap<String, HashMap<Key, ModelAnswer>>;
 
 impl TableStep for Replay {
@@ -207,7 +203,6 @@ impl TableStep for Replay {
     }
 }
 
-/// A key in words.
 fn shown(names: &[String], (key, sample): &Key) -> String {
     let parts = names
         .iter()
@@ -221,7 +216,7 @@ fn shown(names: &[String], (key, sample): &Key) -> String {
 }
 
 impl Replay {
-    /// The answers by model and key. Those of models that do not count are left out.
+    /// The answers by model and key, without ignored models.
     fn known(&self, batches: &[RecordBatch], on: &[String]) -> Result<Known, StepError> {
         let keys: Vec<Vec<ArrayRef>> =
             on.iter().map(|name| texts_of(batches, name)).collect::<Result<_, _>>()?;
@@ -259,9 +254,9 @@ impl Replay {
                         model
                     }
                 };
-                // Also a model all of whose answers are missing is one of them.
+                // A model without any answers counts as well.
                 let known = known.entry(model).or_default();
-                // A row without an answer is one that has none.
+                // A null text is a missing answer.
                 if texts[at].is_null(row) {
                     continue;
                 }
@@ -293,7 +288,7 @@ impl Replay {
     }
 }
 
-/// The model that was chosen is not in the table.
+/// The error that the chosen model is not in the table.
 fn no_model(one: &str, others: &BTreeSet<String>) -> StepError {
     let error = StepError::new(format!("the table has no answers of a model `{one}`"));
     match did_you_mean(one, others.iter().map(String::as_str)) {
@@ -308,5 +303,4 @@ fn no_model(one: &str, others: &BTreeSet<String>) -> StepError {
     }
 }
 
-/// As many names are listed.
 const LISTED: usize = 10;

@@ -1,4 +1,5 @@
-//! What a request to a server says, in each protocol, and which arguments its answer depends on.
+//! The content of a request to a server, in each protocol, and the arguments that its answer
+//! depends on.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,6 @@ use super::conversation::Inquiry;
 use galeras_chat::Protocol;
 use galeras_sql::functions::{Message, SYSTEM};
 
-/// The body of the request that asks `model` for the answer of a sample.
 pub(super) fn body(
     args: &GenerateArgs,
     model: &str,
@@ -39,16 +39,16 @@ pub(super) fn body(
     set("max_tokens", args.max_tokens.map(|n| json!(n)));
     let stop = if protocol == Protocol::Messages { "stop_sequences" } else { "stop" };
     set(stop, (!args.stop.is_empty()).then(|| json!(args.stop)));
-    // With one seed for all, a server that obeys it would give the same answer each time.
+    // With the same seed for all samples, a server that obeys it would repeat its answer.
     set("seed", args.seed.map(|seed| json!(seed.wrapping_add(i64::from(sample)))));
-    // Completions take the number of other tokens that are listed, too. Some servers take 0 for
-    // no log-probabilities at all.
+    // Completions also expect the number of alternative tokens to list. Some servers take 0 for no
+    // log-probabilities at all.
     let wanted = if protocol == Protocol::Completions { json!(1) } else { json!(true) };
     set("logprobs", args.logprobs().then_some(wanted));
     body
 }
 
-/// The instructions, which have a field of their own in the messages API, and the other messages.
+/// The instructions, which have a separate field in the messages API, and the other messages.
 fn parted(messages: &[Message]) -> (Option<String>, &[Message]) {
     let first = messages.iter().position(|message| message.role != SYSTEM);
     let (system, rest) = messages.split_at(first.unwrap_or(messages.len()));
@@ -56,7 +56,7 @@ fn parted(messages: &[Message]) -> (Option<String>, &[Message]) {
     ((!texts.is_empty()).then(|| texts.join("\n\n")), rest)
 }
 
-/// The body of the shortest request, to learn which version of the model answers.
+/// The body of the shortest request, to learn the version of the model.
 pub(super) fn hello(args: &GenerateArgs, model: &str) -> Map<String, Value> {
     let asked = match args.protocol() {
         Protocol::Completions => Inquiry::Text { prompt: "Hi".into(), suffix: None },
@@ -64,17 +64,15 @@ pub(super) fn hello(args: &GenerateArgs, model: &str) -> Map<String, Value> {
     };
     let mut body = body(args, model, &asked, 0);
     body.shift_remove("logprobs");
-    // The shortest answer that a server gives; where it is limited under another name, it is left
-    // at that.
+    // The shortest possible answer; a limit under another name is left unchanged.
     if !body.contains_key("max_completion_tokens") {
         body.insert("max_tokens".into(), json!(1));
     }
-    // Its budget would have to be less than that.
+    // Its budget would have to be smaller.
     body.shift_remove("thinking");
     body
 }
 
-/// The arguments that a result depends on.
 pub(super) fn arguments(args: &GenerateArgs, model: &str, pinned: Option<&str>) -> Value {
     let mut all = json!({
         "provider": args.provider,

@@ -1,5 +1,5 @@
-//! The rows that are answered, and the output tables: answers as columns beside the row's own,
-//! rows without an answer, the summary.
+//! The rows to answer, and the output tables: answers as columns after those of the row, rows
+//! without an answer, the summary.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -26,27 +26,24 @@ use galeras_operator::{INPUT, LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY,
 use galeras_sql::functions::{Message, RowId, call, conversation};
 use galeras_sql::session::column;
 
-/// Rows of a batch of the output.
 const BATCH: usize = 8192;
 
 /// A message of the model: one turn of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ModelTurn {
-    /// The text, as it came.
     pub(super) content: String,
-    /// Why the text ends, in the server's word.
+    /// The reason for the end of the text, in the server's words.
     pub(super) finish_reason: Option<String>,
     /// The model that the server names.
     pub(super) model: Option<String>,
-    /// Tokens of the prompt, as the server counts them.
+    /// Tokens of the prompt, counted by the server.
     pub(super) prompt_tokens: Option<u64>,
-    /// Tokens of the answer.
     pub(super) completion_tokens: Option<u64>,
-    /// The tokens of the answer and the logarithms of their probabilities, if they were asked for
-    /// and the server gives them.
+    /// The tokens of the answer and their log-probabilities, if requested and returned by the
+    /// server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) logprobs: Option<Vec<TokenPair>>,
-    /// What it answers, where several conversations may share an answer.
+    /// The question, since several conversations may share an answer.
     #[serde(skip)]
     pub(super) question: Option<Digest>,
 }
@@ -54,19 +51,19 @@ pub(super) struct ModelTurn {
 /// The answer to a conversation: every turn of the model.
 pub(super) type ModelAnswer = Vec<ModelTurn>;
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoAnswer {
     /// A stable word for the kind of failure.
     pub(super) rule: String,
-    /// What happened.
+    /// The error.
     pub(super) reason: String,
-    /// Whether the next run may fare better.
+    /// The next run may succeed.
     pub(super) again: bool,
 }
 
 impl NoAnswer {
-    /// A failure that lies in the row.
+    /// A failure caused by the row.
     pub(super) fn of_row(rule: &str, reason: impl Into<String>) -> Self {
         Self { rule: rule.into(), reason: reason.into(), again: false }
     }
@@ -75,14 +72,12 @@ impl NoAnswer {
 /// The input in memory.
 pub(super) struct PromptRows {
     batches: Vec<RecordBatch>,
-    /// Batch and row of each.
+    /// The batch and row of each.
     places: Vec<(usize, usize)>,
-    /// The identity of each.
     pub(super) ids: Vec<String>,
 }
 
 impl PromptRows {
-    /// Reads all rows of the main input; `key` identifies them.
     pub(super) async fn of(
         mut inputs: BTreeMap<String, DataFrame>,
         key: &[String],
@@ -114,8 +109,8 @@ impl PromptRows {
         self.places.len()
     }
 
-    /// The conversation of each row, from a list of messages or a text of the user; or why
-    /// there is none.
+    /// The conversation of each row, from a list of messages or a text of the user; or the reason
+    /// why there is none.
     pub(super) fn conversations(&self, name: &str) -> Vec<Result<Vec<Message>, NoAnswer>> {
         let said = |(batch, row): &(usize, usize)| -> Result<Vec<Message>, String> {
             let column = self.batches[*batch].column_by_name(name);
@@ -141,7 +136,7 @@ impl PromptRows {
         self.places.iter().map(|place| said(place).map_err(failed)).collect()
     }
 
-    /// The texts of a column; null where it is null or absent.
+    /// The texts of a column; null if null or absent.
     pub(super) fn texts(&self, name: &str) -> Vec<Option<&str>> {
         let columns: Vec<Option<&StringArray>> = self
             .batches
@@ -154,22 +149,21 @@ impl PromptRows {
         self.places.iter().map(text).collect()
     }
 
-    /// The values of a column of row `row`, in a form that can be compared.
+    /// The comparable values of a row's columns.
     pub(super) fn key_of(&self, row: usize, columns: &[Vec<ArrayRef>]) -> Vec<Option<String>> {
         let (batch, at) = self.places[row];
         columns.iter().map(|column| text_of(&column[batch], at)).collect()
     }
 
-    /// The columns of these names as texts, by batch.
+    /// These columns as texts, by batch.
     pub(super) fn as_texts(&self, names: &[String]) -> Result<Vec<Vec<ArrayRef>>, StepError> {
         names.iter().map(|name| texts_of(&self.batches, name)).collect()
     }
 }
 
-/// The identity of the input's rows, until theirs takes its place.
+/// The id of the input's row, until the output's replaces it.
 const PARENT: &str = "__parent";
 
-/// A column as texts, by batch.
 pub(super) fn texts_of(batches: &[RecordBatch], name: &str) -> Result<Vec<ArrayRef>, StepError> {
     let column = |batch: &RecordBatch| {
         let column = batch.column_by_name(name);
@@ -179,25 +173,21 @@ pub(super) fn texts_of(batches: &[RecordBatch], name: &str) -> Result<Vec<ArrayR
     batches.iter().map(column).collect()
 }
 
-/// The text in a row of a column of [`texts_of`].
 pub(super) fn text_of(column: &ArrayRef, at: usize) -> Option<String> {
     let texts = column.as_string::<i32>();
     texts.is_valid(at).then(|| texts.value(at).to_string())
 }
 
-/// Which answer a row and a sample have.
+/// The position of the answer for a row and a sample.
 pub(super) struct SampleOutcome {
-    /// The row.
     pub(super) row: usize,
-    /// Which of the models.
     pub(super) model: usize,
-    /// The sample, from 0.
     pub(super) sample: u32,
-    /// Which of the answers; rows that ask the same share one.
+    /// The answer's position; rows with the same question share one.
     pub(super) answer: usize,
 }
 
-/// How answers become columns.
+/// Settings for the columns of answers.
 pub(super) struct AnswerForm<'a> {
     pub(super) models: &'a [String],
     pub(super) columns: AnswerColumns,
@@ -251,10 +241,10 @@ pub(super) fn tables(
     ])
 }
 
-/// One part of the output: outcomes with what came of them.
+/// One part of the output: outcomes with their results.
 type Part<'a, T> = [(&'a SampleOutcome, &'a T)];
 
-/// Batches of `schema`: columns that `produced` gives, the others from the input.
+/// Batches of `schema`: columns from `produced`, the others from the input.
 fn batches<T>(
     rows: &PromptRows,
     schema: &SchemaRef,
@@ -294,7 +284,7 @@ fn models<T>(form: &AnswerForm<'_>, part: &Part<'_, T>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(names))
 }
 
-/// A column that answers give; none if it is one of the input.
+/// A column made from answers; `None` for a column of the input.
 fn answered_column(
     form: &AnswerForm<'_>,
     rows: &PromptRows,
@@ -308,7 +298,7 @@ fn answered_column(
         }
     }
     let last = |answer: &ModelAnswer| answer.last().cloned().unwrap_or_default();
-    // Tokens are unknown if the server does not tell those of some turn.
+    // Tokens are unknown if the server did not report those of some turn.
     let tokens = |of: fn(&ModelTurn) -> Option<u64>| -> ArrayRef {
         let sums = part.iter().map(|(_, answer)| {
             let sum: Option<u64> = answer.iter().map(of).sum();
@@ -360,11 +350,11 @@ fn answered_column(
     })
 }
 
-/// The `finish_reason` of an answer in which the model declines to answer.
+/// The `finish_reason` of a refusal by the model.
 pub(super) const REFUSAL: &str = "refusal";
 
-/// What the answers have in common, by the model that was asked and the one that the server names.
-/// An answer that several rows share was paid once.
+/// The totals of the answers by the requested model and the model that the server names. An answer
+/// that several rows share was paid once.
 fn summed(
     form: &AnswerForm<'_>,
     schema: &SchemaRef,
@@ -376,7 +366,7 @@ fn summed(
         rows: i64,
         answers: i64,
         tokens: [u64; 2],
-        /// The server did not tell the tokens of some answer.
+        /// The server did not report the tokens of some answer.
         untold: bool,
     }
     let mut sums: BTreeMap<(&str, String), Sums> = BTreeMap::new();
@@ -391,7 +381,7 @@ fn summed(
         if std::mem::replace(&mut seen[outcome.answer], true) {
             continue;
         }
-        // Conversations that begin the same share the answers to that.
+        // Conversations with the same beginning share its answers.
         for turn in answer.iter().filter(|turn| turn.question.is_none_or(|q| counted.insert(q))) {
             sums.answers += 1;
             sums.tokens[0] += turn.prompt_tokens.unwrap_or(0);
@@ -422,7 +412,7 @@ fn summed(
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// The error of a step that leaves the answers for so many rows.
+/// The error of a step that keeps the answers for this many rows.
 pub(super) fn with_kept(error: StepError, rows: u64) -> StepError {
     let kept = match rows {
         0 => return error,

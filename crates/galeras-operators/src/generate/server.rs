@@ -1,7 +1,7 @@
-//! Answers of a model behind a server, each kept as soon as it is there.
+//! Answers of a model behind a server, each stored as soon as it arrives.
 //!
-//! Which rows share an answer, conversations turn by turn, the versions of models. What a request
-//! says is in `request`; `galeras_chat` sends it, the runner keeps the answers.
+//! This decides which rows share an answer, runs conversations turn by turn, and checks model
+//! versions. `request` builds requests, `galeras_chat` sends them, the runner stores the answers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,10 +36,9 @@ use galeras_operator::{
 };
 use galeras_workflow::code::Code;
 
-/// The version of what questions are made of.
+/// The version of the question's format.
 const QUESTION: u32 = 1;
 
-/// A step that asks a server.
 #[derive(Debug)]
 pub(super) struct ServerStep {
     pub(super) args: GenerateArgs,
@@ -51,7 +50,7 @@ pub(super) struct ServerStep {
 }
 
 impl ServerStep {
-    /// What is wrong with the inputs.
+    /// Checks the inputs.
     pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         if args.is_completion() {
             require_column(cx, "prompt", args.prompt(), "utf8", is_text, errors);
@@ -61,10 +60,10 @@ impl ServerStep {
         }
     }
 
-    /// What names the model.
+    /// The identity of the model.
     pub(super) fn of(args: &GenerateArgs, model: &str) -> Value {
         let mut of = json!({"base_url": args.base_url(), "model": model});
-        // A server may speak several protocols. OpenAI's two have no request in common.
+        // A server may support several protocols. OpenAI's two have no request in common.
         if args.provider != Provider::Openai {
             of["provider"] = json!(args.provider);
         }
@@ -79,7 +78,7 @@ impl ServerStep {
         self.args.price.as_ref().and_then(|price| price.per_million().ok())
     }
 
-    /// The key that the environment holds. Its value stays in the `Secret`.
+    /// The key from the environment. Its value stays in the `Secret`.
     fn secret(&self) -> Result<Option<Secret>, StepError> {
         let Some(name) = self.args.api_key_env() else { return Ok(None) };
         let value = std::env::var(name).unwrap_or_default();
@@ -90,7 +89,6 @@ impl ServerStep {
         Secret::new(name, &value).map(Some).map_err(|error| StepError::new(error.to_string()))
     }
 
-    /// A client whose requests are charged to `budget`.
     fn client(&self, budget: Arc<Budget>) -> Result<ChatClient, StepError> {
         let failed = |error: ChatError| StepError::new(error.to_string());
         let endpoint = Endpoint::new(self.args.protocol(), self.args.base_url(), self.secret()?)
@@ -103,22 +101,21 @@ impl ServerStep {
             tries: self.args.tries(),
             budget: Some(budget),
             price: self.price(),
-            // Only waits are drawn from it: processes that were all refused should not come
-            // back together.
+            // It only randomizes waits: refused processes should not retry at the same time.
             seed: u64::from(std::process::id()),
             ..ChatSettings::default()
         };
         ChatClient::new(endpoint, settings).map_err(failed)
     }
 
-    /// What is asked next, and the digest that the answer is kept under.
+    /// The next question, and the digest of its answer's key.
     fn question(&self, chat: &Chat) -> (Map<String, Value>, Digest) {
         let body = request::body(&self.args, &self.model, &chat.asked, chat.sample);
         let question = json!({"v": QUESTION, "body": body, "sample": chat.sample});
         (body, Digest::of_json(&question))
     }
 
-    /// The first of the answers to a question that is of the pinned version, newest first.
+    /// The newest answer to a question from the pinned version.
     fn known(&self, answers: &dyn KnownAnswers, question: &Digest) -> Option<ModelTurn> {
         let all = answers.known(question);
         let turns =
@@ -132,7 +129,6 @@ impl ServerStep {
     }
 }
 
-/// The columns that an answer of a server has.
 pub(super) fn columns(args: &GenerateArgs) -> AnswerColumns {
     AnswerColumns { logprobs: args.logprobs(), models: false }
 }
@@ -274,19 +270,19 @@ impl PaidStep for ServerStep {
     }
 }
 
-/// The answer to a conversation, or why there is none; nothing as long as it is asked.
+/// The answer to a conversation, or the reason why there is none; `None` while it is asked.
 type Resolution = Option<Result<ModelAnswer, NoAnswer>>;
 
-/// What there is to ask.
+/// The work of a step.
 struct Work {
     outcomes: Vec<SampleOutcome>,
     results: Vec<Resolution>,
-    /// Conversations that want an answer, with their place among the results.
+    /// Conversations without an answer yet, with their positions among the results.
     fresh: Vec<(usize, Chat)>,
 }
 
 impl Work {
-    /// Rows with equal conversations share their answers. What is known is taken from there.
+    /// Rows with equal conversations share their answers. Known answers are taken from `answers`.
     fn new(step: &ServerStep, rows: &PromptRows, answers: &dyn KnownAnswers) -> Self {
         let inquiries = inquiries(rows, &step.args);
         let samples = step.args.samples();
@@ -329,39 +325,37 @@ impl Work {
     }
 }
 
-/// Requests that are under way.
 struct Asking<'a> {
     step: &'a ServerStep,
     cx: &'a LowerContext,
     answers: &'a dyn Answers,
     client: ChatClient,
-    /// As many requests go side by side. An answer that is being kept takes no place.
+    /// Limits parallel requests. Storing an answer does not count.
     places: Semaphore,
-    /// What is being asked: conversations that begin the same share the beginning.
+    /// Questions in progress: conversations with the same beginning share it.
     asked: Mutex<HashMap<Digest, Arc<OnceCell<ModelTurn>>>>,
-    /// Nothing more is sent; what is under way comes to its end, as it may have been paid.
+    /// No more requests are sent; those in progress finish, as they may be billed.
     stopped: AtomicBool,
 }
 
-/// Why a conversation ended without an answer.
+/// The reason why a conversation ended without an answer.
 enum Ended {
-    /// A request of it failed.
     Unanswered(NoAnswer),
-    /// Others are asked in vain, too.
+    /// The same error would affect all others.
     All(StepError),
-    /// It was not begun, or not gone on with, because of that.
+    /// It was not started or continued because of that error.
     Skipped,
 }
 
 impl Asking<'_> {
-    /// Asks until every conversation has its answer, or will not get one.
+    /// Asks until every conversation has an answer or an error.
     async fn all(
         &self,
         fresh: Vec<(usize, Chat)>,
         rows_of: &[u64],
         results: &mut [Resolution],
     ) -> Result<(), StepError> {
-        // The warnings of a server that is down would be as many as rows.
+        // A server that is down would warn once per row.
         let mut warned = false;
         let (mut done, mut kept) = (0, 0);
         let mut stop = None;
@@ -400,14 +394,14 @@ impl Asking<'_> {
         }
     }
 
-    /// Goes through the turns of a conversation.
+    /// Runs the turns of a conversation.
     async fn one(&self, mut chat: Chat) -> Result<ModelAnswer, Ended> {
         loop {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(Ended::Skipped);
             }
             let (body, question) = self.step.question(&chat);
-            // A turn after a new answer may have been asked before, when that answer was the same.
+            // A turn after a new answer may already be known from an equal answer.
             let turn = match self.step.known(self.answers, &question) {
                 Some(turn) => turn,
                 None => {
@@ -424,14 +418,14 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks, and keeps the answer.
+    /// Asks, and stores the answer.
     async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<ModelTurn, Ended> {
         let all = |error: StepError| Ended::All(error);
         let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;
         let notice = |notice: ChatNotice| match notice {
             ChatNotice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
         };
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         let place = self.places.acquire().await;
         if self.stopped.load(Ordering::Relaxed) {
             return Err(Ended::Skipped);

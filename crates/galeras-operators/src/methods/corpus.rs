@@ -7,12 +7,11 @@ const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python-stdlib.zs
 const BYTES: &str = env!("GALERAS_STDLIB_BYTES");
 const DIGEST: &str = env!("GALERAS_STDLIB_DIGEST");
 
-/// The digest of the corpus as a whole.
 pub(super) fn digest() -> Result<Digest, StepError> {
     DIGEST.parse().map_err(|_| StepError::new("the packed corpus has no digest"))
 }
 
-/// The files in the order of their paths: path and content.
+/// The files in the order of their paths, with their content.
 pub(super) fn files() -> Result<Vec<(String, Vec<u8>)>, StepError> {
     let damaged = || StepError::new("the packed corpus is damaged");
     let bytes = BYTES.parse().map_err(|_| damaged())?;

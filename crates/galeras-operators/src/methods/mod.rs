@@ -174,7 +174,7 @@ struct BoundMethods {
 impl BoundStep for BoundMethods {
     fn args(&self) -> Value {
         let mut args = serde_json::json!(self.args);
-        // The folder counts by its content and by the name that it gives to `repo`.
+        // The folder counts by its content and by its name in `repo`.
         if let Some(map) = args.as_object_mut() {
             map.insert("dir".into(), Value::Null);
             map.insert("repo".into(), Value::String(self.source.repo()));
@@ -191,7 +191,7 @@ impl BoundStep for BoundMethods {
     }
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
-        // A folder that cannot be read is an error of the key.
+        // An unreadable folder is an error of the key.
         let files = self.source.local_files().unwrap_or_default();
         files.into_iter().map(|path| ("dir".to_string(), path)).collect()
     }
@@ -214,9 +214,8 @@ impl BoundStep for BoundMethods {
     }
 }
 
-/// The struct that the function returns for a file.
+/// The struct column that the function returns for a file.
 const FILE: &str = "__file";
-/// One method of the file.
 const METHOD: &str = "__method";
 
 impl RowStep for BoundMethods {
@@ -261,7 +260,7 @@ impl RowStep for BoundMethods {
         ];
         produced.extend(METHOD_FIELDS.iter().map(|(name, _, _)| (*name, field(name))));
         let of_file = |name: &str| get_field(column(FILE), name);
-        // The content of a file must not be repeated for each of its methods.
+        // Avoids copies of a file's content for each of its methods.
         let kept = rows
             .clone()
             .select(vec![column("repo"), column("path"), of_file("methods").alias(METHOD)])?

@@ -19,7 +19,6 @@ use galeras_workflow::quote;
 /// Bytes of source per batch: small enough to spread a small corpus over all cores.
 const BATCH_BYTES: usize = 128 * 1024;
 
-/// Where files come from.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
     /// The packed standard library.
@@ -28,13 +27,12 @@ pub(super) enum Origin {
     Folder { name: String, path: PathBuf },
 }
 
-/// Files with their filters.
 #[derive(Clone, Debug)]
 pub(super) struct FileSource {
     pub(super) origin: Origin,
     include: GlobSet,
     exclude: GlobSet,
-    /// The patterns of `include` as they are written.
+    /// The patterns of `include` as written.
     patterns: String,
 }
 
@@ -60,7 +58,7 @@ impl FileSource {
         }
     }
 
-    /// The value of the column `repo`: the corpus' name, or the folder's as written.
+    /// The value of the column `repo`: the name of the corpus, or the folder as written.
     pub(super) fn repo(&self) -> String {
         match &self.origin {
             Origin::Stdlib => "python-stdlib".to_string(),
@@ -79,8 +77,7 @@ impl FileSource {
         self.include.is_match(path) && !self.exclude.is_match(path)
     }
 
-    /// What is there in place of the files that were to be read: for a source of which no file is
-    /// kept.
+    /// The warning that no files matched, for a source of which no file is kept.
     pub(super) fn nothing_matched(&self) -> Result<String, StepError> {
         let paths: Vec<String> = match &self.origin {
             Origin::Stdlib => corpus::files()?.into_iter().map(|(path, _)| path).collect(),
@@ -113,8 +110,8 @@ impl FileSource {
         ))
     }
 
-    /// The files with their contents, in the order of their paths. Those of a folder are read
-    /// one by one.
+    /// The files with their contents, in the order of their paths. Files of a folder are read
+    /// lazily.
     pub(super) fn files(&self) -> Result<Vec<(String, Content)>, StepError> {
         match &self.origin {
             Origin::Stdlib => {
@@ -128,7 +125,7 @@ impl FileSource {
         }
     }
 
-    /// The files below `root` that are kept, if they are not too many to be in memory.
+    /// The kept files below `root`, if they fit into memory.
     fn sized_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
         let files = self.folder_paths(root)?;
         let sizes = files.iter().filter_map(|(_, path)| path.metadata().ok());
@@ -140,7 +137,7 @@ impl FileSource {
         let most = bytes_text(MAX_SOURCES_BYTES);
         let message = format!("the files of `{}` have {size}, and {most} are read", self.repo());
         StepError::new(message)
-            .help("`include` and `exclude` say which files are read; use more steps")
+            .help("`include` and `exclude` select the files to read; use more steps")
     }
 
     /// The files of this machine that are read.
@@ -153,14 +150,13 @@ impl FileSource {
         })
     }
 
-    /// The files below `root` that are kept.
     fn folder_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
         let mut paths = self.paths_below(root)?;
         paths.retain(|(name, _)| self.keeps(name));
         Ok(paths)
     }
 
-    /// The files below `root`, without links, as paths separated by `/`.
+    /// The files below `root`, without links, with `/` in their paths.
     fn paths_below(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
         let mut paths = Vec::new();
         for entry in WalkDir::new(root).follow_root_links(true).sort_by_file_name() {
@@ -235,17 +231,16 @@ fn files_in_words(count: usize) -> String {
     if count == 1 { "1 file".to_string() } else { format!("{count} files") }
 }
 
-/// Where the content of a file is.
 #[derive(Debug)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
     File(PathBuf),
 }
 
-/// The most bytes of all files of a step: they are in memory.
+/// The most bytes of all files of a step, since they are in memory.
 const MAX_SOURCES_BYTES: u64 = 2 << 30;
 
-/// The most bytes of one file: a batch holds it whole, and counts bytes in 31 bits.
+/// The most bytes of one file: a batch contains it whole, with 31-bit offsets.
 const MAX_SOURCE_BYTES: u64 = 1 << 30;
 
 #[derive(Default)]
@@ -267,7 +262,6 @@ impl Batch {
     }
 }
 
-/// The columns of the files.
 pub(super) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("repo", DataType::Utf8, false),

@@ -1,4 +1,4 @@
-//! The columns of mined methods, and the batches in which threads hand them on.
+//! The columns of mined methods, and the batches that threads send.
 
 use std::sync::Arc;
 
@@ -12,9 +12,8 @@ use galeras_base::id::{ID, row_id};
 use galeras_git::{ChangedMethod, CommitFacts, GitError, GitErrorKind, Sink};
 use galeras_operator::{StepError, TableSchema, describe};
 
-/// Rows of a batch at most.
 const BATCH_ROWS: usize = 1024;
-/// Bytes of text in a batch, about.
+/// The approximate bytes of text in a batch.
 const BATCH_BYTES: usize = 2 << 20;
 
 /// Points in time are stored in microseconds and UTC.
@@ -22,7 +21,6 @@ pub(super) fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// The columns of the port `out`.
 pub(super) fn methods_table() -> TableSchema {
     let text = |name, about| describe(name, DataType::Utf8, false, about, None);
     let line = |name, about| describe(name, DataType::Int64, false, about, None);
@@ -54,7 +52,7 @@ pub(super) fn methods_table() -> TableSchema {
     TableSchema::default().with(&fields).keyed(&[ID])
 }
 
-/// The columns that say what was rejected.
+/// The columns that describe a rejected item.
 pub(super) fn rejected_fields() -> [FieldRef; 4] {
     let text = |name, nullable, about| describe(name, DataType::Utf8, nullable, about, None);
     [
@@ -68,8 +66,8 @@ pub(super) fn rejected_fields() -> [FieldRef; 4] {
 /// The head of the repository that a row comes from.
 pub(super) const HEAD: &str = "__head";
 
-/// What is made of a repository: methods, and rejects as rows with a `rule`. The address of
-/// the repository is not among it, since the content does not depend on it.
+/// The output for a repository: methods, and rejects as rows with a `rule`. It does not have the
+/// repository's address, since the content does not depend on it.
 pub(super) fn output_schema() -> SchemaRef {
     let table = methods_table();
     let kept = table.schema.fields().iter().filter(|field| field.name() != "url");
@@ -82,7 +80,6 @@ pub(super) fn output_schema() -> SchemaRef {
     Arc::new(Schema::new(kept.map(nullable).chain(more).collect::<Vec<_>>()))
 }
 
-/// Collects the rows of one thread and sends them on in batches.
 pub(super) struct Batches {
     repo: String,
     head: Arc<str>,
@@ -95,7 +92,6 @@ pub(super) struct Batches {
     bytes: usize,
 }
 
-/// The text columns in the order of the schema.
 const TEXTS: [&str; 14] = [
     ID,
     "repo",
@@ -151,14 +147,13 @@ impl Batches {
         if self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES { self.send() } else { Ok(()) }
     }
 
-    /// Sends what has been collected.
     fn send(&mut self) -> Result<(), GitError> {
         if self.rows == 0 {
             return Ok(());
         }
         let batch =
             self.finish().map_err(|error| GitError::new(GitErrorKind::Other, error.to_string()))?;
-        let gone = |_| GitError::new(GitErrorKind::Interrupted, "nobody takes the rows");
+        let gone = |_| GitError::new(GitErrorKind::Interrupted, "the receiver of the rows is gone");
         self.out.blocking_send(batch).map_err(gone)
     }
 
@@ -199,7 +194,7 @@ impl Batches {
         sent
     }
 
-    /// The row of a repository that was rejected as a whole.
+    /// The row of a completely rejected repository.
     pub(super) fn rejected(
         (repo, head): (&str, &str),
         rule: &str,

@@ -114,7 +114,7 @@ impl Operator for MineOperator {
             };
             let window = match (read("since", &args.since), read("until", &args.until)) {
                 (Some((since, from)), Some((until, to))) => {
-                    // However the window is written, it is the same window.
+                    // Different notations of the same window are equal.
                     (args.since, args.until) = (from, to);
                     Some(Window { since, until })
                 }
@@ -203,7 +203,6 @@ impl BoundStep for BoundMine {
 }
 
 impl BoundMine {
-    /// The repository of a row.
     fn task(&self, cx: &LowerContext, row: &RecordBatch) -> Task {
         Task {
             repo: text(row, "repo"),
@@ -218,7 +217,7 @@ impl BoundMine {
 
 impl FanOutStep for BoundMine {
     fn reads(&self) -> Vec<String> {
-        // A commit names its content wherever the repository is.
+        // A commit identifies its content, no matter where the repository is.
         ["repo", "head_sha"].map(String::from).to_vec()
     }
 
@@ -247,7 +246,7 @@ impl FanOutStep for BoundMine {
     }
 
     fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError> {
-        // Whoever gave the table may have put a password into it.
+        // The address in the user's table may contain a password.
         let url = regexp_replace(column("clone_url"), lit("^(https?://)[^/]*@"), lit("$1"), None);
         let addresses = input.select(vec![
             column("repo").alias("__repo"),

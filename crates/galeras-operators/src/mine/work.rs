@@ -1,7 +1,7 @@
-//! The work on one repository: open or fetch it, then mine it, piece by piece.
+//! The work on one repository: opens or fetches it, then mines it in pieces.
 //!
-//! Fetching waits for a network and is done for several repositories side by side; mining keeps a
-//! thread busy for each piece.
+//! Fetching waits for a network, so several repositories are fetched at a time; mining uses a
+//! thread for each piece.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,48 +25,43 @@ use galeras_net::secret_in;
 use galeras_operator::worker_threads::StopOnDrop;
 use galeras_operator::{Consent, FanOutError, FanOutWork, LowerContext, Tell, redirect_check};
 
-/// Commits after which progress is shown.
 const SAY_COMMITS: usize = 64;
 
-/// A repository to mine.
 pub(super) struct Task {
     pub(super) repo: String,
-    /// A URL or a folder.
     pub(super) address: String,
-    /// The commit from which history is walked.
+    /// The commit to walk history from.
     pub(super) head: String,
-    /// A branch whose tip takes the place of `head`.
+    /// A branch to use instead of `head`.
     pub(super) branch: Option<String>,
     pub(super) options: Arc<MineOptions>,
-    /// The patterns of `include` as they are written.
+    /// The patterns of `include` as written.
     pub(super) patterns: String,
 }
 
-/// A repository that has all that is needed, and the commits to mine.
+/// A repository with all needed objects, and the commits to mine.
 struct Ready {
     repository: Repository,
     plan: MinePlan,
 }
 
-/// A repository whose commits are mined.
 struct MiningWork {
     task: Arc<Task>,
     mining: Arc<Mining>,
     cut: Digest,
-    /// Commits that are done.
     mined: Arc<AtomicUsize>,
     say: Say,
     tell: Arc<dyn Fn(Tell) + Send + Sync>,
-    /// Whether it was said that no file matched.
+    /// The warning that no file matched was sent.
     warned: AtomicBool,
     folder: bool,
 }
 
-/// Tells what is done for the repository, for what it waits, or of what it warns.
+/// Reports progress for the repository, a wait, or a warning.
 type Say = Arc<dyn Fn(&str, fn(String) -> Tell) + Send + Sync>;
 
 impl Task {
-    /// Why the user has not agreed to a look at the repository.
+    /// The reason why the repository may not be read.
     pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
         let refused = |location| {
             check_places(&location, cx.consent.as_ref())
@@ -75,8 +70,8 @@ impl Task {
         self.location(cx).and_then(refused).err()
     }
 
-    /// Where the repository is, if the user has agreed to a look at it. Where a folder leads to is
-    /// judged when it is opened.
+    /// The location of the repository, if the user agreed to read it. Places that a folder leads to
+    /// are checked when it is opened.
     fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
         if let Some(secret) = secret_in(&self.address) {
             let message = format!("the address must not hold {secret}");
@@ -131,7 +126,6 @@ impl Task {
         Ok(Box::new(MiningWork { task, mining, cut, mined, say, tell, warned, folder }))
     }
 
-    /// A repository on this machine, with the commits to mine.
     fn open(
         &self,
         folder: &Path,
@@ -149,7 +143,7 @@ impl Task {
         })
     }
 
-    /// A repository on a server, as far as the window needs it, with the commits to mine.
+    /// Fetches the needed part of a repository, and finds the commits to mine.
     fn fetch(&self, url: &str, folder: &Path, network: &Network) -> Result<Ready, GitError> {
         let head = match &self.branch {
             Some(branch) => remote_head(url, Some(branch), network)?.commit,
@@ -157,7 +151,7 @@ impl Task {
         };
         let fetch = || guarded(|| self.fetch_window(url, folder, head, network));
         match fetch() {
-            // What an earlier run left may be what is damaged.
+            // The objects of an earlier run may be damaged.
             Err(error) if error.kind == GitErrorKind::Damaged => {
                 let removed = match folder.is_dir() {
                     true => std::fs::remove_dir_all(folder),
@@ -169,11 +163,11 @@ impl Task {
         }
     }
 
-    /// In stages, each of which tells what the next one needs: commits, the trees of those in
-    /// the window and of their parents, the files that differ.
+    /// Fetches in stages, each of which determines the next: commits, the trees of those in the
+    /// window and of their parents, the files that differ.
     ///
-    /// What comes over the network is verified as it comes, and what an earlier run left when it
-    /// is opened: all of it, so that no row is made before damage is found.
+    /// Downloads are verified on arrival, and objects of an earlier run when they are opened, so
+    /// that damage is found before any row is made.
     fn fetch_window(
         &self,
         url: &str,
@@ -189,14 +183,14 @@ impl Task {
         let plan = self.compared(&Repository::open(folder)?, head, stop)?;
         fetcher.files(head, &plan.blobs())?;
         match plan.damage() {
-            // A pack is missing, say. A server that does not send a tree would not send it again.
+            // For example, a pack is missing. If the server left out a tree, it would do so again.
             Some(damage) if fetcher.is_reused() => Err(damage.clone()),
-            // Opened again, to see what has come since.
+            // Opened again to include new objects.
             _ => Ok(Ready { repository: Repository::open(folder)?, plan }),
         }
     }
 
-    /// The commits to mine, with what each of them changed.
+    /// The commits to mine, each with its changed files.
     fn compared(
         &self,
         repository: &Repository,
@@ -210,13 +204,13 @@ impl Task {
 
     fn head(&self) -> Result<ObjectId, GitError> {
         ObjectId::from_hex(self.head.as_bytes()).map_err(|_| {
-            let text = format!("`{}` in head_sha is no commit id", self.head);
+            let text = format!("`{}` in head_sha is not a commit id", self.head);
             GitError::new(GitErrorKind::Other, text)
         })
     }
 
-    /// What the commits of the window changed, if it is nothing that is to be mined: known when all
-    /// of them were looked at.
+    /// The changed files of the window, if none of them is to be mined: known after all commits
+    /// were compared.
     fn nothing_matched(&self, plan: &MinePlan) -> Option<String> {
         let passed_over = plan.nothing_changed().filter(|_| plan.commits() > 0)?;
         let commits = match plan.commits() {
@@ -266,7 +260,7 @@ impl FanOutWork for MiningWork {
         Box::pin(async move {
             let _stop = stop;
             blocking(work).await.map_err(|error| {
-                // A repository that is too large is refused as a whole, whenever that is found.
+                // A repository that is too large is rejected as a whole, at any point.
                 let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
                 failure(rule, &error, self.folder)
             })?;
@@ -280,8 +274,7 @@ impl FanOutWork for MiningWork {
     }
 }
 
-/// The commits of all pieces, so that pieces of another history, or of one that was cut in another
-/// way, are others.
+/// A digest of all pieces' commits, so that pieces of another history or another split differ.
 fn cut(plan: &MinePlan) -> Digest {
     let mut ids = Vec::with_capacity(20 * plan.commits());
     for piece in 0..plan.pieces() {
@@ -292,8 +285,8 @@ fn cut(plan: &MinePlan) -> Digest {
     Digest::of(&ids)
 }
 
-/// The end of the work on a repository. What is wrong with a folder may be put right at any
-/// time, and looking again costs little.
+/// The error that ends the work on a repository. A problem with a folder may be fixed at any time,
+/// and a retry costs little.
 fn failure(rule: &'static str, error: &GitError, folder: bool) -> FanOutError {
     let passes = matches!(
         error.kind,

@@ -1,4 +1,4 @@
-//! `prompt`: what a model is told about a row, under each treatment.
+//! `prompt`: builds the messages to a model about a row, under each treatment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,9 +57,9 @@ enum Turn {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Said {
-    /// Who says it.
+    /// The role of the speaker.
     role: Role,
-    /// The template of what is said.
+    /// The template of the message.
     content: String,
 }
 
@@ -143,7 +143,7 @@ impl Operator for PromptOperator {
                     }
                 }
             }
-            // A template for all treatments is wrong once.
+            // Reports an error in a shared template only once.
             errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
             if !errors.is_empty() {
                 return Err(errors);
@@ -175,13 +175,12 @@ impl Operator for PromptOperator {
     }
 }
 
-/// A treatment, and where in the arguments each of its messages is.
+/// A treatment, with the paths of its messages in the arguments.
 struct Given {
     treatment: Treatment,
     paths: Vec<String>,
 }
 
-/// The treatments with their system messages, in the order of their names.
 fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
     let mut errors = Vec::new();
     if args.treatments.is_empty() {
@@ -254,13 +253,11 @@ impl BoundStep for BoundPrompt {
     }
 }
 
-/// The column with the data point's `id`.
 const SNIPPET: &str = "snippet_id";
-/// The struct that the function returns for a row.
+/// The struct column that the function returns for a row.
 const RENDERED: &str = "__prompts";
-/// The prompt of one treatment.
 const ONE: &str = "__prompt";
-/// The data point's `id`, while the prompt's own takes its place.
+/// The data point's `id`, until the prompt's replaces it.
 const PARENT: &str = "__parent";
 
 impl RowStep for BoundPrompt {

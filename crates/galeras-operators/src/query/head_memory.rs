@@ -1,5 +1,5 @@
-//! The heads that an interrupted search has asked for already, in a file beside its journal: a line
-//! for each, behind the digest of the line. One that broke off or was damaged is asked for again.
+//! The heads that an interrupted search already knows, in a file next to its journal: a line for
+//! each, after the line's digest. A truncated or damaged line is asked for again.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,14 +13,14 @@ use galeras_base::digest::Digest;
 /// Branch and commit.
 pub(super) type Tip = (String, String);
 
-/// What is remembered, and the file to which more is added.
+/// The known heads, and the file that more are appended to.
 pub(super) struct HeadMemory {
     known: HashMap<String, Tip>,
     file: File,
 }
 
 impl HeadMemory {
-    /// Opens the memory, or begins it.
+    /// Opens or creates the memory.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -31,12 +31,11 @@ impl HeadMemory {
         let content = std::fs::read(path).unwrap_or_default();
         let known = content.split(|byte| *byte == b'\n').filter_map(remembered).collect();
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        // A line that broke off must not run into the next one.
+        // A truncated line must not run into the next one.
         writeln!(file)?;
         Ok(Self { known, file })
     }
 
-    /// The head of a repository, if it was asked for.
     pub(super) fn get(&self, repo: &str) -> Option<&Tip> {
         self.known.get(repo)
     }
@@ -47,13 +46,13 @@ impl HeadMemory {
     /// If the file cannot be written.
     pub(super) fn keep(&mut self, repo: &str, (branch, commit): &Tip) -> io::Result<()> {
         let answer = json!([repo, branch, commit]).to_string();
-        // In one piece: a kill leaves a whole line or a part of one, which is no answer.
+        // One write: a kill leaves a whole line or a part that its digest rejects.
         let line = format!("{} {answer}\n", Digest::of(answer.as_bytes()));
         self.file.write_all(line.as_bytes())
     }
 }
 
-/// The answer in a line that is as it was written.
+/// The answer in an undamaged line.
 fn remembered(line: &[u8]) -> Option<(String, Tip)> {
     let at = line.iter().position(|byte| *byte == b' ')?;
     let (digest, answer) = (line.get(..at)?, line.get(at + 1..)?);
@@ -96,7 +95,7 @@ mod tests {
             std::fs::write(&path, &whole[..at]).unwrap();
             let mut cut = HeadMemory::open(&path).unwrap();
             assert!(right(&cut), "cut at {at}");
-            // What follows a line that broke off is remembered.
+            // Lines after a truncated one are remembered.
             cut.keep("e/f", &tip("89ab")).unwrap();
             assert_eq!(HeadMemory::open(&path).unwrap().get("e/f"), Some(&tip("89ab")));
         }

@@ -1,5 +1,4 @@
-//! The commits at the tips of branches: asked of the servers, several at a time, or read from
-//! folders.
+//! Finds the commits at the tips of branches: asks several servers at a time, or reads folders.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -19,22 +18,19 @@ use galeras_git::{
 use galeras_operator::worker_threads::StopOnDrop;
 use galeras_operator::{Consent, LowerContext, ServerAddress, StepError, Tell, redirect_check};
 
-/// Servers that are asked side by side.
 const AT_ONCE: usize = 8;
 
-/// The repositories by whether they have a head.
+/// The repositories with and without a head.
 #[derive(Default)]
 pub(super) struct ResolvedHeads {
-    /// Rows of the port `out`.
     pub(super) rows: Vec<Value>,
-    /// The others.
     pub(super) headless: Vec<HeadlessRepository>,
-    /// How many of them the next run asks again.
+    /// The number of repositories without a head that the next run asks again.
     pub(super) retry: u64,
 }
 
-/// Finds the tip of the branch, or of the default branch, of every repository. Answers are
-/// remembered in the file `memory`, so that an interrupted run does not ask again.
+/// Finds the tip of the branch, or of the default branch, of every repository. Answers are stored
+/// in the file `memory`, so that an interrupted run does not ask again.
 pub(super) async fn resolve(
     repositories: Vec<UnresolvedRepository>,
     base: &Path,
@@ -47,7 +43,7 @@ pub(super) async fn resolve(
     let warned = Mutex::new(HashSet::new());
     let waits = Arc::new(move |activity: Activity| {
         if let Some(warning) = activity.warning() {
-            // A server tells everybody the same.
+            // A server sends the same message for every repository.
             let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
             if warned.insert(warning.to_string()) {
                 tell(Tell::Warning(warning.to_string()));
@@ -143,7 +139,7 @@ async fn ask(
         }
     });
     let Head { branch, commit } = asked.await?;
-    // What the server calls HEAD has a name if GitHub told it.
+    // GitHub may have named the branch that the server calls HEAD.
     let branch = match (&repository.known_branch, branch.as_str()) {
         (Some(known), "HEAD") => known.clone(),
         _ => branch,
@@ -162,12 +158,12 @@ fn row(repository: UnresolvedRepository, (branch, commit): Tip) -> Value {
     row
 }
 
-/// Refuses an address that a search must not lead to: whoever answers it may be anybody.
+/// Refuses an address that a search must not lead to, since an unknown server may answer there.
 fn may_be_asked(address: &str, origin: Origin) -> Result<(), GitError> {
     let is_here = || ServerAddress::of(address).is_some_and(|server| server.is_loopback());
     let problem = match origin {
         Origin::Listed => return Ok(()),
-        _ if !is_web(address) => "which is no http(s) URL",
+        _ if !is_web(address) => "which is not an http(s) URL",
         Origin::FoundElsewhere if is_here() => "which is on this machine, and the server is not",
         Origin::FoundElsewhere | Origin::FoundHere => return Ok(()),
     };
@@ -176,14 +172,13 @@ fn may_be_asked(address: &str, origin: Origin) -> Result<(), GitError> {
     Err(GitError::new(GitErrorKind::Other, message))
 }
 
-/// Whether an address that a server gave leads to a server: not to a folder of this machine, and
-/// to no program.
+/// An address from a server leads to a server: not to a folder of this machine, nor to a program.
 fn is_web(address: &str) -> bool {
     let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// The heads of folders as texts that change when they do.
+/// The heads of folders as texts that change with them.
 pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<String> {
     let head = |folder: &&str| {
         let head = match RepositoryLocation::parse(folder, base)? {

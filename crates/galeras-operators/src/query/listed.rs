@@ -31,7 +31,7 @@ pub(super) enum ListEntry {
 }
 
 impl ListEntry {
-    /// The entries of a list that is written with commas.
+    /// The entries of a list separated by commas.
     pub(super) fn separated(list: &str) -> Vec<Self> {
         repository_entries(list).map(|entry| Self::Short(entry.to_string())).collect()
     }
@@ -43,7 +43,7 @@ impl ListEntry {
     }
 }
 
-/// The repositories of a list, each once, in its order.
+/// The distinct repositories of a list, in its order.
 #[derive(Clone, Debug)]
 pub(super) struct RepositoryList(Vec<ListedRepository>);
 
@@ -51,16 +51,16 @@ pub(super) struct RepositoryList(Vec<ListedRepository>);
 struct ListedRepository {
     repo: String,
     address: String,
-    /// The folder of this machine that it is, behind all links.
+    /// The folder on this machine, with links resolved.
     folder: Option<PathBuf>,
-    /// Its name was given, and is not made from the address.
+    /// Its name was given, not derived from the address.
     named: bool,
-    /// What else the list says of it: columns of the table.
+    /// The other columns of the list.
     facts: Map<String, Value>,
 }
 
 impl RepositoryList {
-    /// The repositories of an inline list; everything that is wrong with it otherwise.
+    /// The repositories of an inline list, or all errors in it.
     pub(super) fn inline(
         entries: &[ListEntry],
         base_url: &str,
@@ -88,7 +88,7 @@ impl RepositoryList {
         if !file.is_file() {
             let message = format!("the file `{path}` does not exist");
             let error = ArgError::new("repos", Code::MissingFile, message);
-            return Err(error.help("a single repository is a list, too: `repos: [owner/name]`"));
+            return Err(error.help("a single repository is also a list: `repos: [owner/name]`"));
         }
         let failed = |error: csv::Error| bad(format!("cannot read `{path}`: {error}"));
         let mut reader = csv::ReaderBuilder::new()
@@ -156,8 +156,8 @@ impl RepositoryList {
         })
     }
 
-    /// Leaves out what is listed twice, and gives folders of one name longer ones. Two
-    /// repositories of one name are told apart by their addresses.
+    /// Removes repeated repositories, and gives folders of the same name longer names. Addresses
+    /// distinguish other repositories of the same name.
     fn distinct(mut repositories: Vec<ListedRepository>) -> Result<Self, Vec<ArgError>> {
         let mut seen = HashSet::new();
         repositories.retain(|one| seen.insert((one.repo.clone(), one.address.clone())));
@@ -183,7 +183,6 @@ impl RepositoryList {
         Ok(Self(repositories))
     }
 
-    /// The repositories as the search for heads takes them.
     pub(super) fn unresolved(&self) -> Vec<UnresolvedRepository> {
         let unresolved = |listed: &ListedRepository| UnresolvedRepository {
             repo: listed.repo.clone(),
@@ -195,7 +194,7 @@ impl RepositoryList {
         self.0.iter().map(unresolved).collect()
     }
 
-    /// What is asked for: names and addresses, without credentials, and what the list says.
+    /// The question: names and addresses, without credentials, and the list's other columns.
     pub(super) fn as_asked(&self) -> Value {
         let asked = |listed: &ListedRepository| {
             let mut asked = listed.facts.clone();
@@ -206,13 +205,12 @@ impl RepositoryList {
         self.0.iter().map(asked).collect()
     }
 
-    /// Where the repositories are. One that has gone since it was listed is left out.
+    /// The locations of the repositories. Those removed since they were listed are left out.
     pub(super) fn locations(&self, base: &Path) -> Vec<RepositoryLocation> {
         let parse = |one: &ListedRepository| RepositoryLocation::parse(&one.address, base).ok();
         self.0.iter().filter_map(parse).collect()
     }
 
-    /// The addresses that are folders.
     pub(super) fn folders(&self) -> Vec<&str> {
         let folders = self.0.iter().filter(|listed| listed.folder.is_some());
         folders.map(|listed| listed.address.as_str()).collect()
@@ -235,7 +233,7 @@ fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgE
     }
 }
 
-/// Where a repository is and what it is called.
+/// The address and the name of a repository.
 fn repository(
     entry: &ListEntry,
     base_url: &str,
@@ -269,7 +267,7 @@ fn repository(
     Ok(ListedRepository { repo, address, folder, named, facts: Map::new() })
 }
 
-/// Names that a program could take for an option are asked of nobody.
+/// Names that a program could take for an option are refused before any request.
 fn check_shorthand(text: &str) -> Result<(), GitError> {
     match text.split('/').find(|name| name.starts_with('-')) {
         None => Ok(()),
@@ -280,7 +278,7 @@ fn check_shorthand(text: &str) -> Result<(), GitError> {
     }
 }
 
-/// The address under which a GitHub serves its repositories.
+/// The address under which a GitHub instance serves its repositories.
 fn web_url(base_url: &str) -> String {
     let base_url = base_url.trim_end_matches('/');
     if base_url == GITHUB.trim_end_matches('/') {
@@ -289,7 +287,7 @@ fn web_url(base_url: &str) -> String {
     base_url.strip_suffix("/api/v3").unwrap_or(base_url).to_string()
 }
 
-/// `owner/name` for what GitHub serves, and the host before it for others.
+/// `owner/name` for addresses on GitHub, with the host before it for others.
 fn url_name(url: &str, base_url: &str) -> String {
     let path = url.strip_suffix(".git").unwrap_or(url).trim_end_matches('/');
     let rest = match path.split_once("://") {
@@ -305,7 +303,7 @@ fn url_name(url: &str, base_url: &str) -> String {
     }
 }
 
-/// The folder of a repository, behind all links: its work tree, if it has one.
+/// The folder of a repository, with links resolved: its work tree, if it has one.
 fn named_folder(path: &str, base: &Path) -> PathBuf {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let full = base.join(path);
@@ -327,9 +325,9 @@ fn folder_name(folder: &Path, parts: usize) -> Option<String> {
     Some(name.strip_suffix(".git").unwrap_or(&name).to_string())
 }
 
-/// Folders that would have one name get as many of the folders above them as tell them apart:
-/// `a/repo` and `b/repo`. So their names depend neither on the order of the list nor on what all
-/// of them lie in. Names that were given, and those of addresses, stay.
+/// Folders of the same name get as many parent folders as needed to distinguish them: `a/repo` and
+/// `b/repo`. So their names depend neither on the order of the list nor on a folder common to all.
+/// Given names, and names from addresses, stay.
 fn tell_apart(repositories: &mut [ListedRepository]) {
     let mut parts = vec![1; repositories.len()];
     loop {
@@ -418,9 +416,9 @@ mod tests {
         assert_eq!(names("./b/repo.git,./x/a/repo"), ["b/repo", "a/repo"]);
         let three = ["b/repo", "y/a/repo", "x/a/repo"];
         assert_eq!(names("./b/repo.git,./y/a/repo,./x/a/repo"), three);
-        // One folder under two paths is one repository.
+        // The same folder under two paths is one repository.
         assert_eq!(names("./x/a/repo,./x/../x/a/repo,./c/other,./c/other/.git"), ["repo", "other"]);
-        // The name of an address stays.
+        // Names from addresses stay.
         assert_eq!(names("b/repo,./b/repo.git,./y/a/repo").first().unwrap(), "b/repo");
     }
 }

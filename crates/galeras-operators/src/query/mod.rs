@@ -149,7 +149,7 @@ impl Operator for QueryOperator {
             });
             let from = match (&args.github, repos) {
                 (_, Some(repos)) => {
-                    // With a search to fall back on, its arguments may be there for it.
+                    // With a list and a search, the search's arguments may be given.
                     if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
                         let at = if args.limit.is_some() { "limit" } else { "sort" };
                         let message =
@@ -221,13 +221,13 @@ struct BoundQuery {
     args: Args,
     from: From,
     base: PathBuf,
-    /// What the lock file says.
+    /// The snapshot in the lock file.
     pinned: Option<Snapshot>,
     ports: Vec<Port>,
 }
 
 impl BoundQuery {
-    /// What is asked of the world: the arguments without the name of a secret.
+    /// The question as the lock file records it: the arguments without the name of a secret.
     fn question(&self) -> Value {
         match &self.from {
             From::Search => json!({
@@ -244,7 +244,6 @@ impl BoundQuery {
         }
     }
 
-    /// The repositories of the list, or those that GitHub finds.
     async fn repositories(
         &self,
         cx: &LowerContext,
@@ -258,7 +257,7 @@ impl BoundQuery {
                 create_private(&cx.downloads)?;
                 let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
                 let mut repositories = answer.map_err(|error| self.failed(error))?;
-                // A name that was given up and taken again is that of the newer repository.
+                // If a name was reused, it belongs to the newer repository.
                 let mut newest: HashMap<String, u64> = HashMap::new();
                 for repository in &repositories {
                     let id = newest.entry(repository.full_name.clone()).or_default();
@@ -284,12 +283,12 @@ impl BoundQuery {
         GithubClient::new(&self.args.base_url, token).map_err(failed)
     }
 
-    /// The value of the variable with the token, if it is set.
+    /// The token in the environment variable, if set.
     fn token(&self) -> Option<String> {
         std::env::var(&self.args.token_env).ok().filter(|token| !token.trim().is_empty())
     }
 
-    /// The folder of what an unfinished search has found out.
+    /// The folder with the results of an unfinished search.
     fn memory(&self, cx: &LowerContext) -> PathBuf {
         cx.downloads.join("github").join(Digest::of_json(&self.question()).to_string())
     }
@@ -309,7 +308,7 @@ impl BoundQuery {
     }
 }
 
-/// A notice in the step's words.
+/// The step's message for a notice.
 fn in_words(notice: SearchNotice) -> Tell {
     match notice {
         SearchNotice::Waiting { seconds, reason } => {
@@ -337,8 +336,7 @@ impl BoundStep for BoundQuery {
         &self.ports
     }
 
-    /// Folders are near: that one has a new commit is noticed, unless the lock file says which
-    /// one counts.
+    /// Folders are local, so a new commit in one is noticed unless the lock file pins a commit.
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
         let From::List(listed) = &self.from else { return Ok(Vec::new()) };
         if self.pinned.is_some() {
@@ -431,7 +429,7 @@ impl TableStep for BoundQuery {
 }
 
 impl BoundQuery {
-    /// Asks for the repositories and their heads: rows, and what has none.
+    /// Asks for the repositories and their heads: rows, and repositories without a head.
     async fn ask(
         &self,
         cx: &LowerContext,
@@ -452,7 +450,7 @@ impl BoundQuery {
         clear_place(&heads)?;
         let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
         if resolved.retry == 0 {
-            // The answer is complete; it is about to be stored as the step's result.
+            // The answer is complete and about to be stored as the step's result.
             let _ = std::fs::remove_dir_all(&memory);
         } else {
             std::fs::write(&answered, b"")?;
@@ -461,17 +459,17 @@ impl BoundQuery {
     }
 }
 
-/// Marks what is remembered of a search that has an answer but for some heads: it serves the
-/// next run, which asks for those, but not one that wants a new answer.
+/// Marks the memory of a search whose answer lacks only some heads: the next run uses it to ask for
+/// those, unless it wants a new answer.
 const ANSWERED: &str = "answered";
 
-/// An attempt at a new answer goes on where the last one broke off, if that was today.
+/// A new attempt resumes an interrupted one only on the same day.
 fn is_old(memory: &Path) -> bool {
     let begun = std::fs::metadata(memory).and_then(|metadata| metadata.modified());
     begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
 }
 
-/// What a search found, as it is looked at next.
+/// A search result in the form that is resolved next.
 fn unresolved(repository: GithubRepository, origin: Origin) -> UnresolvedRepository {
     UnresolvedRepository {
         repo: repository.full_name,

@@ -1,23 +1,22 @@
-//! A repository on its way into the table: before its head is known, and where it has none.
+//! A repository before its head is known, or without one.
 
 use serde_json::Value;
 
 /// A repository whose head is not known yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UnresolvedRepository {
-    /// What it is called in tables.
+    /// The name in tables.
     pub(super) repo: String,
-    /// A URL or a folder.
     pub(super) address: String,
     /// Further columns as an object.
     pub(super) facts: Value,
-    /// Who says its address.
+    /// The source of its address.
     pub(super) origin: Origin,
-    /// The default branch, if that is known already.
+    /// The default branch, if already known.
     pub(super) known_branch: Option<String>,
 }
 
-/// Who says where a repository is.
+/// The source of a repository's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The workflow.

@@ -1,4 +1,4 @@
-//! The table of repositories: its columns, and rows as JSON objects into batches.
+//! The table of repositories: its columns, and the conversion of JSON rows to batches.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use super::repository::HeadlessRepository;
 use galeras_operator::columns::text_field;
 use galeras_operator::{StepError, TableSchema, describe};
 
-/// The columns of the port `out`.
 pub(super) fn repositories_table() -> TableSchema {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let known = |name, data_type, about, unit| describe(name, data_type, true, about, unit);
@@ -30,12 +29,10 @@ pub(super) fn repositories_table() -> TableSchema {
     TableSchema::default().with(&fields).keyed(&["repo"])
 }
 
-/// Rows as a batch of the port `out`.
 pub(super) fn repositories(rows: &[Value]) -> Result<RecordBatch, StepError> {
     batch(repositories_table().schema, rows)
 }
 
-/// Rows as a batch of the port `rejects`.
 pub(super) fn pinned_rejects(rows: &[Value]) -> Result<RecordBatch, StepError> {
     batch(rejects_schema(), rows)
 }
@@ -54,7 +51,7 @@ fn rejects_schema() -> SchemaRef {
     Arc::new(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, false)).to_vec()))
 }
 
-/// What was rejected as a batch of the port `rejects`.
+/// The rejected repositories as a batch of the port `rejects`.
 pub(super) fn rejects(headless: &[HeadlessRepository]) -> Result<RecordBatch, StepError> {
     let column = |text: fn(&HeadlessRepository) -> &str| {
         Arc::new(StringArray::from_iter_values(headless.iter().map(text))) as _

@@ -1,19 +1,17 @@
-//! The rows of a file of comma-separated values: each value with whether it stands in quotes, each
-//! row with its line. An empty text is told from nothing by its quotes alone, and no reader of the
-//! libraries says whether there were any.
+//! Splits a CSV file into rows with their lines, and values with a flag for quotes. Only quotes
+//! distinguish an empty text from a missing value, and no reader of the libraries reports them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-/// One row.
 #[derive(Default)]
 pub(super) struct CsvRow {
-    /// The values, each with a comma behind it, so that bytes of two never make one character.
+    /// The values, each followed by a comma, so that bytes of two values never form one character.
     bytes: Vec<u8>,
-    /// Where each value begins and ends, and whether it stands in quotes.
+    /// The start and end of each value, and true if it is quoted.
     values: Vec<(usize, usize, bool)>,
-    /// The line in which it begins, from 1.
+    /// Its first line, from 1.
     pub(super) line: u64,
 }
 
@@ -26,16 +24,15 @@ impl CsvRow {
         self.bytes.len()
     }
 
-    /// Nothing but the end of a line.
     pub(super) fn is_blank(&self) -> bool {
         matches!(self.values.as_slice(), [(0, 0, false)])
     }
 
-    /// The values; none is one that is empty and has no quotes.
+    /// The values; `None` for an empty value without quotes.
     pub(super) fn values(&self) -> impl Iterator<Item = Option<&str>> {
         self.values.iter().map(|(start, end, quoted)| {
             let bytes = self.bytes.get(*start..*end).unwrap_or_default();
-            // They were looked at when the row was read.
+            // They were checked when the row was read.
             let text = std::str::from_utf8(bytes).unwrap_or_default();
             (*quoted || !text.is_empty()).then_some(text)
         })
@@ -48,21 +45,20 @@ impl CsvRow {
     }
 }
 
-/// The rows of a file, one after another.
 pub(super) struct CsvRows {
     reader: Box<dyn BufRead + Send>,
     line: u64,
-    /// A carriage return ended the row before: a line feed behind it is a part of it.
+    /// A carriage return ended the previous row: a line feed after it belongs to it.
     returned: bool,
 }
 
-/// Where in a value the reader is.
+/// The position of the reader in a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
     Plain,
     Quoted,
-    /// Behind a quote that ends the value, unless another follows.
+    /// After a quote that ends the value, unless another follows.
     Closed,
 }
 
@@ -73,7 +69,7 @@ impl CsvRows {
     }
 
     fn new(mut reader: impl BufRead + Send + 'static) -> Result<Self, String> {
-        // The mark of byte order with which programs of Windows begin.
+        // The byte order mark of Windows programs.
         let mut head = Vec::new();
         (&mut reader).take(3).read_to_end(&mut head).map_err(|e| e.to_string())?;
         if head == b"\xef\xbb\xbf" {
@@ -169,7 +165,7 @@ impl CsvRows {
                 begun = true;
             }
             self.reader.consume(at);
-            // Before the row is at its end: a quote that is never closed takes in all of a file.
+            // Checked before the end of the row: an unclosed quote spans the rest of the file.
             bounded(row)?;
             if ended {
                 checked(row)?;
@@ -179,11 +175,11 @@ impl CsvRows {
     }
 }
 
-/// The most bytes of a row: those of a text that a column of texts can hold.
+/// The most bytes of a row: those that a text column can hold.
 const MAX_ROW_BYTES: usize = i32::MAX as usize / 2;
 
-/// The most values of a row, far more than a table has columns: those that are fewer are told with
-/// their number.
+/// The most values of a row, far more than a table has columns. Rows with fewer are reported with
+/// their exact number.
 const MAX_ROW_VALUES: usize = 1_000_000;
 
 fn bounded(row: &CsvRow) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! A file of comma-separated values as a table: its schema, from all of the file, and its rows.
+//! Reads a CSV file as a table: its schema, from the whole file, and its rows.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,10 +18,11 @@ use super::csv_values::{GuessedType, typed};
 use super::declared::DeclaredTypes;
 use galeras_sql::session::{MAX_COLUMNS, too_many_columns, two_columns};
 
-/// The schema of the file: the declared types, and for the other columns those of all their values.
+/// The schema of the file: the declared types, and inferred types for the other columns, from all
+/// values.
 ///
 /// # Errors
-/// What is wrong with the file, in words, with the line.
+/// The problem with the file, in words, with the line.
 pub(super) fn csv_schema(file: &Path, declared: &DeclaredTypes) -> Result<Schema, String> {
     let mut reader = TextReader::open(file)?;
     let known: Vec<Option<&FieldRef>> = reader.names.iter().map(|n| declared.get(n)).collect();
@@ -46,7 +47,6 @@ pub(super) fn csv_schema(file: &Path, declared: &DeclaredTypes) -> Result<Schema
     Ok(Schema::new(fields.collect::<Result<Vec<FieldRef>, String>>()?))
 }
 
-/// The file as a table of this schema.
 pub(super) fn csv_table(file: &Path, schema: Schema) -> DataFusionResult<Arc<StreamingTable>> {
     let schema = Arc::new(schema);
     let rows = CsvPartition { file: file.to_path_buf(), schema: Arc::clone(&schema) };
@@ -64,7 +64,6 @@ impl fmt::Debug for CsvPartition {
     }
 }
 
-/// Batches that may wait for who reads them.
 const QUEUE: usize = 2;
 
 impl PartitionStream for CsvPartition {
@@ -89,7 +88,6 @@ impl PartitionStream for CsvPartition {
     }
 }
 
-/// Rows as texts.
 struct TextRows {
     columns: Vec<StringArray>,
     lines: Vec<u64>,
@@ -106,7 +104,7 @@ impl TextRows {
     }
 }
 
-/// The most rows, and bytes, that are read at once.
+/// The most rows, and bytes, per batch.
 const ROWS: usize = 8192;
 const BYTES: usize = 16 << 20;
 
@@ -143,7 +141,7 @@ impl TextReader {
             self.names.iter().map(|_| StringBuilder::with_capacity(64, 0)).collect();
         let (mut lines, mut bytes, mut row) = (Vec::new(), 0, CsvRow::default());
         while lines.len() < ROWS && bytes < BYTES && self.rows.next(&mut row)? {
-            // In a file of one column this is a row whose value is null.
+            // In a file with one column, a blank row is a null value.
             if row.is_blank() && columns.len() > 1 {
                 continue;
             }

@@ -1,6 +1,5 @@
-//! The values of a file of comma-separated values: which type a column has, and texts as values of
-//! a type. A column has another type than text only if each value is written as that type is, so
-//! that nothing of what is written is lost.
+//! Infers the types of CSV columns, and converts texts to values. A column gets a type other than
+//! text only if each value is written exactly as that type prints it, so that nothing is lost.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use galeras_workflow::quote;
 const BOOL: u16 = 1;
 const WHOLE: u16 = 1 << 1;
 const FLOAT: u16 = 1 << 2;
-/// A day; then moments with the digits of their seconds.
+/// A day; then times by the digits of their seconds.
 const DATE: u16 = 1 << 3;
 const SECOND: u16 = 1 << 4;
 const MILLI: u16 = 1 << 5;
@@ -30,20 +29,21 @@ const MICRO: u16 = 1 << 6;
 const NANO: u16 = 1 << 7;
 const TEXT: u16 = 1 << 8;
 
-/// What the values of a column have been so far.
+/// The state of inference for a column.
 #[derive(Default)]
 pub(super) struct GuessedType {
     kinds: u16,
     empty_text: bool,
-    /// A moment that nanoseconds do not reach.
+    /// It has a time outside the range of nanoseconds.
     far: bool,
-    /// The first whole number that a float does not keep, and its line.
+    /// The first whole number that is not exact as a float, and its line.
     long: Option<(u64, String)>,
 }
 
 impl GuessedType {
     pub(super) fn see(&mut self, text: &str, line: u64) {
-        // Programs that quote everything write nothing so: it is a text among texts only.
+        // Programs that quote everything write an empty text like this: it is a value only in text
+        // columns.
         self.empty_text |= text.is_empty();
         if text.is_empty() || self.kinds & TEXT != 0 {
             return;
@@ -106,8 +106,9 @@ fn all_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Numbers as programs write them. `007` and `12e45` (a commit) are none: a name of digits has
-/// zeros in front, and an exponent has a sign, or one digit or a fraction in front of it.
+/// The kind of number that a program would write. `007` and `12e45` (a commit) are not numbers:
+/// digits with leading zeros are names, and an exponent has a sign, or one digit or a fraction
+/// before it.
 fn number_kind(text: &str) -> u16 {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -136,7 +137,6 @@ fn number_kind(text: &str) -> u16 {
     if parsed_float::<f64>(text).is_some() { FLOAT } else { TEXT }
 }
 
-/// Days and moments of the calendar.
 fn time_kind(text: &str) -> u16 {
     let shaped = |text: &str, shape: &str| {
         text.len() == shape.len()
@@ -179,8 +179,8 @@ fn bool_of(text: &str) -> Option<bool> {
     }
 }
 
-/// The float, unless it is another number than the one that is written: a whole number of too many
-/// digits, one too large, or so small that it would be zero.
+/// The float, unless it differs from the written number: a whole number with too many digits, one
+/// that is too large, or so small that it becomes zero.
 pub(super) fn parsed_float<T: FromStr + Copy + Into<f64>>(text: &str) -> Option<T> {
     let float = text.parse::<T>().ok()?;
     let value: f64 = float.into();
@@ -195,8 +195,8 @@ pub(super) fn parsed_float<T: FromStr + Copy + Into<f64>>(text: &str) -> Option<
     kept.then_some(float)
 }
 
-/// The moment that is written, unless it has more digits behind its seconds than these. (The parsers
-/// of arrow's own types count nanoseconds, which reach from 1677 to 2262 only.)
+/// The time as written, unless its seconds have more digits than this. (Arrow's parsers count
+/// nanoseconds, which only cover 1677 to 2262.)
 fn moment(text: &str, most_digits: usize) -> Option<Moment> {
     let behind = text.split_once('.').map_or("", |(_, rest)| rest);
     let digits = behind.get(..digits_in_front(behind)).unwrap_or_default();
@@ -210,14 +210,14 @@ fn moment(text: &str, most_digits: usize) -> Option<Moment> {
     })
 }
 
-/// A moment, from 1970 on, and the nanoseconds behind its second.
+/// A time relative to 1970, and its nanoseconds.
 struct Moment {
     seconds: i64,
     nanoseconds: i64,
 }
 
 impl Moment {
-    /// In parts of a second, of which it has so many.
+    /// In units, given the number of units per second.
     fn in_parts(&self, parts: i64) -> Option<i64> {
         self.seconds.checked_mul(parts)?.checked_add(self.nanoseconds / (1_000_000_000 / parts))
     }
@@ -231,7 +231,7 @@ fn milliseconds(text: &str) -> Option<i64> {
     moment(text, 3)?.in_parts(1_000)
 }
 
-/// The microseconds of a moment, unless it has digits behind them.
+/// The microseconds of a time, unless it has more digits.
 pub(super) fn microseconds(text: &str) -> Option<i64> {
     moment(text, 6)?.in_parts(1_000_000)
 }
@@ -240,15 +240,15 @@ fn nanoseconds(text: &str) -> Option<i64> {
     moment(text, 9)?.in_parts(1_000_000_000)
 }
 
-/// Whether a text can be read as this type.
+/// Texts can be read as this type.
 pub(super) fn is_readable(data_type: &DataType) -> bool {
     !data_type.is_nested() && *data_type != DataType::Binary
 }
 
-/// The texts as values of the field's type; `lines` says where each stands.
+/// The texts as values of the field's type; `lines` has the line of each.
 ///
 /// # Errors
-/// The first value that is none of this type: in words, with its line and column.
+/// The first value that is not of this type: in words, with its line and column.
 pub(super) fn typed(texts: &StringArray, field: &Field, lines: &[u64]) -> Result<ArrayRef, String> {
     let column = Column { texts, field, lines };
     let array: ArrayRef = match field.data_type() {
@@ -284,7 +284,7 @@ pub(super) fn typed(texts: &StringArray, field: &Field, lines: &[u64]) -> Result
     };
     match (0..array.len()).find(|row| !field.is_nullable() && array.is_null(*row)) {
         Some(row) => Err(format!(
-            "line {}: the column {} has no value, and its type says that it has (`!`)",
+            "line {}: the column {} has no value, but its type requires one (`!`)",
             column.line(row),
             quote(field.name())
         )),
@@ -328,7 +328,7 @@ impl Column<'_> {
     }
 }
 
-/// As much of a text as a message can hold.
+/// The start of a text, short enough for a message.
 pub(super) fn start_of(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -416,7 +416,7 @@ mod tests {
             let wide = arrow::compute::cast(&array, &DataType::Int64).map_err(|e| e.to_string())?;
             Ok::<_, String>(wide.as_primitive::<Int64Type>().value(0))
         };
-        // `calendar.timegm((9999, 12, 31, 0, 0, 0))` of Python.
+        // From Python's `calendar.timegm((9999, 12, 31, 0, 0, 0))`.
         for (text, of) in
             [("9999-12-31", 253_402_214_400), ("0001-01-01 00:00:00", -62_135_596_800)]
         {

@@ -7,7 +7,7 @@ use arrow::datatypes::{FieldRef, Schema};
 /// By the names of columns in the file.
 pub(super) type DeclaredTypes = BTreeMap<String, FieldRef>;
 
-/// The schema with the declared types in the place of those that were inferred.
+/// The schema with declared types instead of inferred ones.
 pub(super) fn with_declared(schema: &Schema, declared: &DeclaredTypes) -> Schema {
     let fields = schema.fields().iter();
     let fields = fields.map(|field| declared.get(field.name()).unwrap_or(field).clone());

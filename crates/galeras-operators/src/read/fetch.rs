@@ -1,8 +1,7 @@
-//! Files behind a URL: fetched into the folder of downloads, known by their SHA-256.
+//! Fetches files from a URL into the folder of downloads, identified by their SHA-256.
 //!
-//! That happens while a workflow is planned, so that no server is asked which needs consent and
-//! has none; a redirect to such a server is not followed either, nor one from elsewhere to this
-//! machine.
+//! Files are fetched during planning. Servers without consent are not asked, not even after a
+//! redirect; a redirect from another machine to this one is not followed either.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,11 +21,11 @@ use galeras_workflow::code::Code;
 /// The most bytes of a file behind a URL.
 const MAX_BYTES: u64 = 16 << 30;
 
-/// How often the free space of the disk is asked for, in bytes that came.
+/// The bytes received between two checks of the free disk space.
 const ASKED_EVERY: u64 = 64 << 20;
 
-/// A server that sends fewer bytes than [`SLOWEST_BYTES`] in this time is given up: bytes that
-/// come one by one keep the time-out between them from ever passing.
+/// A server that sends fewer than [`SLOWEST_BYTES`] in this time is abandoned: single bytes would
+/// otherwise reset the time-out forever.
 const SLOWEST: Duration = Duration::from_secs(300);
 const SLOWEST_BYTES: u64 = 64 << 10;
 
@@ -98,7 +97,7 @@ pub(super) async fn fetch(
     Ok(stored)
 }
 
-/// Why the server of `url` may not be asked.
+/// The reason why the server of `url` may not be asked.
 fn refusal(url: &str, consent: &dyn Consent) -> Option<RefusedAccess> {
     consent.refusal(&Access::Host { to: ServerAddress::of(url)? })
 }
@@ -116,15 +115,15 @@ fn sha256_of(path: &Path) -> std::io::Result<String> {
     }
 }
 
-/// What of a download has come, and how much may still come.
+/// The bytes received by a download, and the bytes still allowed.
 struct Allowance {
     most: u64,
     taken: u64,
-    /// When the free space is asked for again.
+    /// The bytes received at the last check.
     asked_at: u64,
-    /// The bytes that may come until then.
+    /// The bytes allowed until the next check.
     free: u64,
-    /// The window in which the speed is measured: its start, and the bytes before it.
+    /// The window for measuring the speed: its start, and the bytes before it.
     since: Instant,
     before: u64,
 }
@@ -135,7 +134,7 @@ impl Allowance {
         Self { most, taken: 0, asked_at: ASKED_EVERY, free, since, before: 0 }
     }
 
-    /// Judges the length that the server announces.
+    /// Checks the length that the server announces.
     fn announced(&self, length: u64) -> Result<(), String> {
         if length > self.most {
             return Err(too_large(self.most));
@@ -151,7 +150,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// Takes the next bytes, which came at `now`.
+    /// Adds bytes received at `now`.
     fn take(&mut self, bytes: u64, now: Instant, free: impl Fn() -> u64) -> Result<(), String> {
         self.taken = self.taken.saturating_add(bytes);
         if self.taken > self.most {

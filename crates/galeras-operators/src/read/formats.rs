@@ -1,4 +1,4 @@
-//! The formats of a file: what tells them apart, what is wrong with a file, how it is opened.
+//! The formats of a file: detects them, checks files, and opens them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl std::fmt::Display for FileFormat {
 
 impl FileFormat {
     pub(super) fn of_suffix(name: &str) -> Option<Self> {
-        // What follows in an address; in the name of a file these are characters like others.
+        // Drops the query of an address; in a file name these characters are ordinary.
         let address = name.starts_with("http://") || name.starts_with("https://");
         let name = name.split(['?', '#']).next().filter(|_| address).unwrap_or(name);
         match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
@@ -55,9 +55,9 @@ impl FileFormat {
     }
 }
 
-/// Finds what the readers below pass over or fall over: a list that does not end, or does not
-/// end the file, an object with two equal keys, values nested too deep, and Parquet that says what
-/// cannot be.
+/// Finds problems that the readers below ignore or crash on: a list that does not end, or has text
+/// after it, an object with two equal keys, values nested too deep, and impossible metadata in
+/// Parquet.
 pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
     let open = || std::fs::File::open(file).map_err(|e| e.to_string());
     let buffered = || Ok::<_, String>(std::io::BufReader::with_capacity(1 << 16, open()?));
@@ -72,20 +72,20 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
                 .map_err(|e| format!("not a JSON list: {e}"))?;
             if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
         }
-        // Whoever asks for the schema reads all of it.
+        // Inferring the schema reads the whole file anyway.
         FileFormat::Csv => Ok(()),
         FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
         FileFormat::Parquet => check_parquet(file),
     }
 }
 
-/// A JSON object whose values do not matter.
+/// A JSON object whose values are ignored.
 type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
 
-/// The file with its types: the declared ones, and what is inferred from all of it.
+/// The file with its types: declared ones, and others inferred from all of it.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The problem with the file.
 pub(super) async fn open(
     session: &SessionContext,
     file: &Path,
@@ -94,7 +94,7 @@ pub(super) async fn open(
 ) -> Result<DataFrame, DataFusionError> {
     let path = file.to_string_lossy();
     let path = path.as_ref();
-    // A fetched file has no suffix; the format is known by now.
+    // A fetched file has no suffix; its format is already known.
     let suffix = file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
     match format {
         FileFormat::Parquet => {
@@ -119,7 +119,7 @@ pub(super) async fn open(
             let check = || check_values(file, lines, declared).map_err(DataFusionError::Execution);
             let inferred = match session.read_json(path, options.clone()).await {
                 Ok(inferred) => inferred,
-                // The reader says what is wrong, but counts lines anew for each.
+                // The reader reports the problem, but with line numbers of its current batch.
                 Err(error) => return check().and(Err(error)),
             };
             let schema = inferred.schema().as_arrow();

@@ -1,8 +1,8 @@
-//! What the reader of JSON passes over: a key that an object has twice, of which one value would
-//! be lost, a whole number whose last digits would be lost, nesting that could not be stored, and
-//! more keys than a table can have columns.
+//! Finds problems that the JSON reader ignores: a key that an object has twice, so that one value
+//! would be lost, a whole number that would lose its last digits, nesting that could not be stored,
+//! and more keys than a table can have columns.
 //!
-//! A scan over the bytes. It does not judge whether the text is JSON: the reader does.
+//! This scans the bytes and does not check that the text is JSON: the reader does.
 
 use std::collections::HashSet;
 use std::io::BufRead;
@@ -10,8 +10,7 @@ use std::io::BufRead;
 use galeras_sql::session::{MAX_COLUMN_DEPTH, MAX_COLUMNS};
 use galeras_workflow::quote;
 
-/// Looks through JSON values that follow one another. The values of columns stand in so many
-/// brackets.
+/// Scans a sequence of JSON values. The values of columns are nested in this many brackets.
 ///
 /// # Errors
 /// A sentence with the line of the first mistake, or the error of the reader.
@@ -25,7 +24,7 @@ pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), Stri
         }
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
-            // Most bytes of most files: texts that are values.
+            // Fast path: most bytes of most files are in text values.
             if scan.text == Text::Value && !matches!(byte, b'"' | b'\\') {
                 let rest = bytes.get(at..).unwrap_or_default();
                 at += rest.iter().take_while(|b| !matches!(b, b'"' | b'\\')).count();
@@ -42,23 +41,23 @@ pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), Stri
 #[derive(Default)]
 struct Scan {
     line: u64,
-    /// The brackets that the values of columns stand in, if the rows are objects.
+    /// The nesting depth of the columns' values, if the rows are objects.
     brackets: usize,
-    /// The most brackets that may be open.
+    /// The most open brackets allowed.
     deepest: usize,
     text: Text,
-    /// The bytes of the text at hand, if it may be a key.
+    /// The bytes of the current text, if it may be a key.
     key: Vec<u8>,
-    /// The bytes of the number at hand.
+    /// The bytes of the current number.
     number: Vec<u8>,
     open: Vec<Bracket>,
     /// By depth: the keys of the latest object there.
     known: Vec<Keys>,
-    /// How many different keys there were, each counted once per depth.
+    /// The number of different keys, counted once per depth.
     keys: usize,
 }
 
-/// Whether a text is being read.
+/// The state within a text.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Text {
     #[default]
@@ -74,7 +73,7 @@ enum Text {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bracket {
     List,
-    /// An object, and whether a key comes next.
+    /// An object; true if a key comes next.
     Object {
         key: bool,
     },
@@ -153,7 +152,7 @@ impl Scan {
         Ok(())
     }
 
-    /// A whole number that is too large for 64 bits is read as a float, which keeps 17 digits.
+    /// A whole number too large for 64 bits is read as a float, with 17 digits.
     fn end_number(&mut self) -> Result<(), String> {
         if self.number.len() < SHORTEST_LOSS {
             self.number.clear();
@@ -192,7 +191,7 @@ impl Scan {
         else {
             return Ok(());
         };
-        // In an object of columns, the keys of an inner object are those of rows.
+        // In an object of columns, the keys of an inner object are row labels.
         let of_rows = self.open.len() > 1 && self.brackets > 1;
         let of_rows = of_rows && matches!(self.open.first(), Some(Bracket::Object { .. }));
         match keys.add(&self.key) {
@@ -222,20 +221,19 @@ fn too_many_keys(line: u64) -> String {
     )
 }
 
-/// Numbers of fewer characters fit into 64 bits.
 const SHORTEST_LOSS: usize = 19;
-/// The most characters of a number that are looked at: a float has at most 309 before its point.
+/// The most characters of a number that are checked: a float has at most 309 before its point.
 const LONGEST_NUMBER: usize = 400;
 
-/// Whether a number means the same when it has been read: it fits into 64 bits, or a float has this
-/// value, or is written like this. What is no whole number is a float anyway.
+/// A number keeps its value when read: it fits into 64 bits, or a float has this value, or prints
+/// like this. A number with a fraction or exponent is read as a float anyway.
 fn survives(number: &str) -> bool {
     if number.parse::<i64>().is_ok() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
         return true;
     }
     let Ok(float) = number.parse::<f64>() else { return true };
-    // Rust writes a float in as few digits as tell it from others, and fills up with zeros; so
-    // does JavaScript. With a precision it writes all digits of the value.
+    // Rust prints a float with the fewest digits that identify it, and fills up with zeros; so does
+    // JavaScript. With a precision it prints all digits of the value.
     number == format!("{float}") || number == format!("{float:.0}")
 }
 
@@ -246,32 +244,31 @@ fn shortened(number: &str) -> String {
     }
 }
 
-/// A key in which characters are escaped, as it is meant; as it stands if it is not JSON.
+/// The unescaped form of a key; the key unchanged if it is not JSON.
 fn unescaped(key: &[u8]) -> Vec<u8> {
     let quoted = [b"\"", key, b"\""].concat();
     serde_json::from_slice::<String>(&quoted).map_or_else(|_| key.to_vec(), String::into_bytes)
 }
 
-/// The keys of an object. Most objects have those of the one before, in the same order: then one
-/// comparison per key is enough.
+/// The keys of an object. Most objects have the same keys as the previous one, in the same order:
+/// then one comparison per key is enough.
 #[derive(Default)]
 struct Keys {
-    /// Distinct keys, one after another, and where each ends.
+    /// Distinct keys, concatenated, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// How many of them the object at hand has had.
+    /// The number of these keys that the current object has.
     same: usize,
-    /// All keys of the object at hand, once it differs.
+    /// All keys of the current object, once it differs.
     own: Option<HashSet<Vec<u8>>>,
-    /// All keys of all objects.
     all: HashSet<Vec<u8>>,
 }
 
-/// What a key is to its object, and to those before.
+/// The relation of a key to the earlier keys of its object and of others.
 enum Key {
-    /// The object has it already.
+    /// The object already has it.
     Twice,
-    /// One of those before had it.
+    /// An earlier object has it.
     Known,
     New,
 }
@@ -294,7 +291,7 @@ impl Keys {
                 self.same += 1;
                 return Key::Known;
             }
-            // From here on the object goes its own way, which the next one may follow.
+            // From here on the object differs, and the next one may follow it.
             let own = (0..self.same).filter_map(|at| self.known(at).map(<[u8]>::to_vec)).collect();
             self.own = Some(own);
             self.ends.truncate(self.same);
@@ -366,7 +363,7 @@ mod tests {
         assert!(message.starts_with("line 5000: its objects have more than 10000"), "{message}");
         let list = |keys: usize| format!("[{}]", rows(keys).trim_end().replace('\n', ",\n"));
         assert!(scan(list(MAX_COLUMNS / 2).as_bytes(), 2).is_err());
-        // The keys of columns as pandas writes them are those of rows.
+        // In the format of pandas, the keys within columns are row labels.
         let labels: Vec<String> = (0..MAX_COLUMNS * 2).map(|at| format!("\"{at}\":1")).collect();
         let columns = format!("{{\"x\":{{{}}}}}", labels.join(","));
         assert_eq!(scan(columns.as_bytes(), 2), Ok(()));
@@ -391,7 +388,7 @@ mod tests {
         for number in [
             "9223372036854775807",
             "-9223372036854775808",
-            // A float has this value, or is written like this.
+            // A float has this value, or prints like this.
             "9223372036854775808",
             "100000000000000000000",
             "18446744073709552000",

@@ -1,6 +1,6 @@
-//! The values of a JSON file beside the types that they are read as: whether they fit those that
-//! are declared, and whether a number would lose digits. Arrow's reader cuts off fractions, rounds,
-//! and takes texts for numbers. Also where a file stops to be JSON, which that reader does not know.
+//! Compares the values of a JSON file with the types that they are read as: a value must fit its
+//! declared type, and a number must keep its digits. Arrow's reader cuts off fractions, rounds, and
+//! converts texts to numbers. It also does not report where a file stops being JSON.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::declared::DeclaredTypes;
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
-/// Looks at all values of a file of objects, which follow one another or stand in a list.
+/// Checks all values of a file of objects, in sequence or in a list.
 ///
 /// # Errors
 /// The first mistake, in words, with its line.
@@ -33,7 +33,7 @@ pub(super) fn check_values(
     check_reader(BufReader::with_capacity(1 << 16, reader), lines, declared)
 }
 
-/// The same of what a reader gives.
+/// The same for a reader.
 pub(super) fn check_reader(
     reader: impl Read,
     lines: bool,
@@ -47,7 +47,7 @@ pub(super) fn check_reader(
         rows.mistake.borrow_mut().take().unwrap_or_else(|| format!("not JSON: {error}"))
     };
     if lines {
-        // At the end of the file there is no row, and this is no error.
+        // The end of the file is not a row and not an error.
         while reader.end().is_err() {
             RowSeed(&rows).deserialize(&mut reader).map_err(failed)?;
         }
@@ -59,7 +59,7 @@ pub(super) fn check_reader(
     seen.iter().find_map(|(name, numbers)| numbers.loss(name)).map_or(Ok(()), Err)
 }
 
-/// Whether a float is somewhere in the schema: then whole numbers may be read as floats.
+/// The schema has a float, so whole numbers may be read as floats.
 pub(super) fn has_floats(schema: &Schema) -> bool {
     fn is_float(data_type: &DataType) -> bool {
         match data_type {
@@ -71,8 +71,8 @@ pub(super) fn has_floats(schema: &Schema) -> bool {
     schema.fields().iter().any(|field| is_float(field.data_type()))
 }
 
-/// Counts lines. The parser asks for one byte after another, and for one behind a number: that byte
-/// does not count until the next.
+/// Counts lines. The parser reads byte by byte, and one byte past a number: that byte counts only
+/// at the next read.
 struct LineCounter<R> {
     reader: R,
     line: Rc<Cell<u64>>,
@@ -94,7 +94,6 @@ impl<R: Read> Read for LineCounter<R> {
 struct Rows<'a> {
     declared: &'a DeclaredTypes,
     line: Rc<Cell<u64>>,
-    /// The numbers of columns whose types are not declared.
     seen: RefCell<BTreeMap<String, Numbers>>,
     mistake: RefCell<Option<String>>,
 }
@@ -104,7 +103,7 @@ impl Rows<'_> {
         let line = self.line.get();
         match self.declared.get(name) {
             Some(field) if !field.is_nullable() && value.is_null() => Err(format!(
-                "line {line}: the column {} is null, and its type says that it has a value (`!`)",
+                "line {line}: the column {} is null, but its type requires a value (`!`)",
                 quote(name)
             )),
             Some(field) if !fits(value, field.data_type()) => Err(format!(
@@ -190,11 +189,11 @@ impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
     }
 }
 
-/// The numbers of a column, and of what is nested in it.
+/// The numbers of a column, including nested ones.
 #[derive(Default)]
 struct Numbers {
     fraction: bool,
-    /// The first whole number that a float does not keep, and its line.
+    /// The first whole number that is not exact as a float, and its line.
     long: Option<(u64, String)>,
     inner: BTreeMap<String, Numbers>,
 }
@@ -203,7 +202,7 @@ impl Numbers {
     fn see(&mut self, value: &Value, line: u64) {
         match value {
             Value::Number(number) => {
-                // Larger whole numbers are read as floats, and were looked at before.
+                // Larger whole numbers are read as floats, and were already checked.
                 self.fraction |= !number.is_i64();
                 if self.long.is_none() && number.is_i64() && !float_keeps::<f64>(number) {
                     self.long = Some((line, number.to_string()));
@@ -260,7 +259,7 @@ fn fits(value: &Value, data_type: &DataType) -> bool {
         (Value::Number(n), DataType::UInt32) => within(n, 0, u32::MAX.into()),
         (Value::Number(n), DataType::UInt64) => within(n, 0, u64::MAX.into()),
         (Value::Number(n), DataType::Float32) => float_keeps::<f32>(n),
-        // One that is no 64-bit whole number is a float already.
+        // A number that does not fit 64 bits is a float already.
         (Value::Number(n), DataType::Float64) => n.is_f64() || float_keeps::<f64>(n),
         (Value::String(text), DataType::Date32) => Date32Type::parse(text).is_some(),
         (Value::String(text), DataType::Timestamp(TimeUnit::Microsecond, _)) => {

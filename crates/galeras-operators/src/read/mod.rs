@@ -158,7 +158,7 @@ impl Operator for ReadOperator {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let one = |error| vec![error];
-            // Also of an address that is not used: the lock file would name it.
+            // Also for an unused address: the lock file would contain it.
             if let Some(secret) = args.url.as_deref().and_then(secret_in) {
                 let error = ArgError::new(
                     "url",
@@ -239,7 +239,7 @@ struct BoundRead {
     declared: DeclaredTypes,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
-    /// Whether a column of positions is added.
+    /// A column of positions is added.
     positioned: bool,
     ports: Vec<Port>,
 }
@@ -320,7 +320,7 @@ impl BoundRead {
 
 impl BoundStep for BoundRead {
     fn args(&self) -> Value {
-        // Path and address do not count, the content does: it is a side file.
+        // The content counts, as a side file, but not the path or address.
         let mut args = json!({
             "format": self.format,
             "columns": self.args.columns,
@@ -376,7 +376,7 @@ impl BoundStep for BoundRead {
 }
 
 impl TableStep for BoundRead {
-    // A file may have any size, and is not in the order of its keys.
+    // A file may have any size, and is not sorted by its key.
     fn bounded(&self) -> bool {
         true
     }
@@ -413,7 +413,7 @@ impl TableStep for BoundRead {
     }
 }
 
-/// A session that keeps the order of a file: with one partition no plan deals rows out.
+/// A session that keeps the order of a file: with one partition, plans do not redistribute rows.
 fn in_order(session: &SessionContext) -> SessionContext {
     let mut state = session.state();
     state.config_mut().options_mut().execution.target_partitions = 1;
@@ -428,7 +428,7 @@ async fn with_positions(
 ) -> Result<DataFrame, StepError> {
     let group = match position.within.as_slice() {
         [] => datafusion::logical_expr::lit(""),
-        // The digest of values is a text that only equal ones have.
+        // The digest is equal only for equal values.
         within => call::<RowId>(within.iter().map(|name| column(name)).collect()),
     };
     let rows = rows.with_column(GROUP, group)?;

@@ -1,5 +1,5 @@
-//! JSON as `pandas.DataFrame.to_json` writes it: an object of columns, each an object of values by
-//! the row's label.
+//! Reads JSON as written by `pandas.DataFrame.to_json`: an object of columns, each an object of
+//! values by the row's label.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -14,32 +14,30 @@ use serde_json::{Map, Value};
 use super::declared::{DeclaredTypes, with_declared};
 use super::json_values::{check_reader, has_floats};
 
-/// The column with the labels of rows.
 const INDEX: &str = "index";
 
-/// The most bytes of a file. It is in memory as a whole, some three times: columns are turned
-/// into rows.
+/// The most bytes of a file. About three copies are in memory, since columns are turned into rows.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The most values of a file, those within lists and objects included. Each takes some 200 bytes
-/// while it waits for its row.
+/// The most values of a file, including those within lists and objects. Each takes some 200 bytes
+/// until its row is written.
 const MAX_VALUES: u64 = 5_000_000;
 
-/// The most bytes of names in the rows: each row has those of all columns.
+/// The most bytes of names in the rows: each row repeats all names.
 const MAX_NAME_BYTES: usize = 1 << 30;
 
-/// What to do about a file that is too large.
+/// The advice for a file that is too large.
 const ROWS: &str = "write it by rows: `to_json(lines=True, orient=\"records\")`";
 
-/// Whether the JSON file is an object rather than a list.
+/// The JSON file is an object rather than a list.
 pub(super) fn is_object(file: &Path) -> bool {
     let Ok(file) = File::open(file) else { return false };
     let mut bytes = BufReader::new(file).bytes().map_while(Result::ok);
     bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(b'{')
 }
 
-/// Reads the file: its columns, and `index` with the labels of rows if no column has that name.
-/// Rows keep the order of the first column.
+/// Reads the file: its columns, and `index` with the row labels if no column has that name. Rows
+/// keep the order of the first column.
 pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch, String> {
     check_size(file, MAX_BYTES, MAX_VALUES)?;
     let reader = BufReader::new(File::open(file).map_err(|e| e.to_string())?);
@@ -48,7 +46,7 @@ pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch,
     let (lines, rows) = lines(columns)?;
     let (schema, _) = infer_json_schema(lines.as_slice(), None).map_err(|e| e.to_string())?;
     if has_floats(&schema) || !declared.is_empty() {
-        // A line of these is a row of the file.
+        // Each of these lines is a row of the file.
         check_reader(lines.as_slice(), true, declared)
             .map_err(|why| why.replacen("line ", "row ", 1))?;
     }
@@ -63,7 +61,7 @@ pub(super) fn read(file: &Path, declared: &DeclaredTypes) -> Result<RecordBatch,
     }
 }
 
-/// Counts what would be in memory, before it is.
+/// Estimates the memory before reading.
 fn check_size(file: &Path, max_bytes: u64, max_values: u64) -> Result<(), String> {
     let file = File::open(file).map_err(|e| e.to_string())?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
@@ -78,7 +76,7 @@ fn check_size(file: &Path, max_bytes: u64, max_values: u64) -> Result<(), String
                 _ if escaped => escaped = false,
                 b'\\' if text => escaped = true,
                 b'"' => text = !text,
-                // Each value but the first of a list or an object follows a comma.
+                // Each value except the first of a list or an object follows a comma.
                 b',' | b'[' | b'{' if !text => values += 1,
                 _ => {}
             }
@@ -96,7 +94,7 @@ fn check_size(file: &Path, max_bytes: u64, max_values: u64) -> Result<(), String
     }
 }
 
-/// The rows as JSON lines, and how many there are.
+/// The rows as JSON lines, and their number.
 fn lines(columns: Map<String, Value>) -> Result<(Vec<u8>, usize), String> {
     let mut values: Vec<(String, Map<String, Value>)> = Vec::with_capacity(columns.len());
     for (name, column) in columns {

@@ -1,4 +1,4 @@
-//! The argument `types`: which columns have a type of their own, and which types a format can have.
+//! The argument `types`: declared column types, and the types that a format supports.
 
 use arrow::datatypes::{DataType, Schema};
 use serde_json::{Map, Value};
@@ -11,8 +11,7 @@ use galeras_operator::{ArgError, parse_column, stored_type};
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
 
-/// The declared types by the names of columns in the file, for a table whose columns are renamed
-/// like this.
+/// The declared types by the column names in the file, before renaming.
 pub(super) fn declared_types(
     types: &Map<String, Value>,
     renamed: &Map<String, Value>,
@@ -20,7 +19,7 @@ pub(super) fn declared_types(
 ) -> Result<DeclaredTypes, Vec<ArgError>> {
     let (mut declared, mut errors) = (DeclaredTypes::new(), Vec::new());
     if format == FileFormat::Parquet && !types.is_empty() {
-        let message = "a Parquet file says the types of its columns";
+        let message = "a Parquet file already has column types";
         let error = ArgError::new("types", Code::ConflictingArguments, message);
         return Err(vec![error.help("cast the columns in a step `sql`")]);
     }
@@ -55,7 +54,7 @@ fn can_have(format: FileFormat, data_type: &DataType) -> bool {
     }
 }
 
-/// Columns of types that no stored table can have.
+/// Checks for columns with types that cannot be stored.
 ///
 /// # Errors
 /// The first of them: in words, with its column.

@@ -1,13 +1,12 @@
-//! What ratings must come to before rows go on.
+//! The thresholds that ratings must reach before rows continue.
 
 use super::Args;
 use galeras_operator::StepError;
 use galeras_ratings::QuestionAgreement;
 
-/// What a share or a kappa may lack from rounding alone.
+/// The rounding error allowed in a share or a kappa.
 const ROUNDING: f64 = 1e-9;
 
-/// The limits.
 pub(super) struct Gates {
     raters: usize,
     min_kappa: Option<f64>,
@@ -21,7 +20,7 @@ impl Gates {
         Self { raters, min_kappa, min_valid, min_rated }
     }
 
-    /// An error that says for every question what is missing.
+    /// An error that lists for every question the missing ratings or agreement.
     pub(super) fn check(&self, agreements: &[(QuestionAgreement, usize)]) -> Result<(), StepError> {
         let missing: Vec<String> =
             agreements.iter().flat_map(|(numbers, _)| self.missing(numbers)).collect();
@@ -71,7 +70,7 @@ impl Gates {
     }
 }
 
-/// Four digits behind the point, without zeros at the end.
+/// Four decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()

@@ -1,4 +1,4 @@
-//! `review`: what people say about data points, how far they agree, and which rows leave.
+//! `review`: ratings of data points by people, their agreement, and the rows that are dropped.
 
 mod gates;
 mod points;
@@ -38,11 +38,10 @@ use galeras_sql::session::column;
 use galeras_workflow::code::Code;
 use galeras_workflow::quote;
 
-/// The optional input with the rows that people are to rate.
+/// The optional input with the rows to rate.
 const SHEET: &str = "sheet";
-/// The output with how far raters agree.
+/// The output with the agreement of raters.
 const AGREEMENT: &str = "agreement";
-/// The output with every answer that counts.
 const ANSWERS: &str = "answers";
 
 /// A condition in SQL over the columns of a row.
@@ -94,8 +93,7 @@ fn two() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DropRows {
-    /// Those that somebody says no to, unless it was decided otherwise, and those that were decided
-    /// to be a no.
+    /// Rows that a rater answered with no, unless the decision was yes, and rows decided as no.
     #[default]
     Invalid,
     /// None.
@@ -227,7 +225,7 @@ impl Operator for ReviewOperator {
     }
 }
 
-/// The place of the ratings, and what is in it now.
+/// The location of the ratings and their content.
 fn read_ratings(
     args: &Args,
     questions: &[Question],
@@ -268,15 +266,15 @@ struct BoundReview {
     args: Args,
     questions: Vec<Question>,
     folder: Option<PathBuf>,
-    /// As they were when the step was planned: what is read is what was hashed.
+    /// The ratings at planning time, so that they match the hash.
     ratings: Ratings,
     ports: Vec<Port>,
 }
 
 impl BoundStep for BoundReview {
     fn args(&self) -> Value {
-        // The order of the questions counts, the path does not. The name of a file is its rater;
-        // what it says is a side file, in the same order.
+        // The order of the questions counts, the path does not. A file's name is its rater; its
+        // content is a side file, in the same order.
         let questions: Vec<Value> = self
             .questions
             .iter()
@@ -318,13 +316,12 @@ impl BoundStep for BoundReview {
     }
 }
 
-/// Hidden columns: the id as text, a row that leaves, its rule and reason.
+/// Hidden columns: the id as text, a dropped row, its rule and reason.
 const KEY: &str = "__id";
 const DROPPED: &str = "__dropped";
 const RULE: &str = "__rule";
 const REASON: &str = "__reason";
 
-/// A row that leaves.
 struct DroppedRow {
     id: String,
     rule: String,
@@ -332,7 +329,7 @@ struct DroppedRow {
 }
 
 impl BoundReview {
-    /// The rows of the input that leave, by id.
+    /// The dropped rows of the input, by id.
     fn dropped(&self, input: &AskedPoints) -> Vec<DroppedRow> {
         let mut dropped = Vec::new();
         for (id, asked) in &input.rated {
@@ -354,7 +351,8 @@ impl BoundReview {
         dropped
     }
 
-    /// Who says no, with their notes; `None` if nobody does, or it was decided otherwise.
+    /// The raters who answered no, with their notes; `None` if there are none, or the decision was
+    /// yes.
     fn objection(&self, id: &str, question: &str) -> Option<String> {
         let with_note = |who: &str, note: &str| match note.trim() {
             "" => who.to_string(),
@@ -377,8 +375,8 @@ impl BoundReview {
         (!against.is_empty()).then(|| format!("no by {}", against.join(", ")))
     }
 
-    /// How far raters agree, question by question, and how many points they rated that are not among
-    /// those to rate.
+    /// The agreement on each question, and the number of rated points that are not among those to
+    /// rate.
     fn agreements(&self, points: &AskedPoints) -> Vec<(QuestionAgreement, usize)> {
         let mut all = Vec::with_capacity(self.questions.len());
         for (at, question) in self.questions.iter().enumerate() {
@@ -396,7 +394,6 @@ impl BoundReview {
         all
     }
 
-    /// The small table of the rows that leave.
     fn dropped_batch(rows: &[DroppedRow]) -> Result<RecordBatch, StepError> {
         let column = |value: fn(&DroppedRow) -> &str| -> ArrayRef {
             Arc::new(rows.iter().map(|row| Some(value(row))).collect::<StringArray>())
@@ -474,7 +471,7 @@ impl TableStep for BoundReview {
     }
 }
 
-/// Says which ratings are of rows that are not there.
+/// Warns about ratings of rows that do not exist.
 fn warn_of_strays(
     cx: &LowerContext,
     rated: &BTreeSet<&str>,

@@ -1,4 +1,4 @@
-//! The rows that questions are asked of.
+//! The rows that each question is asked about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +14,14 @@ use galeras_base::id::ID;
 use galeras_operator::StepError;
 use galeras_sql::session::column;
 
-/// The rows of a table, by question.
 pub(super) struct AskedPoints {
-    /// How many rows each question is asked of.
+    /// The number of rows for each question.
     pub(super) asked: Vec<usize>,
-    /// Of the rows that somebody rated, by id: whether each question is asked.
+    /// For each rated row, by id: true for each question that is asked.
     pub(super) rated: BTreeMap<String, Vec<bool>>,
 }
 
-/// Goes over the rows of a table once, and keeps what is needed of those that somebody rated.
+/// Reads the rows of a table once, and keeps the needed columns of rated rows.
 pub(super) async fn asked_points(
     rows: DataFrame,
     questions: &[Question],

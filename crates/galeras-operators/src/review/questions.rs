@@ -1,4 +1,4 @@
-//! The questions of a review, and of which rows they are asked.
+//! The questions of a review, and the rows that they apply to.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
@@ -9,7 +9,7 @@ use galeras_sql::session::parse_row_expr;
 use galeras_workflow::code::Code;
 use galeras_workflow::{did_you_mean, quote};
 
-/// A question and where it is asked.
+/// A question and its condition.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) name: String,
@@ -18,7 +18,6 @@ pub(super) struct Question {
     pub(super) applies: Option<Expr>,
 }
 
-/// The questions in their order.
 pub(super) fn questions(
     args: &Args,
     cx: &BindContext,
@@ -50,7 +49,8 @@ pub(super) fn questions(
             });
             continue;
         };
-        // Over the rows to rate it decides what is asked, over the input what counts.
+        // The condition selects the questions for rows to rate, and the answers that count for the
+        // input.
         for table in cx.inputs.values().filter(|table| !table.open) {
             match parse_row_expr(&cx.session, &table.schema, &condition.0, &path) {
                 Ok(parsed) if parsed.data_type == DataType::Boolean => {

@@ -18,7 +18,6 @@ pub(super) fn answer_columns(questions: &[Question], raters: usize) -> Vec<Field
     columns.collect()
 }
 
-/// A row of `agreement`.
 pub(super) struct AgreementRow {
     pub(super) text: String,
     pub(super) numbers: QuestionAgreement,
@@ -72,7 +71,6 @@ impl TableRow for AgreementRow {
     ];
 }
 
-/// A row of `answers`.
 pub(super) struct AnswerRow {
     id: String,
     question: String,

@@ -1,4 +1,4 @@
-//! `score`: how near predictions come to their references.
+//! `score`: compares predictions with their references.
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::dataframe::DataFrame;
@@ -111,7 +111,7 @@ impl Operator for ScoreOperator {
                 let path = format!("by[{at}]");
                 require_column(cx, &path, name, "a group", |_| true, &mut errors);
                 if CORPUS_FIELDS.contains(&name.as_str()) {
-                    let message = format!("the port `corpus` has a column `{name}` of its own");
+                    let message = format!("the port `corpus` already has a column `{name}`");
                     errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
                 }
                 if args.by[..at].contains(name) {
@@ -171,14 +171,14 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
     if total <= 0.0 || !total.is_finite() {
         return refuse("at least one weight must be more than 0");
     }
-    // As it is given if it needs no scaling: 0.1 + 0.2 + 0.3 + 0.4 is not quite 1.
+    // Unchanged if no scaling is needed: 0.1 + 0.2 + 0.3 + 0.4 is not exactly 1.
     if (total - 1.0).abs() < 1e-9 { weights } else { weights.map(|weight| weight / total) }
 }
 
-/// The port with the scores of all rows together.
+/// The port with the scores of the whole corpus.
 const CORPUS: &str = "corpus";
 
-/// What each column says.
+/// The description of each column.
 fn about(column: &str) -> &'static str {
     match column {
         "bleu" => "BLEU of the prediction",
@@ -238,7 +238,7 @@ struct BoundScore {
     ports: Vec<Port>,
 }
 
-/// The struct of all scores of a row.
+/// The struct column with all scores of a row.
 const STRUCT: &str = "__scores";
 
 impl BoundScore {
@@ -246,7 +246,6 @@ impl BoundScore {
         lit(serde_json::to_string(&self.spec).unwrap_or_default())
     }
 
-    /// A row for each group and score.
     fn corpus(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let of_row = || get_field(column(STRUCT), COUNTS);
         let groups: Vec<Expr> = self.by.iter().map(|name| column(name)).collect();
@@ -269,7 +268,6 @@ impl BoundScore {
     }
 }
 
-/// The number of rows of a group.
 const ROWS: &str = "__rows";
 
 impl BoundStep for BoundScore {
@@ -280,7 +278,7 @@ impl BoundStep for BoundScore {
             "spec": self.spec,
             "by": self.by,
         });
-        // Only where they are used, so that the keys of other results are what they were.
+        // Only added if used, so that the keys of other results stay the same.
         if let Some(given) = &self.given {
             args["given"] = given.as_str().into();
         }

@@ -1,7 +1,7 @@
-//! Calls that several rules have in common are computed once per row.
+//! Computes calls that several rules share once per row.
 //!
-//! A rule is checked within a CASE, out of which the optimiser takes nothing: without this, a
-//! method would be parsed again for every mention of a `python_` function.
+//! Rules are checked within a CASE, and the optimiser does not extract calls from it: without this,
+//! each mention of a `python_` function would parse a method again.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::dataframe::DataFrame;
@@ -11,11 +11,11 @@ use super::BoundRule;
 use galeras_operator::StepError;
 use galeras_sql::session::column;
 
-/// The functions that parse a method begin so.
+/// The prefix of functions that parse a method.
 const EXPENSIVE: &str = "python_";
 
 /// The rows with a hidden column per distinct call of an expensive function, and the rules with
-/// these columns in place of the calls.
+/// these columns instead of the calls.
 pub(super) fn share_calls(
     mut rows: DataFrame,
     rules: &[BoundRule],

@@ -49,13 +49,13 @@ struct Rule {
     #[serde(default)]
     #[schemars(extend("x-language" = "sql"))]
     check: Option<String>,
-    /// A named check in the place of a condition.
+    /// A named check instead of a condition.
     #[serde(default, rename = "use")]
     named: Option<NamedCheck>,
     /// The arguments of the named check.
     #[serde(default)]
     with: Option<Map<String, Value>>,
-    /// What happens to a row that fails.
+    /// The action for a row that fails.
     #[serde(default)]
     on_fail: OnFail,
 }
@@ -66,7 +66,7 @@ enum OnFail {
     /// The row goes to `rejects`.
     #[default]
     Drop,
-    /// The row is kept; a boolean column named after the rule says whether it passed.
+    /// The row is kept; a boolean column named after the rule has the verdict.
     Flag,
     /// The step fails.
     Fail,
@@ -212,7 +212,7 @@ impl Operator for ValidateOperator {
                         )
                         .help("compare the value, as in `nloc > 1`"),
                     ),
-                    // The SQL of a named check is ours, and stands in no file.
+                    // The SQL of a named check is ours and is not in the user's file.
                     Err(error) if written == "use" => {
                         errors.push(ArgError { word: None, instead: None, ..error });
                     }
@@ -242,7 +242,7 @@ impl Operator for ValidateOperator {
     }
 }
 
-/// A rule as it counts: a named check is the condition that it stands for.
+/// A resolved rule: a named check is replaced by its condition.
 #[derive(Clone, Debug, Serialize)]
 struct Condition {
     name: String,
@@ -250,7 +250,7 @@ struct Condition {
     on_fail: OnFail,
 }
 
-/// What the rule at that position of the list checks.
+/// The condition of the rule at that position of the list.
 fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, ArgError> {
     let on_fail = rule.on_fail;
     match (&rule.check, &rule.named) {
@@ -313,7 +313,6 @@ struct BoundValidate {
 
 /// The position of the first dropping rule that a row fails; null for kept rows.
 const FAILED: &str = "__failed";
-/// The reason of a rejected row.
 const REASON: &str = "__reason";
 
 impl BoundStep for BoundValidate {
@@ -332,7 +331,7 @@ impl BoundStep for BoundValidate {
 }
 
 impl BoundValidate {
-    /// Whether a row passes the rule: null counts as false.
+    /// True if a row passes the rule: null counts as false.
     fn passes(rule: &BoundRule) -> Expr {
         coalesce(vec![rule.checked.expr.clone(), lit(false)])
     }
@@ -360,7 +359,7 @@ impl BoundValidate {
         }
     }
 
-    /// The condition and the short values that it saw: `nloc > 1 is false (nloc = 1)`.
+    /// The condition and the short values it used: `nloc > 1 is false (nloc = 1)`.
     fn reason(&self, rule: &BoundRule) -> Expr {
         let mut parts = vec![lit(format!("{} is not true", rule.rule.check))];
         let mut before = " (";

@@ -1,7 +1,7 @@
 //! Named checks: the verification steps of the Galeras paper as ready-made conditions.
 //!
-//! A named check is a name, its arguments, and the SQL that it stands for, so that a reader of
-//! a reject sees the condition itself.
+//! A named check is a name, its arguments, and its SQL, so that a reader of a reject sees the
+//! condition itself.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -20,11 +20,11 @@ use galeras_workflow::did_you_mean;
 pub(super) enum NamedCheck {
     /// The commit's date lies in the window: from `since` on, before `until`.
     CommitInWindow,
-    /// The commit really changed the method: its code differs from what it was before, or it
-    /// was not there before.
+    /// The commit really changed the method: its code differs from the previous version, or it is
+    /// new.
     MethodChanged,
-    /// The commit's message says something: without prefixes, references and links its first
-    /// line has at least `min_words` words, and no tool wrote it.
+    /// The commit's message has content: without prefixes, references and links its first line has
+    /// at least `min_words` words, and no tool wrote it.
     MessageMeaningful,
     /// The features of the syntax tree, recomputed by other means, are those of the row.
     AstFeaturesRecomputed,
@@ -40,7 +40,7 @@ pub(super) enum NamedCheck {
     NWhitespacesRecomputed,
     /// The cut lies behind the signature.
     CutAfterSignature,
-    /// Something of the body stands in front of the cut and behind it, comments aside.
+    /// The body has code before and after the cut, apart from comments.
     CutInsideBody,
     /// There is a docstring, and it is not blank.
     DocstringPresent,
@@ -55,7 +55,7 @@ pub(super) enum NamedCheck {
 }
 
 impl NamedCheck {
-    /// The name, which is the rule's name, too, if it has none of its own.
+    /// The check's name, which is also the default name of the rule.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::CommitInWindow => "commit_in_window",
@@ -78,13 +78,11 @@ impl NamedCheck {
     }
 }
 
-/// What an argument of a named check has to be.
+/// The type of a named check's argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Date,
-    /// Some column of the input.
     Column,
-    /// A column of texts.
     TextColumn,
     Count,
     Flag,
@@ -114,7 +112,7 @@ impl NamedCheck {
         }
     }
 
-    /// Whether the arguments have names and types that the check knows; their place is `path`.
+    /// Checks that the arguments have known names and valid types; their place is `path`.
     pub(super) fn arguments_fit(
         self,
         with: &Map<String, Value>,
@@ -162,13 +160,12 @@ impl NamedCheck {
     }
 }
 
-/// A named check with its arguments.
 #[derive(Clone, Debug)]
 pub(super) enum Named {
     CommitInWindow(CommitInWindow),
     MethodChanged(MethodChanged),
     MessageMeaningful(MessageMeaningful),
-    /// These columns are equal to what `python_recount` gives under their names.
+    /// These columns are equal to the columns of `python_recount` with these names.
     Recomputed(&'static [&'static str], OfCode),
     CutAfterSignature(CutAfterSignature),
     CutInsideBody(CutInsideBody),
@@ -179,11 +176,9 @@ pub(super) enum Named {
     SeveralReturns(SeveralReturns),
 }
 
-/// A check of the method's text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct OfCode {
-    /// The column with the text.
     column: String,
 }
 
@@ -196,7 +191,6 @@ impl Default for OfCode {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CutAfterSignature {
-    /// The column with the text before the cut.
     column: String,
 }
 
@@ -209,9 +203,8 @@ impl Default for CutAfterSignature {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CutInsideBody {
-    /// The column with the text before the cut.
+    /// The column before the cut; `rest` has the text after it.
     column: String,
-    /// The column with the text after it.
     rest: String,
 }
 
@@ -224,7 +217,6 @@ impl Default for CutInsideBody {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct DocstringPresent {
-    /// The column with the docstring.
     column: String,
 }
 
@@ -239,7 +231,6 @@ impl Default for DocstringPresent {
 pub(super) struct DocstringWords {
     /// The docstring has more words than this.
     more_than: u32,
-    /// The column with the docstring.
     column: String,
 }
 
@@ -254,7 +245,6 @@ impl Default for DocstringWords {
 pub(super) struct SeveralReturns {
     /// There are more return statements than this.
     more_than: u32,
-    /// The column with the method's text.
     column: String,
 }
 
@@ -271,7 +261,6 @@ pub(super) struct CommitInWindow {
     since: String,
     /// The first moment after it.
     until: String,
-    /// The column with the date.
     #[serde(default = "commit_time")]
     column: String,
 }
@@ -283,7 +272,7 @@ fn commit_time() -> String {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct MethodChanged {
-    /// Whether a change of nothing but white space is none.
+    /// A change of white space alone does not count.
     ignore_whitespace: bool,
 }
 
@@ -292,7 +281,6 @@ pub(super) struct MethodChanged {
 pub(super) struct MessageMeaningful {
     /// The least number of words.
     min_words: u32,
-    /// The column with the message.
     column: String,
 }
 
@@ -303,7 +291,7 @@ impl Default for MessageMeaningful {
 }
 
 impl Named {
-    /// The check with these arguments, or what is wrong with them.
+    /// The check with these arguments, or the errors in them.
     pub(super) fn new(check: NamedCheck, with: Map<String, Value>) -> Result<Self, String> {
         fn read<T: DeserializeOwned>(with: Map<String, Value>) -> Result<T, String> {
             serde_json::from_value(Value::Object(with)).map_err(|error| error.to_string())
@@ -333,7 +321,7 @@ impl Named {
         })
     }
 
-    /// The condition; mistakes in arguments are reported at `path`.
+    /// The condition; errors in arguments are reported at `path`.
     pub(super) fn sql(&self, path: &str) -> Result<String, ArgError> {
         match self {
             Self::CommitInWindow(CommitInWindow { since, until, column }) => {
@@ -373,7 +361,7 @@ impl Named {
                 Ok(format!("strpos({}, signature) > 0", identifier(column)))
             }
             Self::CutInsideBody(CutInsideBody { column, rest }) => {
-                // A `#` in a string takes the rest of its line away, and leaves the quote.
+                // A `#` in a string removes the rest of its line, but keeps the quote.
                 let code = |text: &str| {
                     format!("regexp_count(regexp_replace({text}, '#[^\\n]*', '', 'g'), '\\S') > 0")
                 };
@@ -381,8 +369,8 @@ impl Named {
                 let body = format!(
                     "substr({column}, strpos({column}, signature) + char_length(signature))"
                 );
-                // A cut in a comment leaves the rest of its line behind. The line before the cut then has
-                // a `#` behind nothing but strings that end.
+                // A cut in a comment leaves the rest of the comment after it. The line before the
+                // cut then has a `#` that follows only complete strings.
                 let in_comment = format!(
                     r#"regexp_like({column},
                        '(^|\n)([^\n"''#]|"([^"\\\n]|\\.)*"|''([^''\\\n]|\\.)*'')*#[^\n]*$')"#
@@ -407,7 +395,6 @@ impl Named {
     }
 }
 
-/// A column name as SQL writes it.
 fn identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');

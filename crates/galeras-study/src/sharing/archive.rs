@@ -1,5 +1,5 @@
-//! Zip files of which the same content gives the same bytes, and of which one changed byte is found:
-//! entries are sorted and have no times, and the comment at the end is the digest of all before it.
+//! Zip files that are reproducible and reveal any changed byte: entries are sorted and have no
+//! times, and the comment at the end is the digest of everything before it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,20 +13,18 @@ use super::error::ShareError;
 use super::listing::is_plain;
 use galeras_base::digest::Digest;
 
-/// What the comment begins with; the digest of all bytes before it follows.
+/// The prefix of the comment; the digest of all bytes before it follows.
 const SEAL: &str = "galeras bundle blake3:";
-/// Digits of a digest.
 const DIGITS: usize = 64;
-/// How long the comment is.
 const COMMENT: usize = SEAL.len() + DIGITS;
-/// What a bundle may have when it is unpacked, whatever its size, and for each of its bytes. Tables
-/// are compressed before, and texts become some ten times smaller; a bomb becomes a thousand times.
+/// The maximum unpacked size of a bundle of any size, and the factor for larger ones. Tables are
+/// already compressed, and texts shrink about tenfold; a zip bomb shrinks a thousandfold.
 const MOST_UNPACKED: u64 = 1 << 30;
 const MOST_FOR_A_BYTE: u64 = 100;
-/// Of larger files the places need more digits in a zip file.
+/// Zip files need longer positions above this size.
 const LARGE: u64 = u32::MAX as u64;
 
-/// Writes files into a zip file, which is empty before.
+/// Writes files into an empty zip file.
 ///
 /// # Errors
 /// If one of the files fails.
@@ -39,7 +37,7 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
     for (name, path) in files {
         let source = File::open(path).map_err(|error| ShareError::of("read", path, error))?;
         let bytes = source.metadata().map_err(|error| ShareError::of("read", path, error))?.len();
-        // Tables and images are compressed already.
+        // Tables and images are already compressed.
         let packed = ["parquet", "png", "pdf"].iter().any(|suffix| name.ends_with(suffix));
         let method = if packed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
         let options = SimpleFileOptions::default()
@@ -59,7 +57,6 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
     sealed.map_err(|error| failed(&error))
 }
 
-/// The comment that a zip file of ours has.
 fn seal_of(mut file: &File) -> io::Result<String> {
     let length = file.metadata()?.len().saturating_sub(COMMENT as u64);
     file.rewind()?;
@@ -67,17 +64,17 @@ fn seal_of(mut file: &File) -> io::Result<String> {
     Ok(format!("{SEAL}{digest}"))
 }
 
-/// A zip file that may be anybody's.
+/// A zip file of unknown origin.
 pub(super) struct Archive {
     zip: ZipArchive<BufReader<File>>,
-    /// How many bytes may still be unpacked, and how many it was.
+    /// The bytes that may still be unpacked, and the initial limit.
     left: u64,
     most: u64,
-    /// What is wrong with the file as a whole.
+    /// The problem with the file as a whole.
     pub(super) problem: Option<String>,
-    /// Its entries by name, those that are files inside of the folder that it is unpacked to.
+    /// Its entries by name, only files inside of the unpacked folder.
     pub(super) entries: BTreeMap<String, usize>,
-    /// Its other entries, and what is wrong with them.
+    /// Its other entries, each with its problem.
     pub(super) strange: Vec<(String, String)>,
 }
 
@@ -118,17 +115,17 @@ impl Archive {
             };
             strange.push((name, said.to_string()));
         }
-        // Two entries of one name are one for some readers.
+        // Some readers merge entries of the same name.
         if zip.has_duplicate_names() && !strange.iter().any(|(_, said)| said.contains("twice")) {
             strange.push(("the list of files".into(), "it has a name twice".into()));
         }
         Ok(Self { zip, left: most, most, problem, entries, strange })
     }
 
-    /// Copies the content of an entry, and says what its digest is.
+    /// Copies the content of an entry, and returns its digest.
     ///
     /// # Errors
-    /// If it is damaged, too large together with what was copied before, or cannot be written: in
+    /// If it is damaged, exceeds the limit together with earlier copies, or cannot be written: in
     /// words that follow its name.
     pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
         let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
@@ -169,7 +166,7 @@ fn unreadable(error: &dyn std::fmt::Display) -> String {
     format!("it is damaged: {error}")
 }
 
-/// What is wrong with the file, by the digest at its end.
+/// The problem with the file, according to the digest at its end.
 fn seal_problem(file: &mut File) -> io::Result<Option<String>> {
     let length = file.metadata()?.len();
     if length < COMMENT as u64 {
@@ -185,7 +182,7 @@ fn seal_problem(file: &mut File) -> io::Result<Option<String>> {
     Ok((right.as_bytes() != comment).then(|| CHANGED.into()))
 }
 
-const NO_SEAL: &str = "it does not end in a digest of its own: it was packed anew, or is cut off";
+const NO_SEAL: &str = "it does not end in its digest: it was packed again, or is cut off";
 const CHANGED: &str = "its bytes are not those that were packed, by the digest at its end";
 
 #[cfg(test)]

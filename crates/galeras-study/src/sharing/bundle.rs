@@ -1,5 +1,6 @@
-//! Makes a bundle: the workflow with what it reads, its lock, the results and what a run elsewhere
-//! needs to find them, the outputs, and small tables as CSV; all in a folder, which is packed last.
+//! Makes a bundle: the workflow with its files, its lock, the results with everything that another
+//! machine needs to find them, the outputs, and small tables as CSV. They are collected in a folder
+//! and then packed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -28,12 +29,12 @@ use galeras_engine::plan::{Plan, TableRef};
 use galeras_engine::runner::{RunError, StepManifests, Transfer, export_table};
 use galeras_store::{Manifest, PortArtifact, Store};
 
-/// What of a store is in a bundle.
+/// The parts of a store that go into a bundle.
 const STORED: [&str; 4] = ["actions", "blobs", "checks", "signatures"];
 /// Tables that are left out of a bundle: step and port.
 pub type LeftOut = BTreeSet<(usize, &'static str)>;
 
-/// What a bundle is made of.
+/// The content of a bundle.
 pub struct Bundler<'a> {
     /// The plan, all of whose steps are computed.
     pub plan: &'a Plan,
@@ -43,13 +44,13 @@ pub struct Bundler<'a> {
     pub done: &'a StepManifests,
     /// Tables that are left out.
     pub left_out: LeftOut,
-    /// What must not be in it.
+    /// The private values that must not be in it.
     pub privacy: Privacy,
 }
 
 impl Bundler<'_> {
-    /// Puts the files of the bundle into the empty folder `folder`, but for those that describe it.
-    /// Tells how many bytes of tables were copied whenever some were.
+    /// Puts the files of the bundle into the empty folder `folder`, except those that describe it.
+    /// Reports the bytes of copied tables.
     ///
     /// # Errors
     /// If something cannot be in a bundle, cannot be read, or a disk fails.
@@ -102,15 +103,15 @@ impl Bundler<'_> {
     }
 
     fn is_left_out(&self, table: &PortArtifact) -> bool {
-        // By content: the same table under another name is not handed on either.
+        // By content: the same table under another name is left out as well.
         self.left_out.iter().any(|(at, port)| {
             let left = self.done.get(*at).and_then(Option::as_ref).and_then(|m| m.port(port));
             left.is_some_and(|left| left.digest == table.digest)
         })
     }
 
-    /// Sends the results to the store of the bundle. Their labels say where files were on this
-    /// machine; in the bundle they say what the files are called.
+    /// Sends the results to the store of the bundle. Labels with paths of this machine are replaced
+    /// by the names in the bundle.
     async fn send(&self, cache: &Store, progress: &(dyn Fn(u64) + Sync)) -> Result<(), ShareError> {
         let mut results = Vec::new();
         let mut left_out = HashSet::new();
@@ -134,7 +135,7 @@ impl Bundler<'_> {
         }
     }
 
-    /// What the bundle says of a table, which it holds as Parquet already; writes it as CSV, too, if
+    /// The bundle's record of a table, which it already holds as Parquet; also writes it as CSV if
     /// it is small.
     fn table(
         &self,
@@ -172,7 +173,7 @@ impl Bundler<'_> {
         Ok(table)
     }
 
-    /// Refuses a table that has what must not be handed on.
+    /// Refuses a table with private values.
     fn refuse_private_cells(&self, path: &Path, table: &str) -> Result<(), ShareError> {
         let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
         let file = File::open(path).map_err(|error| failed(&error))?;
@@ -191,7 +192,6 @@ impl Bundler<'_> {
         Ok(())
     }
 
-    /// Writes the outputs.
     async fn outputs(&self, folder: &Path) -> Result<Vec<BundleOutput>, ShareError> {
         let mut written = Vec::new();
         for output in &self.plan.outputs {
@@ -222,8 +222,8 @@ impl Bundler<'_> {
         Ok(written)
     }
 
-    /// Adds what describes the bundle, refuses what must not be handed on, and packs all of it.
-    /// Returns how many files it has.
+    /// Adds the descriptions of the bundle, refuses private values, and packs everything. Returns
+    /// the number of files.
     ///
     /// # Errors
     /// If something must not be in a bundle, or a disk fails.
@@ -254,7 +254,7 @@ impl Bundler<'_> {
         Ok(files.len() as u64)
     }
 
-    /// The files of the bundle by name. What a store keeps for itself is left out.
+    /// The files of the bundle by name, without the store's internal files.
     fn files(&self, folder: &Path) -> Result<BTreeMap<String, PathBuf>, ShareError> {
         let mut files = BTreeMap::new();
         for entry in walkdir::WalkDir::new(folder) {
@@ -280,7 +280,7 @@ impl Bundler<'_> {
 
     fn refuse_private(&self, name: &str, path: &Path) -> Result<(), ShareError> {
         if name.ends_with(".parquet") {
-            // Stored tables were read; those of outputs are made of them.
+            // Stored tables are already checked, and outputs are made from them.
             return Ok(());
         }
         let bytes = fs::read(path).map_err(|error| ShareError::of("read", path, error))?;
@@ -317,7 +317,7 @@ pub(super) fn write_csv(path: &Path, csv: impl Write) -> Result<(), RunError> {
     Ok(out.flush()?)
 }
 
-/// The params; a path of this machine is where the bundle has the file.
+/// The params, with local paths replaced by those in the bundle.
 fn params(plan: &Plan, workflow: &WorkflowFiles) -> Map<String, Value> {
     let mut params = plan.params.clone();
     for (name, value) in &mut params {
@@ -337,7 +337,7 @@ fn params(plan: &Plan, workflow: &WorkflowFiles) -> Map<String, Value> {
     params
 }
 
-/// The name of a table's file: that of the step, as far as every system knows its characters.
+/// The file name of a table: the step's name with portable characters.
 fn file_name(step: &str, port: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_=,".contains(c) { c } else { '_' };
     let name: String = format!("{step}.{port}")
@@ -347,7 +347,7 @@ fn file_name(step: &str, port: &str, taken: &mut HashSet<String>) -> String {
         .collect();
     let mut unique = name.clone();
     let mut more = 2;
-    // Some systems take capital letters for small ones.
+    // Some systems ignore case.
     while !taken.insert(unique.to_lowercase()) {
         unique = format!("{name}-{more}");
         more += 1;

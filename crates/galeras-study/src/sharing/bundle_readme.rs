@@ -1,4 +1,4 @@
-//! The page that a bundle opens with, for people who have never heard of this program.
+//! The first page of a bundle, for people who do not know this program.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,12 @@ use galeras_display::{bytes, count};
 /// Tables that the page lists; more are in [`BUNDLE_RECORD`].
 const LISTED: usize = 200;
 
-/// The report of the study, in a bundle that leaves nothing out.
+/// The study's report, in a bundle that leaves nothing out.
 pub const REPORT: &str = "report.html";
 
-/// The page in Markdown; it leads to the report if there is one.
+/// The page in Markdown, with a link to the report if there is one.
 pub(super) fn readme(record: &BundleRecord, has_report: bool) -> String {
     let mut text = format!("# {}\n\n", line(&record.name));
-    // Writing to a String cannot fail.
     if let Some(description) = &record.description {
         let _ = writeln!(text, "{}\n", line(description));
     }
@@ -128,12 +127,10 @@ fn tables(n: usize) -> String {
     if n == 1 { "One table".into() } else { format!("{} tables", count(n as u64)) }
 }
 
-/// A text on one line.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text in the cell of a table.
 fn cell(text: &str) -> String {
     line(text).replace('|', "\\|").replace('`', "'")
 }

@@ -1,4 +1,4 @@
-//! What a bundle says of itself, for programs.
+//! The machine-readable description of a bundle.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use super::listing::is_plain;
 use galeras_base::digest::Digest;
 
-/// The name of the file in which a bundle says what it holds.
+/// The name of the file that describes a bundle.
 pub const BUNDLE_RECORD: &str = "bundle.json";
-/// The store in a bundle: where a run finds it without being told.
+/// The store in a bundle, where a run looks for it.
 pub(super) const STORE: &str = "cache";
 /// The version of that file.
 pub(super) const VERSION: u32 = 1;
@@ -17,7 +17,7 @@ pub(super) const VERSION: u32 = 1;
 const SMALL_ROWS: u64 = 1000;
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// What a bundle holds, as it says itself.
+/// The description of a bundle's content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BundleRecord {
     /// The version of the file.
@@ -26,13 +26,13 @@ pub struct BundleRecord {
     pub program: String,
     /// The workflow's name.
     pub name: String,
-    /// What the workflow says that it is for.
+    /// The workflow's description.
     pub description: Option<String>,
     /// The workflow file in the bundle.
     pub workflow: String,
     /// Values of params, as they are to be typed in the folder of the unpacked bundle.
     pub set: Vec<String>,
-    /// The values of all params; paths are those of the bundle.
+    /// The values of the workflow's params, with the bundle's paths.
     pub params: Map<String, Value>,
     /// When the last of the results was computed.
     pub computed: String,
@@ -90,7 +90,7 @@ pub struct BundleOutput {
 }
 
 impl BundleTable {
-    /// Whether it is written as CSV as well.
+    /// It is small enough to be written as CSV as well.
     pub(super) fn is_small(&self) -> bool {
         self.rows <= SMALL_ROWS && self.bytes <= SMALL_BYTES
     }

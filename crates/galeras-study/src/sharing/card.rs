@@ -1,5 +1,5 @@
-//! The card of a data set, as the Hugging Face Hub shows it: YAML for programs, then what people
-//! want to know before they use the data. And the attribution of every repository.
+//! The card of a data set for the Hugging Face Hub: YAML for programs, then the text for people.
+//! Also the attribution of every repository.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::dataset_model::{CROISSANT, Dataset, PublishedTable, SPLIT};
 use galeras_display::{ColumnSummary, bytes, count, number};
 use galeras_operator::table_digest::type_name;
 
-/// Licences by SPDX id that the Hub has a word for.
+/// The Hub's names of licences by SPDX id.
 const HUB: [(&str, &str); 14] = [
     ("AFL-3.0", "afl-3.0"),
     ("Apache-2.0", "apache-2.0"),
@@ -37,7 +37,6 @@ const LISTED: usize = 20;
 pub(super) fn card(dataset: &Dataset) -> String {
     let mut text =
         format!("---\n{}---\n\n# {}\n\n", yaml(&front_matter(dataset), 0), line(&dataset.name));
-    // Writing to a String cannot fail.
     if let Some(description) = &dataset.description {
         let _ = writeln!(text, "{}\n", line(description));
     }
@@ -231,7 +230,7 @@ fn numbers(column: &ColumnSummary) -> String {
     )
 }
 
-/// What programs read of the card.
+/// The machine-readable part of the card.
 fn front_matter(dataset: &Dataset) -> Value {
     let licences: Vec<&str> = dataset.licences().into_keys().collect();
     let hub = match licences.as_slice() {
@@ -272,7 +271,7 @@ fn front_matter(dataset: &Dataset) -> Value {
     card
 }
 
-/// The words of the Hub for how many rows there are.
+/// The Hub's category for this number of rows.
 fn size_category(rows: u64) -> &'static str {
     match rows {
         0..1_000 => "n<1K",
@@ -296,7 +295,7 @@ fn features(fields: &Fields) -> Value {
     Value::Array(fields.iter().map(feature).collect())
 }
 
-/// A type as `datasets` writes it, and the key under which it stands.
+/// A type in the notation of `datasets`, and its key.
 fn feature_type(data_type: &DataType) -> (&'static str, Value) {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => {
@@ -377,18 +376,16 @@ fn tables(n: usize) -> String {
     if n == 1 { "one table".into() } else { format!("{} tables", count(n as u64)) }
 }
 
-/// A text on one line.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text in the cell of a table, as plain text.
 fn cell(text: &str) -> String {
     plain(text).replace('|', "\\|").replace('`', "'")
 }
 
-/// A text on one line without images and links: whoever looks at the card must not load or follow
-/// what the name of a repository is made of. Words in backquotes stay code.
+/// A text on one line without images and links, so that a repository's name cannot make the reader
+/// of the card load or follow an address. Words in backquotes stay code.
 fn plain(text: &str) -> String {
     let text = line(text);
     let mut out = String::with_capacity(text.len() + 8);
@@ -396,7 +393,7 @@ fn plain(text: &str) -> String {
         let (before, after) = text.split_at(at);
         match c {
             '\\' | '[' | ']' => out.extend(['\\', c]),
-            // Addresses are links even without brackets.
+            // Addresses become links even without brackets.
             ':' if after.starts_with("://") => out.push_str("\\:"),
             '.' if ends_in_www(before) => out.push_str("\\."),
             '<' => out.push_str("&lt;"),
@@ -412,13 +409,12 @@ fn ends_in_www(text: &str) -> bool {
     text.get(at..).is_some_and(|end| end.eq_ignore_ascii_case("www"))
 }
 
-/// A text between backquotes in the cell of a table, where nothing but the cell's end means more
-/// than itself.
+/// A text between backquotes in a table cell, where only the end of the cell must be escaped.
 fn code_cell(text: &str) -> String {
     line(text).replace('|', "\\|").replace('`', "'")
 }
 
-/// The address of a repository in the cell of a table: a link, if it is nothing else.
+/// A repository's address in a table cell: a link, if the text is only an address.
 fn address_cell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/%@?=+#".contains(c);
     let is_link = text.starts_with("https://") || text.starts_with("http://");

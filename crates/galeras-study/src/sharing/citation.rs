@@ -1,4 +1,4 @@
-//! How to cite a data set: `CITATION.cff`, version 1.2.0 of the Citation File Format.
+//! The citation of a data set: `CITATION.cff`, version 1.2.0 of the Citation File Format.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,11 @@ use serde_json::json;
 
 use super::dataset_model::Dataset;
 
-/// The file.
 pub(super) fn citation(dataset: &Dataset) -> String {
     let mut text = String::from(
         "cff-version: 1.2.0\nmessage: If you use this data set, please cite it as below.\ntype: dataset\n",
     );
-    // Texts of JSON are texts of YAML. Writing to a String cannot fail.
+    // JSON texts are valid YAML.
     let _ = writeln!(text, "title: {}", json!(dataset.name));
     if let Some(description) = &dataset.description {
         let _ = writeln!(text, "abstract: {}", json!(description));

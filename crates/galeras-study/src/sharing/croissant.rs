@@ -1,4 +1,4 @@
-//! The metadata of a data set in Croissant 1.1, for programs that load it without knowing it.
+//! The metadata of a data set in Croissant 1.1, for programs that load data sets.
 //! <http://mlcommons.org/croissant/1.1>
 
 use arrow::datatypes::{DataType, FieldRef};
@@ -46,7 +46,7 @@ fn version(computed: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// The context that Croissant asks every file to have.
+/// The context that Croissant requires.
 fn context() -> Value {
     let mut context = Map::new();
     let names = [

@@ -1,5 +1,5 @@
-//! A folder for the Hugging Face Hub: the rows of tables that may be published as Parquet, with a
-//! card, Croissant metadata, the attribution of every repository, and how to cite it.
+//! A folder for the Hugging Face Hub: the publishable rows of tables as Parquet, with a card,
+//! Croissant metadata, the attribution of every repository, and a citation.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -33,14 +33,14 @@ use galeras_operator::table_digest::TableHasher;
 use galeras_sql::session::{column, session};
 use galeras_store::Store;
 
-/// The columns by which a row says where it comes from.
+/// The columns that record a row's origin.
 const REPOSITORY: &str = "repo";
 const LICENCE: &str = "license";
 const ADDRESSES: [&str; 2] = ["url", "clone_url"];
-/// The corpus that the program carries, and its licence: CPython's.
+/// The built-in corpus and its licence, CPython's.
 const CORPUS: (&str, &str) = ("python-stdlib", "Python-2.0");
 
-/// What a data set is made of.
+/// The content and settings of a data set.
 pub struct Publisher<'a> {
     /// The plan.
     pub plan: &'a Plan,
@@ -48,15 +48,15 @@ pub struct Publisher<'a> {
     pub store: &'a Store,
     /// The results, by position in the plan.
     pub done: &'a StepManifests,
-    /// Whose rows are published.
+    /// The licences that decide which rows are published.
     pub licences: Licences,
-    /// What must not be in them.
+    /// The private values that must not be in them.
     pub privacy: Privacy,
 }
 
 impl Licences {
-    /// No row but those of repositories with a known, permitted licence; with `any`, all. Rows of
-    /// these owners or repositories are left out in any case.
+    /// Only rows of repositories with a known, permitted licence; with `any`, all rows. Rows of
+    /// excluded owners or repositories are always left out.
     pub fn of(any: bool, excluded: Vec<String>) -> Self {
         Self { any, excluded, ..Self::default() }
     }
@@ -107,7 +107,7 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    /// Whether the rows of a table say where they come from.
+    /// The rows of a table record their origin.
     pub fn tells_origin(&self, input: &Input) -> bool {
         let schema = &input.schema.schema;
         is_text(schema, LICENCE) || is_text(schema, REPOSITORY)
@@ -135,7 +135,7 @@ impl Publisher<'_> {
         let plain = plain_name(table);
         let mut name = plain.clone();
         let mut more = 2;
-        // Tables of other names may have the same plain one.
+        // Different tables may get the same plain name.
         while folder.join(format!("data/{name}.parquet")).exists() {
             name = format!("{plain}-{more}");
             more += 1;
@@ -190,7 +190,6 @@ impl Publisher<'_> {
         })
     }
 
-    /// The rows of a batch that may be published.
     fn kept(
         &self,
         batch: &RecordBatch,
@@ -224,7 +223,7 @@ impl Publisher<'_> {
 }
 
 impl Dataset {
-    /// Writes what describes the data set into its folder.
+    /// Writes the descriptions of the data set into its folder.
     ///
     /// # Errors
     /// If a disk fails.
@@ -247,7 +246,7 @@ fn is_text(schema: &SchemaRef, name: &str) -> bool {
     schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Utf8)
 }
 
-/// The texts of a column; nothing if there is no such column of texts.
+/// The texts of a column; `None` if there is no such column.
 fn texts(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
     match batch.column_by_name(name).map(|column| (column, column.data_type())) {
         Some((column, DataType::Utf8)) => {
@@ -260,7 +259,7 @@ fn texts(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
     }
 }
 
-/// A name that the Hub takes for a configuration.
+/// A valid configuration name for the Hub.
 fn plain_name(table: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = table.chars().map(plain).collect();

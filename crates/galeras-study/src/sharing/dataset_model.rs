@@ -1,4 +1,4 @@
-//! What is known of a data set, for the files that describe it.
+//! The metadata of a data set, for the files that describe it.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct PublishedTable {
     pub left_out: BTreeMap<String, u64>,
     /// Rows by licence; those without one under the empty text.
     pub licences: BTreeMap<String, u64>,
-    /// The digest of what is published.
+    /// The digest of the published data.
     pub digest: Digest,
     /// The file, below the folder.
     pub file: String,
@@ -39,27 +39,27 @@ pub struct PublishedTable {
     pub memory: u64,
     /// The digest of its bytes, as Croissant wants it.
     pub sha256: String,
-    /// What its columns hold.
+    /// The summaries of its columns.
     pub columns: Vec<ColumnSummary>,
 }
 
-/// What is known of a repository whose rows are published.
+/// The metadata of a repository with published rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// Its licence, if it is known.
     pub licence: Option<String>,
-    /// Where it is, if a row says it.
+    /// Its address, if a row has it.
     pub address: Option<String>,
     /// Its rows, in all tables.
     pub rows: u64,
 }
 
-/// A data set: what its files say.
+/// A data set: the metadata in its files.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// The workflow's name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The tables.
     pub tables: Vec<PublishedTable>,
@@ -67,17 +67,17 @@ pub struct Dataset {
     pub repositories: BTreeMap<String, Attribution>,
     /// When the last of the results was computed.
     pub computed: String,
-    /// Who made it; nobody if that was not said.
+    /// Its authors; empty if none were given.
     pub authors: Vec<String>,
     /// The workflow file, as a word of a command, and its settings.
     pub command: String,
     /// The graph of the steps in Mermaid.
     pub graph: String,
-    /// What became of rows: step, and the rows of its tables.
+    /// The loss of rows: each step with the row counts of its tables.
     pub attrition: Vec<(String, Vec<(String, u64)>)>,
-    /// What `galeras.lock` pins, a line each.
+    /// The pins in `galeras.lock`, a line each.
     pub locked: Vec<String>,
-    /// Whether rows without a known, permitted licence are in it.
+    /// It includes rows without a known, permitted licence.
     pub any_licence: bool,
 }
 
@@ -92,7 +92,7 @@ impl Dataset {
         self.tables.iter().flat_map(|table| table.left_out.values()).sum()
     }
 
-    /// Who made it, on a line.
+    /// Its authors, on one line.
     pub(super) fn makers(&self) -> String {
         match self.authors.as_slice() {
             [] => format!("The authors of {}", self.name),

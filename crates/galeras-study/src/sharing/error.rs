@@ -1,14 +1,14 @@
-//! Why something cannot be shared, or what was shared cannot be read.
+//! Errors of making and reading shared files.
 
 use std::path::Path;
 
 use galeras_engine::runner::RunError;
 use galeras_store::StoreError;
 
-/// Why something cannot be shared, or what was shared cannot be read.
+/// The reason why something cannot be shared, or a shared file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ShareError {
-    /// It would say what is nobody's business, would not work elsewhere, or is not a bundle.
+    /// It would reveal private values, would not work elsewhere, or is not a bundle.
     #[error("{0}")]
     Refused(String),
     /// A disk failed.
@@ -25,7 +25,7 @@ impl ShareError {
         Self::Disk(format!("cannot {verb} {}: {error}", path.display()))
     }
 
-    /// Whether a store or a disk is to blame.
+    /// A store or a disk caused the error.
     pub fn blames_disk(&self) -> bool {
         match self {
             Self::Refused(_) => false,

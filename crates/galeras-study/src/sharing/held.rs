@@ -1,8 +1,6 @@
-//! Whether a bundle holds what it says that it holds: no file of its store, of its outputs or of its
-//! CSV files but those that belong to its results, and every result with the tables that it names.
-//!
-//! Does not live here: the digests of files in the list (`opened`); what is shown of tables
-//! (`shown_again`).
+//! Checks that a bundle holds exactly what its record lists: its store, outputs and CSV files
+//! contain only files of its results, and every result has its tables. `opened` checks the digests
+//! of files; `shown_again` checks the rendered tables.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +14,8 @@ use galeras_store::{FindingKind, Manifest, Store};
 const OF_RESULTS: [&str; 3] = ["cache/", "outputs/", "tables/"];
 
 impl BundleRecord {
-    /// The files that belong to none of the results that the bundle says it holds. Who reads its store
-    /// would find them all the same.
+    /// The files that belong to none of the results in the bundle's record. A reader of its store
+    /// would use them anyway.
     pub fn files_of_no_result(&self, bundle: &OpenedBundle) -> Vec<FileProblem> {
         let mut known = BTreeSet::new();
         for step in &self.steps {
@@ -30,7 +28,7 @@ impl BundleRecord {
             }
         }
         known.extend(self.outputs.iter().filter_map(|output| output.file.clone()));
-        // Outcomes of data tests are those of their queries, which only a plan knows.
+        // Only a plan knows the queries of data tests, so their outcomes are not checked.
         let outcomes = format!("{STORE}/checks/");
         bundle
             .names()
@@ -40,8 +38,9 @@ impl BundleRecord {
             .collect()
     }
 
-    /// Compares the results in the store of an unpacked bundle with what the bundle says of them, and
-    /// each table with its manifest. A table that was left out may be missing; one that is there counts.
+    /// Compares the results in the store of an unpacked bundle with the bundle's record, and each
+    /// table with its manifest. A table that was left out may be missing, but is checked if
+    /// present.
     ///
     /// # Errors
     /// If the store cannot be read.

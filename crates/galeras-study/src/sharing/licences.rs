@@ -1,9 +1,9 @@
-//! Which rows may be published: those that come from a repository whose licence is known and lets
-//! others hand its code on, and whose owner did not say no. Every other row is counted by its reason.
+//! Selects the rows that may be published: their repository has a known licence that permits
+//! redistribution, and its owner did not object. Every other row is counted by its reason.
 
 use std::collections::BTreeMap;
 
-/// SPDX ids of licences that allow to hand code on, changed or not, if its authors are named.
+/// SPDX ids of licences that permit redistribution with attribution, modified or not.
 pub const PERMITTED: [&str; 26] = [
     "0BSD",
     "AFL-3.0",
@@ -33,18 +33,18 @@ pub const PERMITTED: [&str; 26] = [
     "Zlib",
 ];
 
-/// What licences are known of.
+/// The known licences.
 #[derive(Clone, Debug, Default)]
 pub struct Licences {
-    /// Repository -> licence, where the rows themselves do not say it; `None` if two were said.
+    /// Repository -> licence, if the rows do not have it; `None` if two were given.
     pub(super) by_repository: BTreeMap<String, Option<String>>,
     /// Owners, and repositories, that are left out.
     pub(super) excluded: Vec<String>,
-    /// Every row is kept that nobody said no to.
+    /// Every row is kept unless its owner objected.
     pub(super) any: bool,
 }
 
-/// What happens to a row.
+/// The decision about a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is published, under this licence, if one is known.
@@ -54,7 +54,6 @@ pub(super) enum Verdict {
 }
 
 impl Licences {
-    /// Notes the licence of a repository.
     pub(super) fn add(&mut self, repository: &str, licence: &str) {
         let known = self.by_repository.entry(repository.to_string());
         let known = known.or_insert_with(|| Some(licence.to_string()));
@@ -63,7 +62,7 @@ impl Licences {
         }
     }
 
-    /// What happens to a row of this repository that names this licence.
+    /// The decision about a row of this repository with this licence.
     pub(super) fn judge(&self, repository: Option<&str>, licence: Option<&str>) -> Verdict {
         if let Some(repository) = repository {
             let owner = repository.split('/').next().unwrap_or(repository);
@@ -90,7 +89,7 @@ impl Licences {
     }
 }
 
-/// What GitHub says if it knows none.
+/// GitHub's values for an unknown licence.
 fn is_unknown(licence: &str) -> bool {
     ["NOASSERTION", "NONE", "OTHER"].iter().any(|word| word.eq_ignore_ascii_case(licence))
 }

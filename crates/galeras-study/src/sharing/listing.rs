@@ -1,5 +1,5 @@
-//! The list of a bundle's files with their digests, one a line as `b3sum` writes it, so that
-//! `b3sum --check` checks a bundle that was unpacked, too.
+//! The list of a bundle's files with their digests, in the format of `b3sum`, so that `b3sum
+//! --check` also checks an unpacked bundle.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use galeras_base::digest::Digest;
 /// The name of the list in a bundle. It lists every file but itself.
 pub const LISTING: &str = "files.b3sum";
 
-/// What is wrong with a file of a bundle.
+/// A problem with a file of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileProblem {
     /// The file's name in the bundle.
     pub file: String,
-    /// What is wrong, in words that follow the name.
+    /// The problem, in words that follow the name.
     pub problem: String,
 }
 
@@ -32,7 +32,6 @@ impl fmt::Display for FileProblem {
     }
 }
 
-/// The list as text.
 pub(super) fn render(files: &BTreeMap<String, Digest>) -> String {
     files.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect()
 }
@@ -40,7 +39,7 @@ pub(super) fn render(files: &BTreeMap<String, Digest>) -> String {
 /// The files that a list names.
 ///
 /// # Errors
-/// If the text is not such a list: the line, and what is wrong with it.
+/// If the text is not such a list: the line, and the problem with it.
 pub(super) fn parse(text: &str) -> Result<BTreeMap<String, Digest>, String> {
     let mut files = BTreeMap::new();
     for (at, line) in text.lines().enumerate() {
@@ -57,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<BTreeMap<String, Digest>, String> {
     Ok(files)
 }
 
-/// Whether a file of this name lies in the folder that a bundle is unpacked to, on any system.
+/// A file of this name is within the folder that a bundle is unpacked to, on any system.
 pub(super) fn is_plain(name: &str) -> bool {
     let part = |part: &str| !matches!(part, "" | "." | "..");
     name.split('/').all(part) && !name.contains(['\\', '\0', '\n', '\r', ':'])

@@ -1,12 +1,11 @@
-//! What leaves the machine for strangers, and what comes from them: bundles, in which a workflow
-//! travels with its results, and folders of data sets.
+//! Files that leave the machine or come from others: bundles, in which a workflow travels with its
+//! results, and folders of data sets.
 //!
 //! A bundle is one zip file that opens without this program (`bundle`, described by `ro_crate` and
-//! `bundle_readme`), of which one changed byte is found (`archive`, `listing`), which holds what it says
-//! (`held`), and whose outputs are those of its tables (`shown_again`). Nothing in it says whose machine it was made on (`privacy`). A data set (`dataset`) has the rows that may be
-//! handed on (`licences`), a card, Croissant metadata and a citation.
-//!
-//! Does not live here: the verbs (`cli`), results and how they are computed (`runner`).
+//! `bundle_readme`). It reveals any changed byte (`archive`, `listing`), holds exactly what it
+//! lists (`held`), and its outputs match its tables (`shown_again`). It reveals nothing about the
+//! machine that made it (`privacy`). A data set (`dataset`) has the rows that may be published
+//! (`licences`), a card, Croissant metadata and a citation.
 
 mod archive;
 mod bundle;

@@ -1,5 +1,4 @@
-//! A bundle that somebody made: every file compared with the list of digests, and unpacked only if
-//! it is what the list says.
+//! Opens a bundle: compares every file with the list of digests, and unpacks only those that match.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +15,7 @@ use galeras_store::check_whole_footer;
 /// How large the texts of a bundle may be.
 const MAX_TEXT: u64 = 256 << 20;
 
-/// A bundle that somebody made.
+/// A bundle that may come from a stranger.
 pub struct OpenedBundle {
     path: PathBuf,
     archive: Archive,
@@ -24,7 +23,7 @@ pub struct OpenedBundle {
 }
 
 impl OpenedBundle {
-    /// Whether the file looks like a zip file, and not like a workflow.
+    /// The file looks like a zip file, and not like a workflow.
     pub fn is_one(path: &Path) -> bool {
         let mut start = [0; 2];
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -42,10 +41,10 @@ impl OpenedBundle {
         Ok(Self { path: path.to_path_buf(), archive, listing })
     }
 
-    /// What the bundle says of itself.
+    /// The bundle's record.
     ///
     /// # Errors
-    /// If it does not say it.
+    /// If it is missing or invalid.
     pub fn record(&mut self) -> Result<BundleRecord, ShareError> {
         let text = self.archive.text(BUNDLE_RECORD, MAX_TEXT);
         let record = text.and_then(|text| BundleRecord::parse(&text));
@@ -55,14 +54,13 @@ impl OpenedBundle {
         })
     }
 
-    /// The names of its files, but for that of the list.
+    /// The names of its files, except the list.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.listing.iter().flatten().map(|(name, _)| name.as_str())
     }
 
-    /// Hashes every file, and unpacks those into `folder` that are `wanted` and what the list says.
-    /// Returns how many files there should be, and what is wrong; the bytes read are told as they
-    /// are read.
+    /// Hashes every file, and unpacks the `wanted` files that match the list into `folder`. Returns
+    /// the expected number of files, and the problems; reports the bytes while they are read.
     ///
     /// # Errors
     /// If a file cannot be unpacked.
@@ -105,20 +103,20 @@ impl OpenedBundle {
             };
             let problem = match found {
                 Ok(found) if found == *digest => {
-                    // A table is read from now on, whoever wrote it.
+                    // The table is read from now on, even if a stranger wrote it.
                     let is_table = wanted(name) && name.ends_with(".parquet");
                     let checked = if is_table { check_table(&place) } else { Ok(()) };
                     let Err(why) = checked else { continue };
                     why
                 }
-                Ok(_) => "its content is not what the list says".to_string(),
+                Ok(_) => "its content does not match the list".to_string(),
                 Err(why) => why,
             };
-            // What is not what it should be is not left where somebody could use it.
+            // Removes a file that does not match.
             let _ = fs::remove_file(&place);
             problems.push(FileProblem::new(name, problem));
         }
-        // Itself, too.
+        // The list counts as a file as well.
         Ok((listing.len() as u64 + 1, problems))
     }
 }

@@ -1,32 +1,32 @@
-//! What must not leave the machine: the values of secrets, and the paths that say whose machine it
-//! is. Nothing is taken out in silence; what has something of it is refused and named.
+//! Private values that must not leave the machine: secrets, and paths that identify it. Nothing is
+//! removed silently; content with a private value is refused and named.
 
 use std::path::{Path, PathBuf};
 
 use galeras_net::secret_in;
 
-/// Values shorter than this are words that stand for "no key".
+/// Shorter values are placeholders for "no key".
 const SECRET: usize = 8;
 
 /// A text that must not be in a bundle.
 #[derive(Clone)]
 struct Private {
     text: String,
-    /// What it is, in words that follow "it holds".
+    /// The kind of value, in words that follow "it holds".
     what: String,
-    /// Only texts of the workflow are searched, not tables: it may well be in somebody's code.
+    /// Searched only in the texts of the workflow: code in tables may contain such a common value.
     common: bool,
 }
 
-/// What must not leave the machine. It is shown to nobody.
+/// The private values. They are never printed.
 #[derive(Clone, Default)]
 pub struct Privacy {
     private: Vec<Private>,
 }
 
 impl Privacy {
-    /// The values of these environment variables, by name; those that are too short to be secrets
-    /// do not count.
+    /// Adds the values of these environment variables, by name; values that are too short to be
+    /// secrets are ignored.
     pub fn with_secrets(mut self, variables: impl Iterator<Item = (String, String)>) -> Self {
         for (name, value) in variables {
             let value = value.trim();
@@ -38,8 +38,8 @@ impl Privacy {
         self
     }
 
-    /// The paths of these folders. One that is just below the root, such as `/root`, may be in any
-    /// program, and is looked for in the texts of the workflow only.
+    /// Adds the paths of these folders. A folder directly below the root, such as `/root`, may be
+    /// in any program, so it is only searched in the texts of the workflow.
     pub fn with_folders(mut self, folders: impl Iterator<Item = (PathBuf, String)>) -> Self {
         for (folder, what) in folders {
             let Some(text) = folder.to_str().map(|text| text.trim_end_matches('/').to_string())
@@ -57,13 +57,13 @@ impl Privacy {
         self
     }
 
-    /// What a cell of a table holds of it.
+    /// The private value in a cell of a table.
     pub(super) fn in_cell(&self, text: &str) -> Option<&str> {
         let mut searched = self.private.iter().filter(|private| !private.common);
         searched.find(|private| text.contains(&private.text)).map(|p| p.what.as_str())
     }
 
-    /// What a text holds of it, and in which line.
+    /// The private value in a text, and its line.
     pub(super) fn in_text(&self, text: &str) -> Option<(usize, String)> {
         let found = self.private.iter().find_map(|private| {
             text.find(&private.text).map(|place| (place, private.what.clone()))

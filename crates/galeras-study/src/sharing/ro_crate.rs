@@ -1,6 +1,6 @@
-//! The metadata of a bundle as an RO-Crate 1.2 that keeps to the profiles Process Run Crate,
-//! Workflow Run Crate (0.5) and Workflow RO-Crate (1.0): which workflow was run, on what, and what
-//! came of it. <https://w3id.org/ro/crate/1.2>, <https://w3id.org/ro/wfrun/workflow/0.5>
+//! The metadata of a bundle as an RO-Crate 1.2 that follows the profiles Process Run Crate,
+//! Workflow Run Crate (0.5) and Workflow RO-Crate (1.0): the workflow, its inputs and its results.
+//! <https://w3id.org/ro/crate/1.2>, <https://w3id.org/ro/wfrun/workflow/0.5>
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -82,7 +82,7 @@ fn reference(id: &str) -> Value {
     json!({"@id": id})
 }
 
-/// The value of a property: by itself if there is one only, as the specification asks.
+/// The value of a property: not in a list if it is the only one, as the specification asks.
 fn values(values: impl Iterator<Item = Value>) -> Value {
     let mut values: Vec<Value> = values.collect();
     if values.len() == 1 { values.remove(0) } else { Value::Array(values) }
@@ -95,7 +95,6 @@ fn uri(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             uri.push(char::from(byte));
         } else {
-            // Writing to a String cannot fail.
             let _ = write!(uri, "%{byte:02X}");
         }
     }
@@ -110,7 +109,7 @@ fn given(name: &str) -> String {
     formal("value", name)
 }
 
-/// The type of a value, in words of schema.org.
+/// The schema.org type of a value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "Boolean",
@@ -138,7 +137,7 @@ fn media_type(name: &str) -> &'static str {
     }
 }
 
-/// What is told of each by itself; the manifests of results are told of as one folder.
+/// Files described individually; the manifests of results are described as one folder.
 fn is_described(name: &str) -> bool {
     !["cache/actions/", "cache/checks/"].iter().any(|folder| name.starts_with(folder))
 }

@@ -1,6 +1,6 @@
-//! What a bundle shows of its tables, written again from them and compared: its outputs, and small
-//! tables as CSV. The tables are what the results say, which may be signed; these files only have a
-//! digest in the list, which whoever changes them can change, too.
+//! Renders a bundle's outputs and small CSV tables again from its tables and compares them. The
+//! tables belong to results, which may be signed; the rendered files only have a digest in the
+//! list, which an attacker can change as well.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -14,17 +14,17 @@ use galeras_engine::plan::{Plan, TableRef};
 use galeras_engine::runner::{StepManifests, export_table};
 use galeras_store::Store;
 
-/// Outputs that are not what their tables give, and those of which that is not known.
+/// Outputs that differ from their tables, and outputs that could not be compared.
 #[derive(Default)]
 pub struct ShownAgain {
-    /// What is wrong.
+    /// The differences.
     pub problems: Vec<FileProblem>,
-    /// Outputs that the workflow does not lead to, so that they were not compared.
+    /// Outputs that the workflow does not produce, so that they were not compared.
     pub unknown: Vec<String>,
 }
 
 impl BundleRecord {
-    /// Whether this version made the bundle: another may write a table in other words.
+    /// This version made the bundle: another may render a table differently.
     pub fn is_of_this_version(&self) -> bool {
         self.program == env!("CARGO_PKG_VERSION")
     }
@@ -45,8 +45,8 @@ impl BundleRecord {
         FileProblem::new(file, problem)
     }
 
-    /// Compares the CSV files of a bundle that was unpacked into `folder`, whose tables are known to
-    /// be those of its results.
+    /// Compares the CSV files of a bundle unpacked into `folder`, whose tables are already
+    /// verified.
     ///
     /// # Errors
     /// If a table cannot be read, or a disk fails.
@@ -72,8 +72,8 @@ impl BundleRecord {
         Ok(problems)
     }
 
-    /// Writes the outputs of a bundle that was unpacked into `folder` again, from the results that its
-    /// workflow leads to, and compares them.
+    /// Renders the outputs of a bundle unpacked into `folder` again, from its results, and compares
+    /// them.
     ///
     /// # Errors
     /// If a table cannot be read, or a disk fails.
@@ -125,8 +125,8 @@ impl BundleRecord {
     }
 }
 
-/// Takes what is written, as long as a file has the same bytes: what is shown of a table may be far
-/// larger than the table, and is compared no further than to the first byte that differs.
+/// A writer that compares with a file and stops at the first difference, since the rendered text
+/// may be far larger than the table.
 struct SameAs {
     file: BufReader<File>,
     read: Vec<u8>,
@@ -134,8 +134,8 @@ struct SameAs {
 }
 
 impl SameAs {
-    /// The file of a bundle that was unpacked into `folder`; nothing if there is none, or if it does not
-    /// lie below `within`.
+    /// The file of a bundle unpacked into `folder`; `None` if it does not exist, or is not below
+    /// `within`.
     fn file(within: &str, name: &str, folder: &Path) -> Result<Option<Self>, ShareError> {
         if !is_plain(name) || !name.starts_with(within) {
             return Ok(None);
@@ -150,7 +150,7 @@ impl SameAs {
         }
     }
 
-    /// Whether all that was written is all of the file.
+    /// The written bytes are the whole file.
     fn ends_here<E>(mut self, written: Result<(), E>) -> Result<bool, ShareError>
     where
         ShareError: From<E>,

@@ -1,10 +1,10 @@
-//! The texts in the cells of a table, however deep in lists and structs.
+//! Finds texts in the cells of a table, at any depth of lists and structs.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 
-/// Calls `visit` with texts of the batch that hold all those of its cells, until it returns
-/// something: the name of the column with it.
+/// Calls `visit` with texts that contain those of all cells, until it returns a value: that value
+/// with the column's name.
 pub(super) fn find_in_texts<T>(
     batch: &RecordBatch,
     visit: &impl Fn(&str) -> Option<T>,

@@ -1,5 +1,5 @@
-//! Where the files of a workflow go in a bundle: they keep their places to each other, because a
-//! workflow names them by relative paths.
+//! Places the files of a workflow in a bundle: they keep their relative positions, because the
+//! workflow uses relative paths.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::listing::is_plain;
 use super::privacy::Privacy;
 use galeras_engine::plan::{Plan, lock_path};
 
-/// The folder of a bundle with the workflow and what it reads.
+/// The folder of a bundle with the workflow and its files.
 pub(super) const FOLDER: &str = "workflow";
 
 /// The files of a workflow, and their places in a bundle.
@@ -19,16 +19,16 @@ pub(super) struct WorkflowFiles {
     pub(super) files: BTreeMap<String, PathBuf>,
     /// The workflow file itself, by its name in the bundle.
     pub(super) main: String,
-    /// Settings whose values are paths, as they have to be typed where the bundle is unpacked.
+    /// Settings with paths, as typed in the unpacked bundle.
     pub(super) set: Vec<String>,
 }
 
 impl WorkflowFiles {
-    /// The places of the plan's files.
+    /// The positions of the plan's files.
     ///
     /// # Errors
-    /// If one of them is named by an absolute path, lies too far from the others, or has no name
-    /// that every system knows.
+    /// If a file has an absolute path, is too far from the others, or has a name that is not
+    /// portable.
     pub(super) fn of(plan: &Plan) -> Result<Self, ShareError> {
         let given = given_paths(plan);
         let mut near = Vec::new();
@@ -90,11 +90,11 @@ impl WorkflowFiles {
     }
 }
 
-/// Copies the files of a workflow into a folder: the name of the workflow file there, and the settings
-/// that it was given.
+/// Copies the files of a workflow into a folder; returns the workflow file's name there, and the
+/// settings.
 ///
 /// # Errors
-/// If one of them cannot be handed on, or a disk fails.
+/// If a file must not be shared, or a disk fails.
 pub fn copy_workflow(
     plan: &Plan,
     folder: &Path,
@@ -115,10 +115,10 @@ pub fn copy_workflow(
     Ok((workflow.main, workflow.set))
 }
 
-/// The folder of files that settings of the command line name.
+/// The folder for files named on the command line.
 const GIVEN: &str = "given";
 
-/// The params that the command line sets to a path, and the path.
+/// The params set to a path on the command line, with their paths.
 fn given_paths(plan: &Plan) -> Vec<(String, PathBuf)> {
     let names = plan.set.iter().filter_map(|setting| setting.split_once('='));
     names
@@ -130,13 +130,13 @@ fn given_paths(plan: &Plan) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// Whether the text has this path, or one of the folders above it that are not the root's.
+/// The text has this path, or one of its parent folders except the root's.
 fn names_absolutely(text: &str, path: &Path) -> bool {
     let path = path.to_string_lossy();
     text.contains(&*path)
 }
 
-/// The path without `.` and `..`; links stay links.
+/// The path without `.` and `..`; links are kept.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).components() {
@@ -151,7 +151,6 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The folder that all of the files are in.
 fn common_folder(files: &[PathBuf]) -> PathBuf {
     let mut common: Option<PathBuf> = None;
     for file in files {
@@ -167,7 +166,6 @@ fn common_folder(files: &[PathBuf]) -> PathBuf {
     common.unwrap_or_default()
 }
 
-/// Where a file below `top` goes in the bundle.
 fn place(path: &Path, top: &Path, folder: &str) -> Result<String, ShareError> {
     let refused =
         |why: &str| ShareError::Refused(format!("{} cannot be in a bundle: {why}", path.display()));

@@ -1,8 +1,6 @@
-//! Tests of what is code in an answer.
-
 use super::*;
 
-/// Checks what `code` gives, and that it gives the same with CRLF and with tildes.
+/// Checks the code of an answer, also with CRLF and with tildes.
 fn check(answer: &str, expected: &str) {
     assert_eq!(code(answer), expected, "{answer}");
     assert_eq!(code(&answer.replace('\n', "\r\n")), expected.replace('\n', "\r\n"), "{answer}");
@@ -34,7 +32,7 @@ fn the_info_string_may_be_anything() {
     for info in ["", "python", " py title=\"a b\"", "c++ {1,2}", "日本", "{.python}"] {
         check(&format!("```{info}\nx\n```"), "x\n");
     }
-    // With backticks it is code within a line. After tildes there may be both.
+    // With backticks this is inline code. After tildes both may follow.
     assert_eq!(code("```x = `1` ```\ny"), "```x = `1` ```\ny");
     assert_eq!(code("~~~ `~\nx\n~~~"), "x\n");
 }
@@ -78,7 +76,7 @@ fn the_indentation_of_the_fence_is_taken_off() {
     check("  ```\n  def f():\n      x\n y\n\n  ```", "def f():\n    x\ny\n\n");
     check("   ```\nx\n   ```", "x\n");
     check("  ```\n\tx\n  ```", "  x\n");
-    // Four columns are no fence.
+    // A fence indented by four columns is not a fence.
     check("    ```\n    x\n    ```", "    ```\n    x\n    ```");
     check("\t```\nx", "\t```\nx");
     check("```\nx\n    ```\n   ```\n", "x\n    ```\n");
@@ -90,7 +88,7 @@ fn a_fence_in_a_list_is_indented_with_its_item() {
     check("- a\n  10) b\n      ```\n      x\n      ```\n", "x\n");
     check("-     a\n  ```\n  x\n  ```\n", "x\n");
     check("-\n     ```\n     x\n     ```\n", "x\n");
-    // After the list it would be too far to the right.
+    // After the list it would be indented too far.
     check("- a\n\nb\n     ```\nx\n", "- a\n\nb\n     ```\nx\n");
     check("-a\n     ```\nx", "-a\n     ```\nx");
 }
@@ -105,7 +103,7 @@ fn a_fence_in_a_docstring_is_text_if_it_is_indented() {
         "- a\n  ```\n  class A:\n      '''\n      ```\n      '''\n  ```\n",
         "class A:\n    '''\n    ```\n    '''\n",
     );
-    // At the margin it closes, unless the block began with a longer one.
+    // At the margin it closes the block, unless the opening fence is longer.
     check("```python\ns = '''\n```\n'''\n```\n", "s = '''\n");
     check("````python\ns = '''\n```\n'''\n````\n", "s = '''\n```\n'''\n");
 }
