@@ -20,6 +20,7 @@ steps:
     with:
       treatments:
         control: 'Complete this: {{ code }}'
+  answers:
     op: generate
     from: prompts
     with: { base_url: 'URL', model: tiny, MORE }

@@ -7,42 +7,42 @@ use galeras_operator::{ArgError, BindContext};
 use galeras_workflow::code::Code;
 
 /// The type of columns that become labels.
-pub fn is_plain(data_type: &DataType) -> bool {
+pub(crate) fn is_plain(data_type: &DataType) -> bool {
     !data_type.is_nested()
 }
 
 /// Arguments that are checked, and their errors.
-pub struct ArgChecks<'a> {
+pub(crate) struct ArgChecks<'a> {
     pub cx: &'a BindContext,
     pub errors: Vec<ArgError>,
 }
 
 impl<'a> ArgChecks<'a> {
-    pub fn new(cx: &'a BindContext) -> Self {
+    pub(crate) fn new(cx: &'a BindContext) -> Self {
         Self { cx, errors: Vec::new() }
     }
 
-    pub fn error(&mut self, path: &str, code: Code, message: impl Into<String>) {
+    pub(crate) fn error(&mut self, path: &str, code: Code, message: impl Into<String>) {
         self.errors.push(ArgError::new(path, code, message));
     }
 
-    pub fn out_of_range(&mut self, path: &str, message: impl Into<String>) {
+    pub(crate) fn out_of_range(&mut self, path: &str, message: impl Into<String>) {
         self.error(path, Code::OutOfRange, message);
     }
 
     /// Reports arguments that contradict each other.
-    pub fn conflict(&mut self, path: &str, message: impl Into<String>, help: &str) {
+    pub(crate) fn conflict(&mut self, path: &str, message: impl Into<String>, help: &str) {
         self.errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
     }
 
-    pub fn alpha(&mut self, alpha: f64) {
+    pub(crate) fn alpha(&mut self, alpha: f64) {
         if !(alpha > 0.0 && alpha < 1.0) {
             self.out_of_range("alpha", "`alpha` must lie between 0 and 1");
         }
     }
 
     /// The input has a column of a type that `fits`.
-    pub fn column(
+    pub(crate) fn column(
         &mut self,
         path: &str,
         name: &str,
@@ -53,7 +53,7 @@ impl<'a> ArgChecks<'a> {
     }
 
     /// The input has these columns, and each is named once.
-    pub fn columns(
+    pub(crate) fn columns(
         &mut self,
         list: &str,
         names: &[String],
@@ -71,7 +71,7 @@ impl<'a> ArgChecks<'a> {
     }
 
     /// The columns of the list have no other role.
-    pub fn role(
+    pub(crate) fn role(
         &mut self,
         list: &str,
         names: &[String],
@@ -87,7 +87,7 @@ impl<'a> ArgChecks<'a> {
     }
 
     /// Every value is listed once.
-    pub fn once<T: PartialEq>(&mut self, list: &str, values: &[T], message: &str) {
+    pub(crate) fn once<T: PartialEq>(&mut self, list: &str, values: &[T], message: &str) {
         for at in (0..values.len()).filter(|at| values[..*at].contains(&values[*at])) {
             self.conflict(&format!("{list}[{at}]"), message, "remove one of them");
         }

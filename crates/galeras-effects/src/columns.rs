@@ -15,11 +15,11 @@ use galeras_sql::projection::in_key_order;
 use galeras_sql::session::column;
 
 /// The code of a missing label.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Labels as codes, in the order in which they appear.
 #[derive(Debug, Default)]
-pub struct LabelCodes {
+pub(crate) struct LabelCodes {
     names: Vec<String>,
     known: HashMap<String, u32>,
     rows: Vec<u32>,
@@ -40,7 +40,7 @@ impl LabelCodes {
     }
 
     /// The codes of these rows only.
-    pub fn of_rows(&self, rows: &[u32]) -> Self {
+    pub(crate) fn of_rows(&self, rows: &[u32]) -> Self {
         let mut codes = Self::default();
         for row in rows {
             let name = self.names.get(self.rows[*row as usize] as usize);
@@ -49,27 +49,27 @@ impl LabelCodes {
         codes
     }
 
-    pub fn rows(&self) -> &[u32] {
+    pub(crate) fn rows(&self) -> &[u32] {
         &self.rows
     }
 
-    pub fn names(&self) -> &[String] {
+    pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    pub fn code(&self, name: &str) -> Option<u32> {
+    pub(crate) fn code(&self, name: &str) -> Option<u32> {
         self.known.get(name).copied()
     }
 
     /// The codes as numbers; a missing one is NaN.
-    pub fn numbers(&self) -> Vec<f64> {
+    pub(crate) fn numbers(&self) -> Vec<f64> {
         let number = |code: &u32| if *code == NONE { f64::NAN } else { f64::from(*code) };
         self.rows.iter().map(number).collect()
     }
 }
 
 /// A column as labels. NaN is missing, as pandas writes it; the two zeros are one label.
-pub fn label(schema: &DFSchema, name: &str) -> Result<Expr, StepError> {
+pub(crate) fn label(schema: &DFSchema, name: &str) -> Result<Expr, StepError> {
     let text = cast(column(name), DataType::Utf8);
     Ok(match schema.field_with_unqualified_name(name) {
         Ok(field) if field.data_type().is_floating() => {
@@ -82,7 +82,7 @@ pub fn label(schema: &DFSchema, name: &str) -> Result<Expr, StepError> {
 }
 
 /// Those of the columns that are integers of 64 bits, not all of which are doubles.
-pub fn integers(schema: &DFSchema, names: &[String]) -> BTreeSet<String> {
+pub(crate) fn integers(schema: &DFSchema, names: &[String]) -> BTreeSet<String> {
     let is_integer = |name: &&String| {
         let field = schema.field_with_unqualified_name(name);
         field.is_ok_and(|field| matches!(field.data_type(), DataType::Int64 | DataType::UInt64))
@@ -92,7 +92,7 @@ pub fn integers(schema: &DFSchema, names: &[String]) -> BTreeSet<String> {
 
 /// The columns of a table.
 #[derive(Debug, Default)]
-pub struct Columns {
+pub(crate) struct Columns {
     pub rows: usize,
     pub hashes: Vec<Vec<u64>>,
     pub labels: Vec<LabelCodes>,
@@ -101,7 +101,7 @@ pub struct Columns {
 }
 
 /// Reads expressions that are hashes or texts, and columns of numbers, in the order of `key`.
-pub async fn read_columns(
+pub(crate) async fn read_columns(
     input: DataFrame,
     key: &[String],
     hashes: Vec<Expr>,

@@ -14,7 +14,7 @@ use galeras_operator::{
 use galeras_workflow::code::Code;
 
 /// The computation of a step.
-pub trait Analysis: Debug + Send + Sync + Sized + 'static {
+pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
     /// Why its results are not reused by row.
     const STAYS: Option<&'static str> = None;
 
@@ -29,7 +29,7 @@ pub trait Analysis: Debug + Send + Sync + Sized + 'static {
 }
 
 #[derive(Debug)]
-pub struct BoundAnalysis<A> {
+pub(crate) struct BoundAnalysis<A> {
     pub analysis: A,
     /// The arguments with their defaults, for the key of the result.
     pub resolved_args: Value,
@@ -39,13 +39,13 @@ pub struct BoundAnalysis<A> {
 }
 
 /// The arguments with their defaults.
-pub fn resolved(args: &impl Serialize) -> Result<Value, Vec<ArgError>> {
+pub(crate) fn resolved(args: &impl Serialize) -> Result<Value, Vec<ArgError>> {
     serde_json::to_value(args)
         .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])
 }
 
 /// The input of an operator that needs one.
-pub fn required(input: Option<DataFrame>, operator: &str) -> Result<DataFrame, StepError> {
+pub(crate) fn required(input: Option<DataFrame>, operator: &str) -> Result<DataFrame, StepError> {
     input.ok_or_else(|| StepError::new(format!("`{operator}` needs an input table")))
 }
 

@@ -47,10 +47,12 @@ pub fn check_by(
 }
 
 impl GroupColumns {
+    /// The columns of `by` that the input has.
     pub fn new(by: &[String], input: &TableSchema) -> Self {
         Self { fields: by.iter().filter_map(|name| input.field(name).cloned()).collect() }
     }
 
+    /// Returns true if there are no groups.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }

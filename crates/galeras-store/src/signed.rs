@@ -185,7 +185,9 @@ impl Store {
         let there: HashSet<String> = there.into_iter().map(|entry| entry.name).collect();
         let signed: Vec<&Manifest> =
             manifests.iter().filter(|m| there.contains(&signature_name(&m.key))).collect();
-        let states = self.signature_states(signed.iter().map(|m| m.key), None).await?;
+        // Collected, as a closure held across an await would keep the future from being `Send`.
+        let keys: Vec<Digest> = signed.iter().map(|manifest| manifest.key).collect();
+        let states = self.signature_states(keys.into_iter(), None).await?;
         let wrong = signed.iter().zip(states).filter(|(_, (_, s))| *s == SignatureState::Wrong);
         let named = |m: &Manifest| (signature_name(&m.key), m.labels.step.clone());
         Ok(wrong.map(|(manifest, _)| named(manifest)).collect())

@@ -67,7 +67,7 @@ pub struct RegressOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "regress",
-    version: 5,
+    version: 6,
     grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,

@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_millis(500);
 const GROWN: u64 = 8;
 
 /// Returns free memory whenever the process has more than `memory` bytes, until this is dropped.
-pub fn give_back(memory: usize) -> AbortOnDropHandle<()> {
+pub(super) fn give_back(memory: usize) -> AbortOnDropHandle<()> {
     let memory = memory as u64;
     AbortOnDropHandle::new(tokio::spawn(async move {
         let mut kept = 0;

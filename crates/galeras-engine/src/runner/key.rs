@@ -14,7 +14,7 @@ use galeras_store::{FORMAT_VERSION, Manifest, PortArtifact, Preimage};
 pub type StepManifests = [Option<Arc<Manifest>>];
 
 /// A key's pre-image with the names of its files.
-pub struct StepKey {
+pub(super) struct StepKey {
     pub preimage: Preimage,
     pub files: Vec<SideFile>,
 }
@@ -23,7 +23,7 @@ pub struct StepKey {
 ///
 /// # Errors
 /// If an input has no result, or a side file cannot be read.
-pub fn step_key(
+pub(super) fn step_key(
     plan: &Plan,
     step: &PlannedStep,
     done: &StepManifests,
@@ -63,7 +63,7 @@ pub(super) fn step_recipe(step: &PlannedStep) -> Digest {
 }
 
 /// The logical digest of an input, or of the columns that are read.
-pub fn input_digest(
+pub(super) fn input_digest(
     plan: &Plan,
     input: &Input,
     reads: &Reads,
@@ -107,6 +107,10 @@ pub fn input_digest(
 }
 
 /// The stored table of a step's port.
-pub fn artifact<'a>(done: &'a StepManifests, step: usize, port: &str) -> Option<&'a PortArtifact> {
+pub(super) fn artifact<'a>(
+    done: &'a StepManifests,
+    step: usize,
+    port: &str,
+) -> Option<&'a PortArtifact> {
     done.get(step)?.as_ref()?.port(port)
 }

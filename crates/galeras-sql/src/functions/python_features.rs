@@ -50,7 +50,7 @@ pub const FEATURES: &[(&str, FeatureKind, &str, Option<&str>)] = &[
 ];
 
 /// The name of the field that says why a row has no features.
-pub const REASON: &str = "reason";
+pub(super) const REASON: &str = "reason";
 
 /// The type of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,11 +31,11 @@ pub const METHOD_FIELDS: &[(&str, DataType, &str)] = &[
 ];
 
 /// The position among the methods of one qualified name in a file: part of the identity.
-pub const ORDINAL: &str = "ordinal";
+pub(super) const ORDINAL: &str = "ordinal";
 /// The list of methods of a file; null if the file was rejected.
-pub const METHODS: &str = "methods";
+pub(super) const METHODS: &str = "methods";
 /// Why a file was rejected.
-pub const REASON: &str = "reason";
+pub(super) const REASON: &str = "reason";
 
 /// The columns of a method with their descriptions.
 pub fn methods_type() -> Vec<FieldRef> {

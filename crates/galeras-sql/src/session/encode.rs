@@ -30,13 +30,13 @@ const BLOCK: usize = 4 << 10;
 const DICTIONARY_BYTES: usize = 8 << 20;
 
 /// What was encoded.
-pub struct Encoded<W> {
+pub(super) struct Encoded<W> {
     pub out: W,
     pub rows: u64,
 }
 
 /// Encodes the batches that `next` gives, until there is none left, on so many threads.
-pub fn encode<W: Write + Send>(
+pub(super) fn encode<W: Write + Send>(
     mut out: W,
     schema: SchemaRef,
     threads: usize,

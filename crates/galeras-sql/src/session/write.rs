@@ -239,7 +239,7 @@ fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepEr
 }
 
 /// The threads that hash and encode batches into one blob.
-pub struct ArtifactSink {
+pub(super) struct ArtifactSink {
     to_hasher: mpsc::Sender<RecordBatch>,
     to_writer: mpsc::Sender<RecordBatch>,
     hasher: JoinHandle<Result<(Vec<ColumnDigest>, u64), StepError>>,

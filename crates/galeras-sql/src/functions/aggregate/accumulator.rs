@@ -17,7 +17,7 @@ use super::moments::{Moments, Row, Rows};
 
 /// How a result is computed from the sums.
 #[derive(Clone, Copy, Debug)]
-pub enum Finish<const N: usize> {
+pub(super) enum Finish<const N: usize> {
     /// A double, or null.
     Float(fn(&Moments<N>) -> Option<f64>),
     /// The number of rows.
@@ -52,13 +52,13 @@ fn states(columns: &[ArrayRef]) -> Result<impl Iterator<Item = (usize, &[u8])>> 
 
 /// Accumulates the rows of one group or one window frame.
 #[derive(Debug)]
-pub struct ExactAccumulator<const N: usize> {
+pub(super) struct ExactAccumulator<const N: usize> {
     moments: Moments<N>,
     finish: Finish<N>,
 }
 
 impl<const N: usize> ExactAccumulator<N> {
-    pub fn new(finish: Finish<N>) -> Self {
+    pub(super) fn new(finish: Finish<N>) -> Self {
         Self { moments: Moments::default(), finish }
     }
 }
@@ -101,7 +101,7 @@ impl<const N: usize> Accumulator for ExactAccumulator<N> {
 ///
 /// Both zeros are one value, as in DataFusion's `GROUP BY`, and all NaN are one.
 #[derive(Debug)]
-pub struct DistinctAccumulator<const N: usize> {
+pub(super) struct DistinctAccumulator<const N: usize> {
     /// How often a row is in the frame; a row counts once in `moments`.
     rows: HashMap<[u64; 4], u64>,
     moments: Moments<N>,
@@ -114,7 +114,7 @@ fn identity(Row { x: [x, x_low], y: [y, y_low] }: Row) -> [u64; 4] {
 }
 
 impl<const N: usize> DistinctAccumulator<N> {
-    pub fn new(finish: Finish<N>) -> Self {
+    pub(super) fn new(finish: Finish<N>) -> Self {
         Self { rows: HashMap::new(), moments: Moments::default(), finish }
     }
 
@@ -189,13 +189,13 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
 
 /// Accumulates many groups at once.
 #[derive(Debug)]
-pub struct ExactGroups<const N: usize> {
+pub(super) struct ExactGroups<const N: usize> {
     groups: Vec<Moments<N>>,
     finish: Finish<N>,
 }
 
 impl<const N: usize> ExactGroups<N> {
-    pub fn new(finish: Finish<N>) -> Self {
+    pub(super) fn new(finish: Finish<N>) -> Self {
         Self { groups: Vec::new(), finish }
     }
 

@@ -17,7 +17,7 @@ use super::moments::{Moments, centred, mean};
 use crate::functions::function_doc::{FunctionDoc, TWO_NUMBERS};
 
 /// The functions of this file.
-pub fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
     let exact = |builtin, finish| ExactFunction::<5>::udaf_of_integers(builtin, 2, finish);
     let functions = [
         (

@@ -127,7 +127,7 @@ fn low_u128(x: &BigUint) -> u128 {
 ///
 /// One rounding, also for denormal results; beyond the largest double the result is
 /// infinite; a zero is `+0.0`.
-pub fn round_to_f64(negative: bool, mantissa: u128, sticky: bool, exponent: i64) -> f64 {
+pub(super) fn round_to_f64(negative: bool, mantissa: u128, sticky: bool, exponent: i64) -> f64 {
     if mantissa == 0 {
         return 0.0;
     }

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 use crate::functions::function_doc::FunctionDoc;
 
 /// The functions of this file.
-pub fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
     vec![
         (
             FunctionDoc {

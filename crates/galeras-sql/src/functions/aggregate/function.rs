@@ -28,7 +28,7 @@ use super::wide;
 /// Whole numbers are added by `wide`. Decimals, durations and intervals stay with the builtin: their
 /// sums wrap or are exact, so order does not matter.
 #[derive(Debug)]
-pub struct ExactFunction<const N: usize> {
+pub(super) struct ExactFunction<const N: usize> {
     builtin: Arc<AggregateUDF>,
     signature: Signature,
     finish: Finish<N>,
@@ -36,14 +36,14 @@ pub struct ExactFunction<const N: usize> {
 
 impl<const N: usize> ExactFunction<N> {
     /// An exact aggregate in place of `builtin`, with the same signature.
-    pub fn udaf(builtin: Arc<AggregateUDF>, finish: Finish<N>) -> Arc<AggregateUDF> {
+    pub(super) fn udaf(builtin: Arc<AggregateUDF>, finish: Finish<N>) -> Arc<AggregateUDF> {
         let signature = builtin.signature().clone();
         Arc::new(AggregateUDF::new_from_impl(Self { builtin, signature, finish }))
     }
 
     /// The same for a builtin that casts each of its `arguments` to doubles, which rounds
     /// integers above 2^53: here it gets those of 64 bits as they are.
-    pub fn udaf_of_integers(
+    pub(super) fn udaf_of_integers(
         builtin: Arc<AggregateUDF>,
         arguments: usize,
         finish: Finish<N>,

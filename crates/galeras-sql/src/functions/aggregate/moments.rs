@@ -24,7 +24,7 @@ use super::exact::{ExactSum, MalformedSum};
 /// | 3 | Σx, Σy, Σxy |
 /// | 5 | Σx, Σy, Σxy, Σx², Σy² |
 #[derive(Clone, Debug)]
-pub struct Moments<const N: usize> {
+pub(super) struct Moments<const N: usize> {
     count: u64,
     sums: [ExactSum; N],
 }
@@ -37,18 +37,18 @@ impl<const N: usize> Default for Moments<N> {
 
 impl<const N: usize> Moments<N> {
     /// Number of rows.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.count
     }
 
     /// The sums, in the order of the table above.
-    pub fn sums(&self) -> &[ExactSum; N] {
+    pub(super) fn sums(&self) -> &[ExactSum; N] {
         &self.sums
     }
 
     /// Adds one row.
     #[inline]
-    pub fn add(&mut self, Row { x, y }: Row) {
+    pub(super) fn add(&mut self, Row { x, y }: Row) {
         self.count += 1;
         match self.sums.as_mut_slice() {
             [sx] => add(sx, x),
@@ -70,7 +70,7 @@ impl<const N: usize> Moments<N> {
     }
 
     /// Removes one row that was added before.
-    pub fn remove(&mut self, Row { x, y }: Row) {
+    pub(super) fn remove(&mut self, Row { x, y }: Row) {
         self.count = self.count.saturating_sub(1);
         match self.sums.as_mut_slice() {
             [sx] => remove(sx, x),
@@ -92,7 +92,7 @@ impl<const N: usize> Moments<N> {
     }
 
     /// Adds all rows of a batch.
-    pub fn add_rows(&mut self, rows: &Rows) {
+    pub(super) fn add_rows(&mut self, rows: &Rows) {
         let Some((x, y)) = rows.dense() else {
             return rows.for_each(|row| self.add(row));
         };
@@ -118,13 +118,13 @@ impl<const N: usize> Moments<N> {
 
     /// The canonical bytes: the count as `u64`, little endian, then each sum's bytes. Equal
     /// multisets of rows give equal bytes.
-    pub fn write_bytes(&self, bytes: &mut Vec<u8>) {
+    pub(super) fn write_bytes(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.count.to_le_bytes());
         self.sums.iter().for_each(|sum| sum.write_bytes(bytes));
     }
 
     /// Adds the rows of a state written by [`Moments::write_bytes`].
-    pub fn merge_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn merge_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let malformed = |e: MalformedSum| exec_datafusion_err!("{e}");
         let (count, mut rest) =
             bytes.split_first_chunk::<8>().ok_or(MalformedSum).map_err(malformed)?;
@@ -136,20 +136,20 @@ impl<const N: usize> Moments<N> {
     }
 
     /// Bytes on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(super) fn heap_size(&self) -> usize {
         self.sums.iter().map(ExactSum::heap_size).sum()
     }
 }
 
 /// `n Σab - Σa Σb`, which is n² times the population covariance of `a` and `b` (n times
 /// their sum of centred products), exactly; `None` if a term is not finite.
-pub fn centred(n: u64, a: &ExactSum, b: &ExactSum, ab: &ExactSum) -> Option<Dyadic> {
+pub(super) fn centred(n: u64, a: &ExactSum, b: &ExactSum, ab: &ExactSum) -> Option<Dyadic> {
     let (a, b, ab) = (a.to_dyadic()?, b.to_dyadic()?, ab.to_dyadic()?);
     Some(ab.scaled(n).minus(&a.times(&b)))
 }
 
 /// `sum / n` as the nearest double; NaN and infinities as they are.
-pub fn mean(n: u64, sum: &ExactSum) -> f64 {
+pub(super) fn mean(n: u64, sum: &ExactSum) -> f64 {
     match sum.to_dyadic() {
         Some(exact) => exact.quotient(&Dyadic::integer(u128::from(n))),
         None => sum.value(),
@@ -158,7 +158,7 @@ pub fn mean(n: u64, sum: &ExactSum) -> f64 {
 
 /// A number as the exact sum of two doubles, of which the first is the nearest one: a 64-bit integer
 /// has more digits than one. The second is zero for floats.
-pub type Parts = [f64; 2];
+pub(super) type Parts = [f64; 2];
 
 /// Integers up to here are doubles: 2^53.
 const DOUBLES: u64 = 1 << 53;
@@ -171,7 +171,7 @@ pub fn whole_in_parts(whole: i128) -> Parts {
 
 /// A row of the arguments; `y` is zero if there is only one.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub(super) struct Row {
     pub x: Parts,
     pub y: Parts,
 }
@@ -279,7 +279,7 @@ impl<'a> Argument<'a> {
 }
 
 /// The arguments of an aggregate as rows `(x, y)`.
-pub struct Rows<'a> {
+pub(super) struct Rows<'a> {
     x: Argument<'a>,
     y: Option<Argument<'a>>,
     /// Rows where any argument is null.
@@ -289,7 +289,7 @@ pub struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Of one argument, `x` is its value; of two, as in SQL's `regr_slope(y, x)`, `y` is the
     /// first.
-    pub fn new(arguments: &'a [ArrayRef]) -> Result<Self> {
+    pub(super) fn new(arguments: &'a [ArrayRef]) -> Result<Self> {
         let (x, y) = match arguments {
             [x] => (Argument::new(x)?, None),
             [y, x] => (Argument::new(x)?, Some(Argument::new(y)?)),
@@ -301,13 +301,13 @@ impl<'a> Rows<'a> {
     }
 
     /// Number of rows, with the null ones.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.x.high.len()
     }
 
     /// Row `i` of fewer than [`Rows::len`]; `None` if an argument is null.
     #[inline]
-    pub fn get(&self, i: usize) -> Option<Row> {
+    pub(super) fn get(&self, i: usize) -> Option<Row> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(i)) {
             return None;
         }
@@ -315,7 +315,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Calls `f` on every row without a null.
-    pub fn for_each(&self, f: impl FnMut(Row)) {
+    pub(super) fn for_each(&self, f: impl FnMut(Row)) {
         (0..self.len()).filter_map(|i| self.get(i)).for_each(f);
     }
 

@@ -14,7 +14,7 @@ use super::moments::{Moments, mean};
 use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER};
 
 /// The functions of this file.
-pub fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
     vec![
         (
             FunctionDoc {

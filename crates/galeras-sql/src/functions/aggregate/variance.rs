@@ -18,7 +18,7 @@ use super::moments::{Moments, centred};
 use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER, TWO_NUMBERS};
 
 /// The functions of this file.
-pub fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
     let functions = [
         (
             FunctionDoc::aggregate(
