@@ -107,7 +107,7 @@ fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused
 
 #[test]
 fn a_frozen_run_without_a_lock_is_refused_before_anything_runs() {
-    let (text, place) = marked(&workflow("./r", "").replace("  repos:\n", "  «repos:\n"));
+    let (text, place) = marked(&workflow("./r", "").replace("  repos: {", "  «repos: {"));
     let project = Project::new(&text);
     Repository::bare(project.path("r")).commit(at(day(1)).write("m.py", def("f", 1)));
     let outcome = project.run_json(&["--frozen"]).exits(2);

@@ -151,7 +151,10 @@ fn origin_knows_every_format_wherever_the_file_is() {
     let table = digest_of(&outcome, "data");
     assert_eq!(origin(&project, "out/data.csv", 0)["origins"][0]["origin"]["table"], table);
     let told = project.run(&["origin", "out/data.csv", "out/some.json"]).exits(0);
-    says(&told.stdout, &["out/data.csv\n", "workflow first (w.yaml)", "step some[*], port out"]);
+    says(
+        &told.stdout,
+        &["out/data.csv\n", "workflow  first (w.yaml)", "step      some[*], port out"],
+    );
 }
 
 #[test]

@@ -112,7 +112,14 @@ fn every_stored_file_is_the_table_that_show_shows() {
             let digest = port["blob"].as_str().unwrap();
             assert_eq!(path.file_stem().unwrap(), digest, "{name}");
             let (mut columns, rows) = read(&path);
-            assert_eq!(shown(rows), shown(project.rows(&name)), "{name}");
+            let mut expected = project.rows(&name);
+            if name.ends_with(".rejects") {
+                // The name of the step is not part of a result: another name is no other result.
+                for row in &mut expected {
+                    row.as_object_mut().unwrap().remove("step");
+                }
+            }
+            assert_eq!(shown(rows), shown(expected), "{name}");
             columns.retain(|column| !column.starts_with("__"));
             let described = port["columns"].as_array().unwrap().iter();
             let described: Vec<&str> = described.map(|c| c["name"].as_str().unwrap()).collect();

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_committed_page_is_the_generated_one() {
-        let file = Path::new("docs/functions.md");
+        let file = Path::new("../../docs/functions.md");
         let generated = crate::functions::functions_page();
         if std::env::var_os("GALERAS_UPDATE").is_some() {
             std::fs::write(file, &generated).unwrap();
@@ -76,7 +76,7 @@ mod tests {
         let committed = std::fs::read_to_string(file).unwrap();
         assert!(
             committed == generated,
-            "docs/functions.md is stale; run GALERAS_UPDATE=1 cargo test -p galeras --lib functions_page"
+            "docs/functions.md is stale; run GALERAS_UPDATE=1 cargo test -p galeras-sql --lib functions_page"
         );
     }
 }
