@@ -1,7 +1,7 @@
 //! The results of all examples, pinned: a function that gives another result than before needs
 //! a new version.
 //!
-//! `GALERAS_UPDATE=1 cargo test -p galeras --lib pins` writes the lines of new functions and new
+//! `GALERAS_UPDATE=1 cargo test -p galeras-sql --lib pins` writes the lines of new functions and new
 //! versions. It refuses a changed result under an unchanged version.
 
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ async fn a_changed_result_has_a_new_version() {
             Some((was, _)) if was == version => {}
             _ if update => {}
             _ => problems.push(format!(
-                "`{name}` {version} is not pinned: run GALERAS_UPDATE=1 cargo test -p galeras --lib pins"
+                "`{name}` {version} is not pinned: run GALERAS_UPDATE=1 cargo test -p galeras-sql --lib pins"
             )),
         }
         table.push_str(&format!("{name} {version} {digest}\n"));
