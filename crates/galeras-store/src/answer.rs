@@ -80,7 +80,7 @@ impl ServerFailure {
         }
     }
 
-    /// Whether it is about who asks, and not about what is asked.
+    /// Returns true if it is about who asks, and not about what is asked.
     pub(super) fn is_denial(&self) -> bool {
         match self {
             Self::Refused { code, .. } => {
@@ -92,7 +92,7 @@ impl ServerFailure {
         }
     }
 
-    /// Whether the server does not know such requests.
+    /// Returns true if the server does not know such requests.
     pub(super) fn is_unknown_request(&self) -> bool {
         self.has_status(&["501"])
     }

@@ -83,7 +83,7 @@ impl StoreError {
         self.0.kind
     }
 
-    /// Whether it may not be done, by anybody or by whoever asks.
+    /// Returns true if it may not be done, by anybody or by whoever asks.
     pub fn is_forbidden(&self) -> bool {
         matches!(self.0.kind, StoreErrorKind::ReadOnly | StoreErrorKind::Denied)
     }

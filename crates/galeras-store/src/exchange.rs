@@ -326,7 +326,7 @@ impl Pace {
         Self { since, before: 0 }
     }
 
-    /// Whether too little has come by `now`, when so many bytes have come in all.
+    /// Returns true if too little has come by `now`, when so many bytes have come in all.
     fn is_too_slow(&mut self, bytes: u64, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) < SLOWEST {
             return false;

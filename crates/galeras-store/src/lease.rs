@@ -63,7 +63,7 @@ impl LeaseContent {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Whether the holder was a process of this machine that is no more.
+    /// Returns true if the holder was a process of this machine that is no more.
     fn is_of_the_dead(&self) -> bool {
         let here = self.machine.is_some() && self.machine == machine();
         here && self.started.is_some() && start_of(self.process) != self.started

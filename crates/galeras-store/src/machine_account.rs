@@ -22,7 +22,7 @@ pub(super) fn retries() -> RetryConfig {
 /// Credentials that the machine gives, if it is one that has an account.
 pub(super) struct MachineAccount<C> {
     machine: Arc<dyn CredentialProvider<Credential = C>>,
-    /// Whether it has one, once that is known.
+    /// True if it has one, once that is known.
     known: OnceCell<bool>,
     /// What the environment may have instead.
     instead: &'static str,

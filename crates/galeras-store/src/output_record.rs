@@ -43,7 +43,7 @@ const PAIRS: [&str; 6] = [
 ];
 
 impl OutputOrigin {
-    /// Whether both are of one workflow: of the same name, in a file of the same name.
+    /// Returns true if both are of one workflow: of the same name, in a file of the same name.
     pub fn same_workflow(&self, other: &Self) -> bool {
         (&self.workflow, &self.file) == (&other.workflow, &other.file)
     }

@@ -26,7 +26,7 @@ pub(super) fn seal(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether these bytes end in the digest of all before it.
+/// Returns true if these bytes end in the digest of all before it.
 pub(super) fn is_sealed(bytes: &[u8]) -> bool {
     let digest = bytes.strip_suffix(END).and_then(|rest| rest.split_last_chunk::<DIGITS>());
     digest.is_some_and(|(rest, digest)| {

@@ -115,7 +115,7 @@ impl HttpConnector for WebClient {
     }
 }
 
-/// Whether a redirect of `host` may lead there.
+/// Returns true if a redirect of `host` may lead there.
 fn may_lead(host: Option<&ServerAddress>, to: &ServerAddress) -> bool {
     let own = |host: &ServerAddress| to == host || (to.is_encrypted() && to.host() == host.host());
     host.is_some_and(own) || (to.is_encrypted() && to.is_public())
@@ -181,7 +181,7 @@ fn google(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn Objec
     Ok(Arc::new(builder.with_retry(retries).build()?))
 }
 
-/// Whether `gcloud auth application-default login` has left credentials.
+/// Returns true if `gcloud auth application-default login` has left credentials.
 #[cfg(feature = "gcs")]
 fn has_logged_in() -> bool {
     let file = ".config/gcloud/application_default_credentials.json";

@@ -34,7 +34,7 @@ pub enum VerifyLevel {
 }
 
 impl Store {
-    /// Whether a blob of so many bytes may be used.
+    /// Returns true if a blob of so many bytes may be used.
     ///
     /// # Errors
     /// If a bucket cannot be reached. A file that cannot be read is damaged, not an error.

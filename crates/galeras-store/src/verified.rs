@@ -53,7 +53,7 @@ impl VerifiedFiles {
         Self { log, seen: Mutex::new(None) }
     }
 
-    /// Whether a file that looks like this was found to be sound.
+    /// Returns true if a file that looks like this was found to be sound.
     pub(super) fn knows(&self, blob: &Digest, about: &Metadata) -> bool {
         self.seen(|seen| seen.get(blob) == Some(&FileIdentity::of(about)))
     }

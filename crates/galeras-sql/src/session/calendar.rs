@@ -21,7 +21,7 @@ use galeras_workflow::quote;
 const SECONDS: RangeInclusive<i64> = -8_334_500_000_000..=8_210_200_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Whether all dates and times of the table are ones that can be written.
+/// Returns true if all dates and times of the table are ones that can be written.
 ///
 /// # Errors
 /// A sentence that names the column of the first that is not.

@@ -115,7 +115,7 @@ fn key_of(table: &str, keys: &KeyColumns) -> Option<BTreeSet<String>> {
     keys.get(table).map(|key| key.iter().cloned().collect())
 }
 
-/// Whether the first rows of a plan are always the same.
+/// Returns true if the first rows of a plan are always the same.
 fn takes_fixed_rows(plan: &LogicalPlan, keys: &KeyColumns) -> bool {
     match plan {
         LogicalPlan::Sort(sort) => {

@@ -14,7 +14,7 @@ use galeras_operator::{StepError, column_description, column_unit};
 pub struct FigureColumn {
     /// Its name.
     pub name: String,
-    /// Whether numbers are needed, and not only something to tell rows apart.
+    /// True if numbers are needed, and not only something to tell rows apart.
     pub number: bool,
     /// The unit of its numbers.
     pub unit: Option<String>,

@@ -13,17 +13,17 @@ pub(super) struct SqlWord {
     pub(super) name: String,
     /// As it is written, without quotes.
     pub(super) written: String,
-    /// Whether it stands in quotes.
+    /// True if it stands in quotes.
     pub(super) quoted: bool,
     /// Its bytes, quotes included.
     pub(super) at: Range<usize>,
-    /// Whether a bracket opens right behind it.
+    /// True if a bracket opens right behind it.
     pub(super) called: bool,
-    /// Whether it names a value: it stands behind `AS`.
+    /// True if it names a value: it stands behind `AS`.
     alias: bool,
     /// The name before its dot.
     qualifier: Option<String>,
-    /// Whether it is a keyword of SQL, in whatever role.
+    /// True if it is a keyword of SQL, in whatever role.
     pub(super) keyword: bool,
 }
 

@@ -180,7 +180,7 @@ fn position(key: u128) -> u32 {
     (key & u128::from(u32::MAX)) as u32
 }
 
-/// Whether the text of a key goes on after its bytes.
+/// Returns true if the text of a key goes on after its bytes.
 fn goes_on(key: u128, descending: bool) -> bool {
     let rest = (key >> 32) as u8;
     rest == if descending { 0 } else { CHUNK as u8 + 1 }

@@ -52,7 +52,7 @@ fn determined(schema: &DFSchema, columns: &BTreeSet<usize>) -> Vec<String> {
     names
 }
 
-/// Whether rows that were grouped are unnested somewhere in the plan.
+/// Returns true if rows that were grouped are unnested somewhere in the plan.
 fn unnests(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| match node {
         LogicalPlan::Unnest(unnest) => {
