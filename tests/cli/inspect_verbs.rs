@@ -175,7 +175,7 @@ fn completions_are_scripts() {
     std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
     assert!(bash.wait().unwrap().success());
     let script = project.run(&["completions", "elvish"]).exits(0);
-    assert!(script.stdout.contains("explain"), "{script}");
+    assert!(script.stdout.contains("GALERAS_COMPLETE"), "{script}");
     project.run(&["completions", "tcsh"]).exits(2);
 }
 

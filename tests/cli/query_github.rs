@@ -317,7 +317,7 @@ fn what_is_wrong_is_found_before_anything_is_asked() {
     refused(&format!("{base}: «'a stars:>5 OR b'"), "bad-query", "OR");
     refused(&format!("{base}: «'\"open'"), "bad-query", "never closed");
     refused(&format!("{base}: «''"), "bad-query", "empty");
-    refused(&format!("{base}: «'stars:>5 stars:<3'"), "bad-query", "nothing to be found");
+    refused(&format!("{base}: «'stars:>5 stars:<3'"), "bad-query", "matches nothing");
     refused(&format!("{base}: a, sort: «star"), "wrong-value", "did you mean `stars`?");
     refused(&format!("{base}: a, limit: «0"), "wrong-value", "at least 1");
     refused(&format!("{base}: a, limit: «-1"), "wrong-value", "limit");

@@ -345,7 +345,7 @@ fn repositories_that_cannot_be_reached_are_recorded() {
     let rejects = project.rows("repos.rejects");
     assert_eq!(names(&project, "repos.rejects"), ["o/r0001", "o/r0005"]);
     assert_eq!(rejects[0]["clone_url"], format!("{}/o/gone.git", api.url()));
-    for (reject, answer) in rejects.iter().zip(["answer 404", "answer 500"]) {
+    for (reject, answer) in rejects.iter().zip(["status 404", "status 500"]) {
         assert_eq!((&reject["step"], &reject["rule"]), (&json!("repos"), &json!("reachable")));
         assert!(reject["reason"].as_str().unwrap().contains(answer), "{reject}");
     }
