@@ -85,7 +85,7 @@ fn files_that_made_a_library_panic_are_errors_that_name_them() {
     let folder = crate::harness::package().join("../fuzz/corpus/read_parquet");
     for (name, code, said) in [
         ("page_beyond_its_column", 1, "d.parquet"),
-        ("bits_beyond_a_word", 2, "its footer is damaged"),
+        ("bits_beyond_a_word", 1, "a library gave up"),
         ("schema_of_no_type", 2, "its reader gave up"),
     ] {
         let project = project("d.parquet", std::fs::read(folder.join(name)).unwrap());
