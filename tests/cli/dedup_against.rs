@@ -88,7 +88,7 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
     let seen = (&contained["containment_8"], &contained["containment_13"]);
     assert_eq!(seen, (&json!(1.0), &json!(1.0)));
     let reason = text(contained, "reason");
-    says(&reason, &["contained in T/2", "1.000 of its 8-grams"]);
+    says(reason, &["contained in T/2", "1.000 of its 8-grams"]);
     let found = (&duplicate["rule"], &duplicate["duplicate_of"]);
     assert_eq!(found, (&json!("duplicate"), &json!("c-other")));
     for column in ["near_to", "near_to_source", "containment_8", "containment_13"] {

@@ -151,7 +151,7 @@ fn what_is_kept_and_set_aside_is_the_table() {
     assert_eq!((&first["step"], &first["rule"]), (&json!("unique"), &json!("duplicate")));
     assert_eq!((&first["rank"], &first["jaccard"]), (&json!(2), &json!(0.96)));
     let reason = first["reason"].as_str().unwrap();
-    says(&reason, &["similar to r0", "0.960"]);
+    says(reason, &["similar to r0", "0.960"]);
 
     let summary = summary(&project);
     let number = |name: &str| summary[name].as_f64().unwrap();

@@ -139,7 +139,7 @@ fn a_window_without_a_commit_is_told() {
         assert_eq!(lost(&outcome), [wanted], "{outcome}");
         let told = outcome.events("no_rows")[0]["message"].clone();
         says(
-            &told.as_str().unwrap(),
+            told.as_str().unwrap(),
             &["step `mined` read 1 row and gave none", "no commit from 2022-01-01", "2023"],
         );
     }

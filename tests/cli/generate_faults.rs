@@ -40,7 +40,7 @@ fn rejects(fault: ChatFault, tries: usize, rule: &str, words: &[&str]) {
     );
     assert_eq!((&reject["step"], &reject["sample"]), (&json!("answers"), &json!(0)));
     let reason = reject["reason"].as_str().unwrap();
-    says(&reason, words);
+    says(reason, words);
     let told = warnings(&outcome);
     assert!(told.len() == 1 && told[0].contains(reason), "{fault:?}: {told:?}");
     let counted = counts(&api);

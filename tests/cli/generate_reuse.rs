@@ -263,7 +263,7 @@ fn what_failed_is_asked_by_the_next_run_and_only_that() {
         assert_eq!((&row["step"], &row["rule"]), (&json!("answers"), &json!("refused")), "{row}");
         assert_eq!(row["code"], "def f2(a):");
         let reason = row["reason"].as_str().unwrap();
-        says(&reason, &["no way", "refuses"]);
+        says(reason, &["no way", "refuses"]);
     }
     // It still fails: it is asked, and nothing else is.
     let planned = project.run(&["plan", "w.yaml"]).exits(0);

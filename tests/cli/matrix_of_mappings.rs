@@ -231,7 +231,7 @@ fn a_column_that_says_something_else_stops_the_reader() {
     let all = outcome.step("all");
     assert_eq!(all["status"], "failed");
     let detail = all["detail"].as_str().unwrap();
-    says(&detail, &["answers[model=two]", "`three`", "`model`", "`two`", "another name"]);
+    says(detail, &["answers[model=two]", "`three`", "`model`", "`two`", "another name"]);
     // An output is a reader too.
     let text = project.read("w.yaml");
     let (text, _) = text.split_once("  all:").unwrap();

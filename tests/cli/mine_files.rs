@@ -289,7 +289,7 @@ fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
     assert_eq!(mined.column("path"), ["m.py", "m.py"]);
     assert_eq!(mined.rejected(), ["size huge.py"]);
     let reason = mined.rejects[0]["reason"].as_str().unwrap();
-    says(&reason, &["97657", "1024"]);
+    says(reason, &["97657", "1024"]);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn sleepstudy_is_as_lmertest_prints_it() {
     assert!((days["p_value"].as_f64().unwrap() * 1e6 - 3.26).abs() < 0.006, "{days}");
     let note = text(days, "note");
     says(
-        &note,
+        note,
         &[
             "Per unit of `days`, reaction changes by 10.47 (95 % CI ",
             "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \

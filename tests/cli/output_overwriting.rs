@@ -52,7 +52,7 @@ fn refused(outcome: &Outcome, file: &str, words: &[&str]) {
     assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
     let found = &outcome.events("diagnostic")[0];
     let message = found["message"].as_str().unwrap();
-    says(&message, words);
+    says(message, words);
     assert!(found["help"].as_str().unwrap().contains("--overwrite"), "{found}");
 }
 
@@ -203,7 +203,7 @@ fn a_file_that_comes_while_the_workflow_runs_stays() {
     assert_eq!(outcome.statuses(), "data=ran some=ran", "the results are stored");
     let told = outcome.events("warning")[0]["message"].clone();
     says(
-        &told.as_str().unwrap(),
+        told.as_str().unwrap(),
         &["output o: it would replace `out/o.csv`", "no workflow is known", "--overwrite"],
     );
     assert_eq!(outcome.finished()["status"], "failed");

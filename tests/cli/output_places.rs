@@ -48,7 +48,7 @@ fn refused(
         let outcome = project.run(&[verb, &["--format", "json"]].concat()).exits(2);
         assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
         let found = &outcome.events("diagnostic")[0];
-        says(&found["message"].as_str().unwrap(), words);
+        says(found["message"].as_str().unwrap(), words);
         let others = found["related"].as_array().unwrap();
         let at = others.first().map(|other| format!("{}:{}", other["line"], other["column"]));
         assert_eq!(at.as_deref(), related, "{found}");

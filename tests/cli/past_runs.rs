@@ -99,8 +99,8 @@ fn runs_are_listed_with_params_outcome_and_digests() {
     let listed = project.run(&["runs", "w.yaml"]).exits(0).stdout;
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines.len(), 4, "{listed}");
-    says(&lines[1], &["3 hit", "factor=2"]);
-    says(&lines[2], &["2 ran", "factor=3"]);
+    says(lines[1], &["3 hit", "factor=2"]);
+    says(lines[2], &["2 ran", "factor=3"]);
     assert!(lines[1].starts_with(all[0]["run"].as_str().unwrap()), "{listed}");
     let listed = project.run(&["runs", "w.yaml", "--rows", "1"]).exits(0).stdout;
     assert!(listed.contains("… 2 more (use --rows)"), "{listed}");

@@ -120,7 +120,7 @@ fn a_margin_adds_the_power_of_equivalence() {
     let needed = number(row, "units_for_equivalence");
     assert!((95.0..=100.0).contains(&needed), "{row}");
     let note = text(row, "note");
-    says(&note, &["100 data points", "within ±0.3", "over 1 test"]);
+    says(note, &["100 data points", "within ±0.3", "over 1 test"]);
 }
 
 #[test]

@@ -361,7 +361,7 @@ fn findings_have_a_sentence_for_the_paper() {
     let raised = text(of("T2"), "sentence");
     assert!(raised.starts_with("T2 raised bleu by 3"), "{raised}");
     says(
-        &raised,
+        raised,
         &[
             "95 % CI ",
             "; adjusted p ",

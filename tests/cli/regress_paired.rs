@@ -58,7 +58,7 @@ fn all_contrasts_are_paired_t_tests_adjusted_by_holm() {
         assert_eq!((text(row, "se_kind"), text(row, "estimand")), ("paired t", "ate"));
         assert_eq!(row["primary"], true);
         let note = text(row, "note");
-        says(&note, &["Mean paired difference", "60 pairs", "Holm-adjusted p", "95 % CI", "t(59)"]);
+        says(note, &["Mean paired difference", "60 pairs", "Holm-adjusted p", "95 % CI", "t(59)"]);
         assert!(text(row_of(&low, contrast, "paired"), "note").contains("90 % CI"));
     }
 }
@@ -266,7 +266,7 @@ fn several_answers_of_a_unit_are_averaged_first() {
     agrees(row, &peer["paired"]);
     assert_eq!((&row["n"], &row["n_pairs"]), (&peer["rows"], &peer["pairs"]));
     says(
-        &text(row, "note"),
+        text(row, "note"),
         &[
             "6 units lack an arm and are left out.",
             "Several rows of a unit under one arm are averaged first.",

@@ -336,7 +336,7 @@ fn cross_fitting_is_seeded_and_near_the_usual_estimate() {
     for step in ["five", "other"] {
         let found = row(step);
         assert_eq!((text(&found, "status"), text(&found, "se_kind")), ("ok", "influence function"));
-        says(&text(&found, "note"), &["Models were fitted on other folds of 5."]);
+        says(text(&found, "note"), &["Models were fitted on other folds of 5."]);
         let apart = number(&found, "estimate") - number(&row("usual"), "estimate");
         assert!(apart.abs() < number(&found, "standard_error") / 2.0, "{found}");
     }

@@ -302,7 +302,7 @@ fn consent_is_asked_once_in_full_and_remembered() {
     let agreed = on_a_terminal(&project, "y\n").exits(0);
     let shown = &agreed.stdout;
     says(
-        &shown,
+        shown,
         &["w.yaml", "runs a program", &ROW[..10], "(step `rows`, w.yaml:7:9)", "file data"],
     );
     assert_eq!(shown.matches("long").count(), 200, "all of it is shown");
@@ -413,7 +413,7 @@ fn a_folder_from_a_table_is_not_mined_unasked() {
     let rejected = project.rows("mined.rejects");
     assert_eq!((project.rows("mined").len(), rejected.len()), (0, 1), "{refused}");
     let reason = rejected[0]["reason"].as_str().unwrap();
-    says(&reason, &["private", "--allow read:"]);
+    says(reason, &["private", "--allow read:"]);
     let allowed = project.run_json(&["--allow", "read:../private"]).exits(0);
     assert_eq!(project.rows("mined").len(), 1, "{allowed}");
 }

@@ -84,7 +84,7 @@ fn a_git_server_does_not_send_us_into_a_private_network() {
     assert_eq!(rejects.len(), 1, "{outcome}");
     let reason = rejects[0]["reason"].as_str().unwrap();
     says(
-        &reason,
+        reason,
         &[
             "redirects to http://10.255.255.1:9, which was not agreed to",
             "--allow host:http://10.255.255.1:9",

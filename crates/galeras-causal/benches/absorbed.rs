@@ -65,7 +65,13 @@ fn main() {
     let mut codes = || -> Vec<u32> {
         // Every level occurs.
         (0..ROWS)
-            .map(|row| if row < LEVELS as usize { row as u32 } else { draw.below(LEVELS as usize) })
+            .map(|row| {
+                if row < LEVELS as usize {
+                    row as u32
+                } else {
+                    (draw.uniform() * LEVELS as f64) as u32
+                }
+            })
             .collect()
     };
     let (repository, author) = (codes(), codes());

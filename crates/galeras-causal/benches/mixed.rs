@@ -43,7 +43,7 @@ fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bo
         .zip(sds)
         .map(|(levels, sd)| (0..*levels).map(|_| sd * draw.normal()).collect())
         .collect();
-    let arm: Vec<f64> = (0..ROWS).map(|_| f64::from(draw.below(2))).collect();
+    let arm: Vec<f64> = (0..ROWS).map(|_| (draw.uniform() * 2.0).floor()).collect();
     let size: Vec<f64> = (0..ROWS).map(|_| draw.normal()).collect();
     let outcome: Vec<f64> = (0..ROWS)
         .map(|row| {
@@ -75,7 +75,9 @@ fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bo
 
 fn main() {
     let mut draw = SplitMix(1);
-    let mut column = |limit: usize| -> Vec<u32> { (0..ROWS).map(|_| draw.below(limit)).collect() };
+    let mut column = |limit: usize| -> Vec<u32> {
+        (0..ROWS).map(|_| (draw.uniform() * limit as f64) as u32).collect()
+    };
     let crossed = [column(10_000), column(500), column(20)];
     let many = [column(8_000), column(1_000), column(600)];
     // 2,000 data points in 150 repositories, 10 models, 5 samples of each.

@@ -24,9 +24,9 @@ pub enum CorrelationMethod {
 /// - Pearson: p from Student's t with n - 2 degrees of freedom, exact for normal data; the interval
 ///   is Fisher's, atanh r +- z / sqrt(n - 3) (R. A. Fisher 1921).
 /// - Spearman: p from the same t, an approximation (for a coefficient of 1 or -1, where t is
-///   infinite, the exact probability of the order); the standard error on Fisher's scale is sqrt((1
-///   + r^2 / 2) / (n - 3)) (D. G. Bonett & T. A. Wright, "Sample size requirements for estimating
-///   Pearson, Kendall and Spearman correlations", Psychometrika 65, 2000).
+///   infinite, the exact probability of the order); the standard error on Fisher's scale is
+///   sqrt((1 + r^2 / 2) / (n - 3)) (D. G. Bonett & T. A. Wright, "Sample size requirements for
+///   estimating Pearson, Kendall and Spearman correlations", Psychometrika 65, 2000).
 /// - Kendall: p from the exact distribution if no column has ties and there are at most 33 rows (or
 ///   at most one pair out of order), otherwise from the normal distribution with the variance
 ///   corrected for ties; the standard error on Fisher's scale is sqrt(0.437 / (n - 4)) (E. C.

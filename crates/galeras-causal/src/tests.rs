@@ -78,11 +78,11 @@ impl Table {
     /// Codes of the values in the order of first appearance.
     pub(crate) fn groups(&self, name: &str) -> Vec<u32> {
         let mut known = HashMap::new();
-        let mut code = |cell| {
+        let code = |cell| {
             let next = known.len() as u32;
             *known.entry(cell).or_insert(next)
         };
-        self.cells[self.position(name)].iter().map(|cell| code(cell)).collect()
+        self.cells[self.position(name)].iter().map(code).collect()
     }
 }
 

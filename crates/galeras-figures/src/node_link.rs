@@ -71,7 +71,9 @@ impl NodeLink {
 
         // The arrows at a side of a box are next to each other, in the order of their other ends.
         let onwards = |(from, to): (usize, usize)| layers.layer[to] > layers.layer[from];
-        let mut sides: BTreeMap<(usize, bool), Vec<(f64, usize, usize)>> = BTreeMap::new();
+        // Each arrow as (the height it leads to, its index, which of its ends this is).
+        type Arrow = (f64, usize, usize);
+        let mut sides: BTreeMap<(usize, bool), Vec<Arrow>> = BTreeMap::new();
         for (i, &(from, to)) in edges.iter().enumerate().filter(|(_, (from, to))| from != to) {
             let lanes = &layers.lanes[i];
             let towards = lanes.first().map_or(layers.across[to], |lane| lane.1);

@@ -187,7 +187,7 @@ impl Store {
             manifests.iter().filter(|m| there.contains(&signature_name(&m.key))).collect();
         // Collected, as a closure held across an await would keep the future from being `Send`.
         let keys: Vec<Digest> = signed.iter().map(|manifest| manifest.key).collect();
-        let states = self.signature_states(keys.into_iter(), None).await?;
+        let states = self.signature_states(keys, None).await?;
         let wrong = signed.iter().zip(states).filter(|(_, (_, s))| *s == SignatureState::Wrong);
         let named = |m: &Manifest| (signature_name(&m.key), m.labels.step.clone());
         Ok(wrong.map(|(manifest, _)| named(manifest)).collect())

@@ -28,10 +28,6 @@ impl SplitMix {
         2.0 * self.uniform() - 1.0
     }
 
-    pub(crate) fn below(&mut self, limit: usize) -> u32 {
-        (self.uniform() * limit as f64) as u32
-    }
-
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }

@@ -29,7 +29,7 @@ fn sleepstudy(reml: bool, correlated: bool) -> MixedFit {
         let slopes = RandomTerm { groups: &subject, intercept: false, slopes: vec![&days] };
         vec![intercepts(&subject), slopes]
     };
-    mixed(table.column("reaction"), &[&days], &terms, reml).unwrap()
+    mixed(table.column("reaction"), &[days], &terms, reml).unwrap()
 }
 
 #[test]
