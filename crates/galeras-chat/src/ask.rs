@@ -1,40 +1,40 @@
-//! The body of one request, checked and serialized once for all tries.
+//! The body of one request, checked and serialized once for all tries, and how many tokens it may take.
+//!
+//! Money is held back by an upper bound on the tokens of a prompt; the pace uses an estimate that is
+//! learned from answers.
 
-use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 use tokio_util::bytes::Bytes;
 
+use super::answer::Usage;
 use super::error::ChatError;
 
-/// The field of a request that limits the length of its answer.
-///
-/// OpenAI's reasoning models take only the second name, many other servers only the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LimitName {
-    /// `max_tokens`.
-    #[default]
-    MaxTokens,
-    /// `max_completion_tokens`.
-    MaxCompletionTokens,
-}
+/// The fields that limit the length of an answer. OpenAI's reasoning models take only the second one,
+/// many other servers only the first.
+pub(super) const LENGTH_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-impl LimitName {
-    /// The field of the request.
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::MaxTokens => "max_tokens",
-            Self::MaxCompletionTokens => "max_completion_tokens",
-        }
-    }
-}
+/// Tokens that a chat template may put around a message.
+const PER_MESSAGE: u64 = 16;
+/// Tokens that a chat template may put before all messages, such as a built-in system prompt.
+const PER_REQUEST: u64 = 256;
+/// Ratios are counted in millionths.
+const MILLION: u128 = 1_000_000;
+/// The margin above the largest ratio so far.
+const MARGIN_PERCENT: u128 = 150;
+/// The length of an answer that is expected if nothing limits it and none was seen.
+const UNKNOWN_ANSWER: u64 = 1_024;
+/// The longest credible answer, in tokens: several times the limit of any model.
+const MOST_ANSWER: u64 = 1_000_000;
 
 /// One request, ready to be sent.
 #[derive(Clone)]
 pub struct Ask {
-    body: Bytes,
-    model: String,
-    messages: usize,
+    /// JSON without white space.
+    pub(super) body: Bytes,
+    pub(super) model: String,
+    messages: u64,
     completion_limit: Option<u64>,
 }
 
@@ -51,18 +51,18 @@ impl Ask {
         if model.is_empty() {
             return Err(fatal("a request needs a `model`"));
         }
-        let messages = body.get("messages").and_then(Value::as_array).map_or(0, Vec::len);
-        let texts = ["prompt", "system"].map(|name| body.get(name).is_some_and(Value::is_string));
-        if messages == 0 && !texts[0] {
+        let messages = body.get("messages").and_then(Value::as_array).map_or(0, Vec::len) as u64;
+        let is_text = |name: &str| body.get(name).is_some_and(Value::is_string);
+        let (prompt, system) = (is_text("prompt"), is_text("system"));
+        if messages == 0 && !prompt {
             return Err(fatal("a request needs `messages` or a `prompt`"));
         }
-        let messages = messages + texts.into_iter().filter(|there| *there).count();
+        let messages = messages + u64::from(prompt) + u64::from(system);
         body.insert("stream".into(), Value::Bool(false));
         // Allowed with `"stream": true` only.
         body.shift_remove("stream_options");
         let number = |name: &str| body.get(name).and_then(Value::as_u64);
-        let limits = [LimitName::MaxTokens, LimitName::MaxCompletionTokens];
-        let limit = limits.into_iter().filter_map(|name| number(name.field())).max();
+        let limit = LENGTH_LIMITS.into_iter().filter_map(number).max();
         // All of them are generated and billed, even if only one is shown.
         let choices = ["n", "best_of"].into_iter().filter_map(number).max().unwrap_or(1).max(1);
         let completion_limit = limit.map(|limit| limit.saturating_mul(choices));
@@ -71,9 +71,13 @@ impl Ask {
         Ok(Self { body: body.into(), model, messages, completion_limit })
     }
 
-    /// The model that is asked.
-    pub fn model(&self) -> &str {
-        &self.model
+    /// The most tokens that the prompt may have: one per byte of the request, which no tokenizer
+    /// passes that falls back to bytes, and a constant for the template. Images by address are not
+    /// covered.
+    #[must_use]
+    pub fn most_prompt_tokens(&self) -> u64 {
+        let around = PER_MESSAGE.saturating_mul(self.messages);
+        self.bytes().saturating_add(around).saturating_add(PER_REQUEST)
     }
 
     /// The most tokens of all answers together, if the request limits them.
@@ -81,27 +85,58 @@ impl Ask {
         self.completion_limit
     }
 
-    /// The request as it is sent: JSON without white space.
-    pub fn body(&self) -> &[u8] {
-        &self.body
-    }
-
-    pub(super) fn shared_body(&self) -> Bytes {
-        self.body.clone()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.body.len()
-    }
-
-    pub(super) fn messages(&self) -> usize {
-        self.messages
+    fn bytes(&self) -> u64 {
+        self.body.len() as u64
     }
 }
 
-impl fmt::Debug for Ask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ask({}, {} messages, {} bytes)", self.model, self.messages, self.body.len())
+/// An estimate of the tokens of requests to one model.
+#[derive(Debug, Default)]
+pub(super) struct Estimate {
+    /// The most tokens per byte of a request, in millionths; 0 if unknown.
+    ratio: AtomicU64,
+    /// The longest answer, in tokens; 0 if unknown.
+    longest: AtomicU64,
+}
+
+impl Estimate {
+    /// The tokens that the prompt of `ask` has at most, in all likelihood: good enough for the pace,
+    /// not for money.
+    ///
+    /// Before the first count of an answer, the bound. Afterwards the largest ratio of
+    /// tokens to bytes so far, half as much again, but never more than the bound. A first prompt in
+    /// English and a later one in Chinese may pass it.
+    fn prompt(&self, ask: &Ask) -> u64 {
+        let worst = ask.most_prompt_tokens();
+        match self.ratio.load(Ordering::Relaxed) {
+            0 => worst,
+            ratio => {
+                let likely = u128::from(ask.bytes()) * u128::from(ratio) * MARGIN_PERCENT / 100;
+                let likely = u64::try_from(likely.div_ceil(MILLION)).unwrap_or(u64::MAX);
+                worst.min(likely.saturating_add(PER_MESSAGE.saturating_mul(ask.messages)))
+            }
+        }
+    }
+
+    /// The tokens that `ask` is counted with until its answer has a count.
+    pub(super) fn total(&self, ask: &Ask) -> u64 {
+        let longest = match self.longest.load(Ordering::Relaxed) {
+            0 => UNKNOWN_ANSWER,
+            longest => longest,
+        };
+        self.prompt(ask).saturating_add(ask.completion_limit.unwrap_or(longest))
+    }
+
+    /// Learns from the count in an answer to `ask`.
+    pub(super) fn learn(&self, ask: &Ask, usage: &Usage) {
+        if let Some(tokens) = usage.prompt_tokens.filter(|tokens| *tokens > 0) {
+            let ratio = (u128::from(tokens) * MILLION).div_ceil(u128::from(ask.bytes().max(1)));
+            self.ratio.fetch_max(u64::try_from(ratio).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        // One absurd number must not slow down all requests that follow.
+        if let Some(tokens) = usage.completion_tokens.filter(|tokens| *tokens <= MOST_ANSWER) {
+            self.longest.fetch_max(tokens, Ordering::Relaxed);
+        }
     }
 }
 
@@ -120,8 +155,8 @@ mod tests {
         let body = json!({
             "model": "m", "stream": true, "messages": [{}], "stream_options": {}, "seed": 1,
         });
-        let ask = ask(body).unwrap();
-        assert_eq!(ask.body(), br#"{"model":"m","stream":false,"messages":[{}],"seed":1}"#);
+        let sent = br#"{"model":"m","stream":false,"messages":[{}],"seed":1}"#;
+        assert_eq!(&ask(body).unwrap().body[..], sent);
     }
 
     #[test]
@@ -136,18 +171,53 @@ mod tests {
         ] {
             let mut body = json!({"model": "m", "messages": [{}]});
             body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            assert_eq!(ask(body).unwrap().completion_limit(), limit);
+            assert_eq!(ask(body).unwrap().completion_limit, limit, "{more}");
         }
     }
 
     #[test]
     fn a_model_and_something_to_answer_are_needed() {
-        assert!(ask(json!({"messages": [{}]})).is_err());
-        assert!(ask(json!({"model": "m"})).is_err());
-        assert!(ask(json!({"model": "m", "messages": []})).is_err());
-        assert!(ask(json!({"model": "m", "prompt": 5})).is_err());
-        assert_eq!(ask(json!({"model": "m", "prompt": ""})).unwrap().messages(), 1);
-        let system = json!({"model": "m", "messages": [{}], "system": "s"});
-        assert_eq!(ask(system).unwrap().messages(), 2);
+        for (body, messages) in [
+            (json!({"messages": [{}]}), None),
+            (json!({"model": "m"}), None),
+            (json!({"model": "m", "messages": []}), None),
+            (json!({"model": "m", "prompt": 5}), None),
+            (json!({"model": "m", "prompt": ""}), Some(1)),
+            (json!({"model": "m", "messages": [{}], "system": "s"}), Some(2)),
+        ] {
+            assert_eq!(ask(body.clone()).ok().map(|ask| ask.messages), messages, "{body}");
+        }
+    }
+
+    fn chat(text: &str) -> Ask {
+        ask(json!({"model": "m", "messages": [{"role": "user", "content": text}]})).unwrap()
+    }
+
+    #[test]
+    fn a_prompt_has_at_most_a_token_per_byte_until_an_answer_has_a_count() {
+        let estimate = Estimate::default();
+        let ask = chat(&"word ".repeat(1_000));
+        assert_eq!(estimate.prompt(&ask), ask.bytes() + 16 + 256);
+        assert_eq!(estimate.total(&ask), estimate.prompt(&ask) + 1_024);
+        let usage = Usage { prompt_tokens: Some(1_010), completion_tokens: Some(50) };
+        estimate.learn(&ask, &usage);
+        let bound = estimate.prompt(&ask);
+        assert!((1_515..1_540).contains(&bound), "{bound}");
+        assert_eq!(estimate.total(&ask), bound + 50);
+        let dense = Usage { prompt_tokens: Some(1_000_000), completion_tokens: None };
+        estimate.learn(&ask, &dense);
+        assert_eq!(estimate.prompt(&ask), ask.bytes() + 16 + 256, "no more than before");
+    }
+
+    #[test]
+    fn an_answer_without_numbers_or_with_absurd_ones_teaches_nothing() {
+        let (estimate, ask) = (Estimate::default(), chat("hello"));
+        let before = estimate.total(&ask);
+        for (prompt_tokens, completion_tokens) in
+            [(None, None), (Some(0), Some(0)), (None, Some(u64::MAX))]
+        {
+            estimate.learn(&ask, &Usage { prompt_tokens, completion_tokens });
+            assert_eq!(estimate.total(&ask), before, "{prompt_tokens:?} {completion_tokens:?}");
+        }
     }
 }

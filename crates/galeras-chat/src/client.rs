@@ -1,24 +1,22 @@
 //! The client: its settings, and the way of one request through budget, pace and tries.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Usage};
-use super::ask::Ask;
-use super::backoff::Backoff;
+use super::ask::{Ask, Estimate};
 use super::budget::{Budget, Reservation};
 use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
-use super::estimate::Estimate;
 use super::money::{Price, Usd};
 use super::pace::{Pace, Slot, WORTH_A_NOTICE};
-use super::readable;
 use super::transport::Transport;
 use super::verdict::{AttemptError, Cost, Kind};
+use super::waits::{Backoff, in_words};
 use galeras_net::{Clock, SystemClock};
 
 /// The most tries of a request that may have been billed each time.
@@ -96,7 +94,6 @@ pub struct ChatClient {
     asked: AtomicU64,
     /// The time since which the server has not answered.
     down_since: Mutex<Option<Duration>>,
-    down_noticed: AtomicBool,
     /// The error that ended all requests. Set before `stop` is cancelled.
     ended: OnceLock<ChatError>,
     stop: CancellationToken,
@@ -132,7 +129,6 @@ impl ChatClient {
             backoff: Backoff { seed, first, longest },
             asked: AtomicU64::new(0),
             down_since: Mutex::new(None),
-            down_noticed: AtomicBool::new(false),
             ended: OnceLock::new(),
             stop: CancellationToken::new(),
         })
@@ -140,7 +136,7 @@ impl ChatClient {
 
     /// The endpoint.
     pub fn endpoint(&self) -> &Endpoint {
-        self.transport.endpoint()
+        &self.transport.endpoint
     }
 
     /// Sends `ask`, waiting and trying again by the table of this crate. `notify` takes notices of long
@@ -179,7 +175,7 @@ impl ChatClient {
             let slot = slot.ok_or_else(|| self.ended())?;
             let AttemptError { kind, reason, .. } = match self.send(ask, &slot, reservation).await {
                 Ok(answer) => return Ok(answer),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
             if !matches!(kind, Kind::Down { .. }) {
                 *self.down_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -203,7 +199,7 @@ impl ChatClient {
                     }
                     let wait = self.backoff.wait(key, failures).max(after);
                     if wait >= LONG {
-                        let wait = readable::duration(wait);
+                        let wait = in_words(wait);
                         notify(ChatNotice::Waiting(format!("{reason} (next try in {wait})")));
                     }
                     tracing::debug!(
@@ -275,7 +271,7 @@ impl ChatClient {
                     completion_tokens: answer.completion_tokens,
                 })
             }
-            Err(trouble) => trouble.cost,
+            Err(error) => error.cost,
         };
         let cost = match cost {
             Cost::Nothing => Some((0, 0)),
@@ -309,25 +305,23 @@ impl ChatClient {
         reason: String,
         notify: ChatNotify<'_>,
     ) -> Result<Duration, ChatError> {
-        if !loading && !self.transport.reached() {
+        if !loading && !self.transport.reached.load(Ordering::Relaxed) {
             let text = format!("{reason}; is the server running, and the address right?");
             return Err(ChatError::Fatal(text));
         }
         let now = self.clock.now();
         let mut down_since = self.down_since.lock().unwrap_or_else(PoisonError::into_inner);
-        if down_since.is_none() {
-            self.down_noticed.store(false, Ordering::Relaxed);
-        }
+        let is_first = down_since.is_none();
         let since = *down_since.get_or_insert(now);
         drop(down_since);
         let left = (since + self.settings.patience).saturating_sub(now);
         if left.is_zero() {
-            let patience = readable::duration(self.settings.patience);
+            let patience = in_words(self.settings.patience);
             let text = format!("{reason}; still so after {patience}; start again when it is there");
             return Err(ChatError::Fatal(text));
         }
-        if left >= WORTH_A_NOTICE && !self.down_noticed.swap(true, Ordering::Relaxed) {
-            let text = format!("{reason} (for at most {})", readable::duration(left));
+        if left >= WORTH_A_NOTICE && is_first {
+            let text = format!("{reason} (for at most {})", in_words(left));
             notify(ChatNotice::Waiting(text));
         }
         Ok(self.backoff.wait(key, downs.min(LOOKS)).min(left))

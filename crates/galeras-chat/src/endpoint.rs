@@ -6,7 +6,10 @@ use url::{Host, Url};
 
 use super::error::ChatError;
 use super::protocol::Protocol;
-use galeras_net::{Secret, has_slashes};
+use galeras_net::{Secret, has_slashes, one_line};
+
+/// The longest quote of a server's words, in characters.
+const LONGEST_QUOTE: usize = 200;
 
 /// An endpoint that speaks one of the protocols, and the key for it.
 ///
@@ -14,9 +17,9 @@ use galeras_net::{Secret, has_slashes};
 /// show neither it nor the query of the address, which may hold another one.
 #[derive(Clone)]
 pub struct Endpoint {
-    protocol: Protocol,
-    url: Url,
-    key: Option<Secret>,
+    pub(super) protocol: Protocol,
+    pub(super) url: Url,
+    pub(super) key: Option<Secret>,
 }
 
 impl Endpoint {
@@ -51,16 +54,6 @@ impl Endpoint {
         Ok(Self { protocol, url, key })
     }
 
-    /// The protocol.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
-    /// The key, if the server wants one.
-    pub fn key(&self) -> Option<&Secret> {
-        self.key.as_ref()
-    }
-
     /// Returns true if the key goes over a network without encryption.
     pub fn shows_key(&self) -> bool {
         let here = match self.url.host() {
@@ -72,18 +65,17 @@ impl Endpoint {
         self.key.is_some() && self.url.scheme() == "http" && !here
     }
 
-    pub(super) fn url(&self) -> &Url {
-        &self.url
-    }
-
     /// Scheme, host and port.
     pub(super) fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// `text` of the server without the key.
-    pub(super) fn scrub(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_string(), |key| key.scrub(text))
+    /// A text of the server on one short line, without the key.
+    pub(super) fn quote(&self, text: &str) -> String {
+        match &self.key {
+            Some(key) => one_line(&key.scrub(text), LONGEST_QUOTE),
+            None => one_line(text, LONGEST_QUOTE),
+        }
     }
 }
 
@@ -103,81 +95,58 @@ impl fmt::Debug for Endpoint {
 mod tests {
     use super::*;
 
-    fn chat(base_url: &str) -> Result<Endpoint, ChatError> {
-        Endpoint::new(Protocol::Chat, base_url, None)
-    }
-
     #[test]
     fn addresses_are_taken_as_users_write_them() {
-        for (written, sent) in [
-            ("http://host:8000/v1", "http://host:8000/v1/chat/completions"),
-            ("http://host:8000/v1/", "http://host:8000/v1/chat/completions"),
-            (" https://host/v1//", "https://host/v1/chat/completions"),
-            ("http://host:11434", "http://host:11434/chat/completions"),
-            ("http://host/v1/chat/completions", "http://host/v1/chat/completions"),
-            ("http://host/v1/chat/completions/", "http://host/v1/chat/completions"),
-            (
-                "https://host/openai/v1?api-version=p",
-                "https://host/openai/v1/chat/completions?api-version=p",
-            ),
-            ("http://[::1]:80/v1", "http://[::1]/v1/chat/completions"),
+        use Protocol::{Chat, Completions, Messages};
+        let [azure, query] = ["https://host/openai/v1?api-version=p", "https://host/anthropic?x=1"];
+        for (protocol, written, sent) in [
+            (Chat, "http://host:8000/v1", "http://host:8000/v1/chat/completions"),
+            (Chat, "http://host:8000/v1/", "http://host:8000/v1/chat/completions"),
+            (Chat, " https://host/v1//", "https://host/v1/chat/completions"),
+            (Chat, "http://host:11434", "http://host:11434/chat/completions"),
+            (Chat, "http://host/v1/chat/completions", "http://host/v1/chat/completions"),
+            (Chat, "http://host/v1/chat/completions/", "http://host/v1/chat/completions"),
+            (Chat, azure, "https://host/openai/v1/chat/completions?api-version=p"),
+            (Chat, "http://[::1]:80/v1", "http://[::1]/v1/chat/completions"),
+            (Completions, "http://host/v1/", "http://host/v1/completions"),
+            (Completions, "http://host/v1/completions", "http://host/v1/completions"),
+            (Completions, "http://host/v1/fim", "http://host/v1/fim/completions"),
+            (Messages, "https://host", "https://host/v1/messages"),
+            (Messages, "https://host/", "https://host/v1/messages"),
+            (Messages, "https://host/v1", "https://host/v1/messages"),
+            (Messages, "https://host/v1/messages/", "https://host/v1/messages"),
+            (Messages, query, "https://host/anthropic/v1/messages?x=1"),
         ] {
-            let endpoint = chat(written).unwrap();
-            assert_eq!(endpoint.url().as_str(), sent);
+            let endpoint = Endpoint::new(protocol, written, None).unwrap();
+            assert_eq!(endpoint.url.as_str(), sent);
             assert!(!endpoint.to_string().contains('?'));
         }
     }
 
     #[test]
-    fn each_protocol_has_its_path() {
-        for (protocol, written, sent) in [
-            (Protocol::Completions, "http://host/v1/", "http://host/v1/completions"),
-            (Protocol::Completions, "http://host/v1/completions", "http://host/v1/completions"),
-            (Protocol::Completions, "http://host/v1/fim", "http://host/v1/fim/completions"),
-            (Protocol::Messages, "https://host", "https://host/v1/messages"),
-            (Protocol::Messages, "https://host/", "https://host/v1/messages"),
-            (Protocol::Messages, "https://host/v1", "https://host/v1/messages"),
-            (Protocol::Messages, "https://host/v1/messages/", "https://host/v1/messages"),
-            (
-                Protocol::Messages,
-                "https://host/anthropic?x=1",
-                "https://host/anthropic/v1/messages?x=1",
-            ),
-        ] {
-            let endpoint = Endpoint::new(protocol, written, None).unwrap();
-            assert_eq!(endpoint.url().as_str(), sent);
-            assert_eq!(endpoint.protocol(), protocol);
-        }
+    fn wrong_addresses_are_explained_without_quoting_them() {
+        use Protocol::{Chat, Completions, Messages};
         for (protocol, written, part) in [
-            (Protocol::Completions, "http://host/v1/chat/completions", "not chats"),
-            (Protocol::Completions, "http://host/api/generate", "/v1"),
-            (Protocol::Messages, "http://host/v1/chat/completions", "/v1/messages"),
-            (Protocol::Messages, "http://host/v1/complete", "/v1/messages"),
-            (Protocol::Chat, "http://host/v1/messages", "chat completions"),
+            (Chat, "host:8000/v1", "https://"),
+            (Chat, "/v1", "https://"),
+            (Chat, "", "https://"),
+            (Chat, "ftp://host/v1", "https://"),
+            (Chat, "https:host/v1", "https://"),
+            (Chat, "https:\\\\host/v1", "https://"),
+            (Chat, "http://", "empty host"),
+            (Chat, "http://me:hunter2@host/v1", "user or password"),
+            (Chat, "http://hunter2@host/v1", "user or password"),
+            (Chat, "http://host/v1#hunter2", "`#`"),
+            (Chat, "http://host/v1/completions", "chats"),
+            (Chat, "http://host:11434/api/chat", "/v1"),
+            (Chat, "http://ho st/v1", "invalid"),
+            (Chat, "http://host/v1/messages", "chat completions"),
+            (Completions, "http://host/v1/chat/completions", "not chats"),
+            (Completions, "http://host/api/generate", "/v1"),
+            (Messages, "http://host/v1/chat/completions", "/v1/messages"),
+            (Messages, "http://host/v1/complete", "/v1/messages"),
         ] {
             let error = Endpoint::new(protocol, written, None).unwrap_err().to_string();
-            assert!(error.contains(part), "{written}: {error}");
-        }
-    }
-
-    #[test]
-    fn wrong_addresses_are_explained_without_quoting_them() {
-        for (written, part) in [
-            ("host:8000/v1", "https://"),
-            ("/v1", "https://"),
-            ("", "https://"),
-            ("ftp://host/v1", "https://"),
-            ("https:host/v1", "https://"),
-            ("https:\\\\host/v1", "https://"),
-            ("http://", "empty host"),
-            ("http://me:hunter2@host/v1", "user or password"),
-            ("http://hunter2@host/v1", "user or password"),
-            ("http://host/v1#hunter2", "`#`"),
-            ("http://host/v1/completions", "chats"),
-            ("http://host:11434/api/chat", "/v1"),
-            ("http://ho st/v1", "invalid"),
-        ] {
-            let error = chat(written).unwrap_err().to_string();
             assert!(error.contains(part), "{written}: {error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
@@ -186,17 +155,18 @@ mod tests {
     #[test]
     fn a_key_in_the_clear_is_noticed() {
         let key = || Some(Secret::new("K", "sk-0123456789").unwrap());
-        let shows = |url: &str| Endpoint::new(Protocol::Chat, url, key()).unwrap().shows_key();
-        assert!(shows("http://10.0.0.1/v1"));
-        assert!(!shows("https://10.0.0.1/v1"));
-        for here in ["http://localhost/v1", "http://127.0.0.1:8000/v1", "http://[::1]/v1"] {
-            assert!(!shows(here), "{here}");
+        let chat = |url: &str, key| Endpoint::new(Protocol::Chat, url, key).unwrap();
+        for (url, key, shows) in [
+            ("http://10.0.0.1/v1", key(), true),
+            ("http://10.0.0.1/v1", None, false),
+            ("https://10.0.0.1/v1", key(), false),
+            ("http://localhost/v1", key(), false),
+            ("http://127.0.0.1:8000/v1", key(), false),
+            ("http://[::1]/v1", key(), false),
+        ] {
+            assert_eq!(chat(url, key).shows_key(), shows, "{url}");
         }
-        assert!(!chat("http://10.0.0.1/v1").unwrap().shows_key());
-        let shown = format!(
-            "{:?}",
-            Endpoint::new(Protocol::Chat, "http://h/v1?key=hunter2", key()).unwrap()
-        );
+        let shown = format!("{:?}", chat("http://h/v1?key=hunter2", key()));
         assert_eq!(shown, "Endpoint(http://h/v1/chat/completions, Some(Secret($K)))");
     }
 }

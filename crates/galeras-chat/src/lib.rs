@@ -2,10 +2,10 @@
 //! llama.cpp, Ollama, gateways, OpenAI), Anthropic's messages.
 //!
 //! [`Protocol`] has the differences between the protocols. A request ([`Ask`]) goes to an [`Endpoint`]
-//! through a [`ChatClient`], which all requests to it share: it holds the possible cost back (`accounts`,
-//! `budget`, `estimate`, `money`), waits for its turn (`pace`, `window`), sends the request (`transport`),
-//! reads the answer (`choices`, `message`, `logprobs`) or the error (`error_body`, `limits`), judges it
-//! (`verdict`), and tries again (`backoff`).
+//! through a [`ChatClient`], which all requests to it share: it holds the possible cost back (`budget`,
+//! `money`), waits for its turn (`pace`), sends the request (`transport`),
+//! reads the answer (`answer`) or the error (`error_body`), judges it (`verdict`), and tries again
+//! after a wait (`waits`).
 //!
 //! The caller decides how many requests run in parallel. The key is the only secret here; no text shows
 //! a part of it that could be used.
@@ -46,35 +46,27 @@
 //! requests are sent 0.1 seconds apart until `concurrency` of them were sent. These
 //! waits use up no tries.
 
-mod accounts;
 mod answer;
 mod ask;
-mod backoff;
 mod budget;
-mod choices;
 mod client;
 mod endpoint;
 mod error;
 mod error_body;
-mod estimate;
-mod lenient;
-mod limits;
-mod logprobs;
-mod message;
 mod money;
 mod pace;
 mod protocol;
-mod readable;
 #[cfg(test)]
 mod tests;
 mod transport;
 mod verdict;
-mod window;
+mod waits;
 
-pub use accounts::{Accounts, Expense, Expenses, SpendingLimit, SpendingLog};
 pub use answer::{Answer, TokenLogprob};
-pub use ask::{Ask, LimitName};
-pub use budget::{Budget, Reservation, Tally};
+pub use ask::Ask;
+pub use budget::{
+    Accounts, Budget, Expense, Expenses, Reservation, SpendingLimit, SpendingLog, Tally,
+};
 pub use client::{ChatClient, ChatNotice, ChatNotify, ChatSettings};
 pub use endpoint::Endpoint;
 pub use error::{ChatError, rules};

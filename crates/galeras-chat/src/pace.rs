@@ -3,17 +3,16 @@
 //! The queue of requests, the user's limits per minute, and the gate that an answer “too many
 //! requests” closes for all.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::client::{ChatNotice, ChatNotify};
 use super::error::ChatError;
-use super::readable;
-use super::window::Window;
+use super::waits::{Backoff, in_words};
 use galeras_net::Clock;
 
 /// Between two requests after the gate opened, until `concurrency` of them were sent: not all
@@ -66,11 +65,6 @@ pub(super) struct Slot {
     tokens: Option<u64>,
 }
 
-enum Turn {
-    Go(Slot),
-    Wait { for_: Duration, tell: Option<String> },
-}
-
 impl Pace {
     pub(super) fn new(
         clock: Arc<dyn Clock>,
@@ -103,41 +97,30 @@ impl Pace {
         notify: ChatNotify<'_>,
         stop: &CancellationToken,
     ) -> Option<Slot> {
-        // The first request need not queue. It may overtake one that came at the same time, which does
-        // no harm.
-        if self.turn.available_permits() > 0
-            && !stop.is_cancelled()
-            && let Turn::Go(slot) = self.turn(tokens, false)
-        {
-            return Some(slot);
-        }
         // The semaphore is never closed. The permit makes a queue; it does not guard data.
         let _turn = self.turn.acquire().await;
         loop {
             let changed = self.changed.notified();
-            let turn = self.turn(tokens, true);
             if stop.is_cancelled() {
                 return None;
             }
-            match turn {
-                Turn::Go(slot) => return Some(slot),
-                Turn::Wait { for_, tell } => {
-                    if let Some(text) = tell {
-                        notify(ChatNotice::Waiting(text));
-                    }
-                    tokio::select! {
-                        () = stop.cancelled() => return None,
-                        () = changed => (),
-                        () = self.clock.sleep(for_) => (),
-                    }
-                }
+            let (wait, notice) = match self.turn(tokens) {
+                Ok(slot) => return Some(slot),
+                Err(wait) => wait,
+            };
+            if let Some(text) = notice {
+                notify(ChatNotice::Waiting(text));
+            }
+            tokio::select! {
+                () = stop.cancelled() => return None,
+                () = changed => (),
+                () = self.clock.sleep(wait) => (),
             }
         }
     }
 
-    /// Takes the turn of a request, or returns the wait for it and, if `telling`, a notice of a long
-    /// wait.
-    fn turn(&self, tokens: u64, telling: bool) -> Turn {
+    /// Takes the turn of a request, or returns the wait for it and a notice of a long wait.
+    fn turn(&self, tokens: u64) -> Result<Slot, (Duration, Option<String>)> {
         let mut state = self.state();
         let now = self.clock.now();
         let State { requests, tokens: window, gate } = &mut *state;
@@ -147,21 +130,16 @@ impl Pace {
         let paced = by_requests.max(by_tokens);
         let at = gated.max(paced);
         if at > now {
-            let for_ = at - now;
-            if !telling {
-                return Turn::Wait { for_, tell: None };
-            }
-            if gate.until > now && for_ >= WORTH_A_NOTICE && !gate.noticed {
+            let wait = at - now;
+            if gate.until > now && wait >= WORTH_A_NOTICE && !gate.noticed {
                 gate.noticed = true;
-                let tell = Some(format!("{} ({})", gate.reason, readable::duration(for_)));
-                return Turn::Wait { for_, tell };
+                return Err((wait, Some(format!("{} ({})", gate.reason, in_words(wait)))));
             }
             let limit = if by_tokens >= by_requests { "tokens" } else { "requests" };
             // The user may have asked for a pace of one request in ten seconds.
-            let long = paced == at && for_ >= WORTH_A_NOTICE * 5;
-            let tell = long
-                .then(|| format!("the limit of {limit} per minute ({})", readable::duration(for_)));
-            return Turn::Wait { for_, tell };
+            let long = paced == at && wait >= WORTH_A_NOTICE * 5;
+            let notice = format!("the limit of {limit} per minute ({})", in_words(wait));
+            return Err((wait, long.then_some(notice)));
         }
         if gate.ramp > 0 {
             gate.ramp -= 1;
@@ -172,7 +150,7 @@ impl Pace {
             window.take(now, 1);
         }
         let tokens = window.as_mut().map(|window| window.take(now, tokens));
-        Turn::Go(Slot { generation, tokens })
+        Ok(Slot { generation, tokens })
     }
 
     /// Corrects the estimate of a request to `tokens`.
@@ -207,7 +185,7 @@ impl Pace {
         reason: String,
     ) -> Result<(), ChatError> {
         if let Some(wait) = wait.filter(|wait| *wait > LONGEST) {
-            let wait = readable::duration(wait);
+            let wait = in_words(wait);
             let text = format!("{reason}: it wants us to wait for {wait}; start again then");
             return Err(ChatError::Fatal(text));
         }
@@ -244,5 +222,187 @@ impl Pace {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in a critical section can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The time of a limit.
+const MINUTE: Duration = Duration::from_secs(60);
+/// How far uses may run ahead of an even pace, so that a timer that wakes up late costs nothing.
+const SLACK: Duration = Duration::from_millis(250);
+
+/// The uses of a limit: evenly spread, and never more than the limit in any 60 seconds.
+///
+/// A use counts with the limit at most, which fills the window as well: amounts come from a server
+/// that may send any number, and one absurd amount delays what follows by one window and no more.
+#[derive(Debug)]
+struct Window {
+    limit: u64,
+    /// The uses of the last minute, oldest first.
+    uses: VecDeque<Use>,
+    /// The sum of them.
+    used: u64,
+    /// The number of the oldest of them.
+    first: u64,
+    /// When all uses so far would be over at an even pace.
+    paced: Duration,
+}
+
+#[derive(Debug)]
+struct Use {
+    at: Duration,
+    amount: u64,
+}
+
+impl Window {
+    fn new(limit: u64) -> Self {
+        let limit = limit.max(1);
+        Self { limit, uses: VecDeque::new(), used: 0, first: 0, paced: Duration::ZERO }
+    }
+
+    /// The earliest time from `now` on at which `amount` may be used. More than the limit itself
+    /// may be used when nothing else was used for a minute: it could never be otherwise.
+    fn earliest(&mut self, now: Duration, amount: u64) -> Duration {
+        while self.uses.front().is_some_and(|used| used.at + MINUTE <= now) {
+            let over = self.uses.pop_front().map_or(0, |used| used.amount);
+            self.used = self.used.saturating_sub(over);
+            self.first += 1;
+        }
+        let mut earliest = now.max(self.paced.saturating_sub(SLACK));
+        let mut used = self.used;
+        for earlier in &self.uses {
+            if used.saturating_add(amount) <= self.limit {
+                break;
+            }
+            used = used.saturating_sub(earlier.amount);
+            earliest = earliest.max(earlier.at + MINUTE);
+        }
+        earliest
+    }
+
+    /// Uses `amount` now. The number by which the use may be corrected is returned.
+    fn take(&mut self, now: Duration, amount: u64) -> u64 {
+        let amount = amount.min(self.limit);
+        self.uses.push_back(Use { at: now, amount });
+        self.used = self.used.saturating_add(amount);
+        self.paced = self.paced.max(now) + self.time(amount);
+        self.first + self.uses.len() as u64 - 1
+    }
+
+    /// The use of this number was another amount.
+    fn correct(&mut self, number: u64, amount: u64) {
+        let index = number.checked_sub(self.first).and_then(|i| usize::try_from(i).ok());
+        let Some(index) = index.filter(|index| *index < self.uses.len()) else { return };
+        let amount = amount.min(self.limit);
+        let before = self.uses[index].amount;
+        self.uses[index].amount = amount;
+        self.used = self.used.saturating_sub(before).saturating_add(amount);
+        self.paced = (self.paced + self.time(amount)).saturating_sub(self.time(before));
+    }
+
+    /// The time that `amount`, at most the limit, takes at an even pace.
+    fn time(&self, amount: u64) -> Duration {
+        let nanos = MINUTE.as_nanos() * u128::from(amount) / u128::from(self.limit);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(MINUTE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uses `amounts` as early as allowed, and returns the times; `late` is the delay of a timer.
+    fn run(limit: u64, amounts: impl Iterator<Item = u64>, late: Duration) -> Vec<(Duration, u64)> {
+        let (mut window, mut now) = (Window::new(limit), Duration::from_secs(1_000));
+        let used = amounts.map(|amount| {
+            let earliest = window.earliest(now, amount);
+            now = if earliest > now { earliest + late } else { now };
+            window.take(now, amount);
+            (now, amount)
+        });
+        used.collect()
+    }
+
+    /// The most that was used in any stretch of this length.
+    fn busiest(uses: &[(Duration, u64)], stretch: Duration) -> u64 {
+        let (mut most, mut sum, mut first) = (0, 0, 0);
+        for (at, amount) in uses {
+            sum += amount;
+            while uses[first].0 + stretch <= *at {
+                sum -= uses[first].1;
+                first += 1;
+            }
+            most = most.max(sum);
+        }
+        most
+    }
+
+    #[test]
+    fn no_minute_has_more_than_the_limit() {
+        let late = Duration::from_millis(1);
+        for limit in [1, 2, 7, 60, 600, 3_000] {
+            let count = limit * 3 + 1;
+            let uses = run(limit, (0..count).map(|_| 1), late);
+            assert!(busiest(&uses, MINUTE) <= limit, "{limit}: {}", busiest(&uses, MINUTE));
+            let took = uses[uses.len() - 1].0 - uses[0].0;
+            assert!(took >= MINUTE * 3 - SLACK && took < MINUTE * 3 + MINUTE / 20, "{took:?}");
+            // Evenly: no second has much more than its part.
+            let most = busiest(&uses, Duration::from_secs(1));
+            assert!(most <= limit / 60 + limit / 240 + 2, "{limit}: {most} in a second");
+        }
+        let uses = run(10_000, (0..400).map(|n| n * 7_919 % 1_500), late);
+        let most = busiest(&uses, MINUTE);
+        assert!(most <= 10_000 && most > 8_500, "{most}");
+    }
+
+    #[test]
+    fn more_than_the_limit_goes_alone() {
+        let uses = run(100, [50, 5_000, 10].into_iter(), Duration::ZERO);
+        let took = |n: usize| uses[n].0 - uses[n - 1].0;
+        assert_eq!((took(1), took(2)), (MINUTE, MINUTE));
+    }
+
+    #[test]
+    fn corrections_count_at_once() {
+        let now = Duration::from_secs(1_000);
+        let mut window = Window::new(1_000);
+        let number = window.take(now, 900);
+        assert_eq!(window.earliest(now, 200), now + MINUTE);
+        window.correct(number, 100);
+        assert_eq!(window.earliest(now, 200), now + MINUTE / 10 - SLACK);
+        window.correct(number, 1_000);
+        assert_eq!(window.earliest(now, 1), now + MINUTE);
+        assert_eq!(window.earliest(now + MINUTE, 1_000), now + MINUTE);
+        window.correct(number, 5);
+        assert_eq!(window.used, 0, "too late to matter");
+    }
+
+    #[test]
+    fn an_absurd_amount_delays_one_window() {
+        for absurd in [1_001, u64::MAX - 10, u64::MAX] {
+            let mut now = Duration::from_secs(1_000);
+            let mut window = Window::new(1_000);
+            window.take(now, 20);
+            let number = window.take(now, 20);
+            window.correct(number, absurd);
+            let next = window.earliest(now, 20);
+            assert!(
+                next >= now + MINUTE && next < now + MINUTE + MINUTE / 30,
+                "{absurd}: {next:?}"
+            );
+            // After it all is as before: 20 of 1,000 take 1.2 seconds.
+            now += MINUTE * 2;
+            let end = now + Duration::from_secs(60);
+            for _ in 0..50 {
+                now = window.earliest(now, 20);
+                window.take(now, 20);
+            }
+            assert!(now < end, "{absurd}: {now:?}");
+            // Expected amounts are as absurd when they are learned.
+            now = window.earliest(now + MINUTE * 2, absurd);
+            window.take(now, absurd);
+            assert_eq!(window.earliest(now, 20), now + MINUTE, "{absurd}");
+            now += MINUTE;
+            assert_eq!((window.earliest(now, 20), window.used), (now, 0), "{absurd}");
+        }
     }
 }

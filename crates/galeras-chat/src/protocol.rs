@@ -3,9 +3,7 @@
 use galeras_net::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
 
-use super::answer::ParsedBody;
-use super::choices::ChoicesBody;
-use super::message::MessageBody;
+use super::answer::{Content, Usage, parse_choices, parse_message};
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +19,12 @@ pub enum Protocol {
 
 /// The version of the messages API that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// The ends of the addresses of Ollama's own protocol.
+const OLLAMA: [(&str, &str); 2] = [
+    ("/api/chat", "is the OpenAI-compatible one: `/v1` instead of `/api/chat`"),
+    ("/api/generate", "is the OpenAI-compatible one: `/v1` instead of `/api/generate`"),
+];
 
 impl Protocol {
     /// The path after the base of every server.
@@ -57,11 +61,15 @@ impl Protocol {
         let path = path.trim_end_matches('/');
         let ends: &[(&str, &str)] = match self {
             Self::Chat => &[
+                OLLAMA[0],
+                OLLAMA[1],
                 ("/completions", "takes chats, not prompts: it ends before `/completions`"),
                 ("/messages", "is that of chat completions: it ends before `/messages`"),
                 ("/responses", "is that of chat completions: it ends before `/responses`"),
             ],
             Self::Completions => &[
+                OLLAMA[0],
+                OLLAMA[1],
                 ("/chat", "takes prompts, not chats: it ends before `/chat/completions`"),
                 ("/messages", "is that of completions: it ends before `/messages`"),
                 ("/responses", "is that of completions: it ends before `/responses`"),
@@ -78,14 +86,7 @@ impl Protocol {
             }
             _ => path.strip_suffix(self.path()).unwrap_or(path),
         };
-        let ollama: &[(&str, &str)] = match self {
-            Self::Messages => &[],
-            _ => &[
-                ("/api/chat", "is the OpenAI-compatible one: `/v1` instead of `/api/chat`"),
-                ("/api/generate", "is the OpenAI-compatible one: `/v1` instead of `/api/generate`"),
-            ],
-        };
-        match ollama.iter().chain(ends).find(|(end, _)| base.ends_with(end)) {
+        match ends.iter().find(|(end, _)| base.ends_with(end)) {
             Some((_, why)) => Err(why),
             None => Ok(base.trim_end_matches('/')),
         }
@@ -111,12 +112,10 @@ impl Protocol {
     }
 
     /// Reads the body of an answer.
-    pub(super) fn parse(self, body: &[u8]) -> Result<ParsedBody, serde_json::Error> {
+    pub(super) fn parse(self, body: &[u8]) -> serde_json::Result<(Usage, Content)> {
         match self {
-            Self::Chat | Self::Completions => {
-                serde_json::from_slice::<ChoicesBody>(body).map(ChoicesBody::parsed)
-            }
-            Self::Messages => serde_json::from_slice::<MessageBody>(body).map(MessageBody::parsed),
+            Self::Chat | Self::Completions => parse_choices(body),
+            Self::Messages => parse_message(body),
         }
     }
 }

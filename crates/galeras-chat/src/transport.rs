@@ -7,13 +7,13 @@ use galeras_net::{AGENT, CONNECT_TIMEOUT, causes, http_builder};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION};
 use reqwest::{Response, redirect};
 
-use super::answer::{Answer, ParsedBody, Read, TokenLogprob, Usage};
+use super::answer::{Answer, Content, Usage};
 use super::ask::Ask;
 use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
 use super::error_body::ErrorBody;
 use super::verdict::{AttemptError, BadResponse, Cost, Kind};
-use super::{limits, readable};
+use super::waits::{in_words, wait_of};
 
 /// Servers close idle connections after 5 seconds (uvicorn, which vLLM runs on, llama.cpp,
 /// Node.js). We do it before, as a request that crosses the closing is lost and may be billed.
@@ -24,19 +24,13 @@ const ERROR_BYTES: usize = 64 << 10;
 /// Sends requests to one endpoint over connections that are used again.
 pub(super) struct Transport {
     http: reqwest::Client,
-    endpoint: Endpoint,
+    pub(super) endpoint: Endpoint,
     timeout: Duration,
     max_bytes: usize,
     /// The server has answered at least once.
-    reached: AtomicBool,
+    pub(super) reached: AtomicBool,
     /// The server has given a good answer at least once.
     good: AtomicBool,
-}
-
-/// A body, as far as it may be read.
-enum Bytes {
-    All(Vec<u8>),
-    TooMany,
 }
 
 impl Transport {
@@ -48,7 +42,7 @@ impl Transport {
     ) -> Result<Self, ChatError> {
         let fatal = |what: &str| ChatError::Fatal(format!("cannot set up HTTP: {what}"));
         // Without the error of the parse, which might quote the key.
-        let headers = endpoint.protocol().headers(endpoint.key());
+        let headers = endpoint.protocol.headers(endpoint.key.as_ref());
         let mut headers = headers.map_err(|_| fatal("the key cannot be sent"))?;
         let json = HeaderValue::from_static("application/json");
         headers.insert(ACCEPT, json.clone());
@@ -70,31 +64,22 @@ impl Transport {
         Ok(Self { http, endpoint, timeout, max_bytes, reached, good })
     }
 
-    pub(super) fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
-    }
-
-    /// Returns true if the server has answered at least once.
-    pub(super) fn reached(&self) -> bool {
-        self.reached.load(Ordering::Relaxed)
-    }
-
     /// Sends `ask` once. `now` is the time since 1970.
     pub(super) async fn send(&self, ask: &Ask, now: Duration) -> Result<Answer, AttemptError> {
         // In a box: the future is large, and would be copied into each of those around it.
         let exchange = Box::pin(self.exchange(ask, now));
         let sent = tokio::time::timeout(self.timeout, exchange).await;
         sent.unwrap_or_else(|_| {
-            let text = format!("no answer in {}", readable::duration(self.timeout));
+            let text = format!("no answer in {}", in_words(self.timeout));
             Err(AttemptError::once(rules::TIME_OUT, text, Cost::Unknown))
         })
     }
 
     async fn exchange(&self, ask: &Ask, now: Duration) -> Result<Answer, AttemptError> {
-        let request = self.http.post(self.endpoint.url().clone()).body(ask.shared_body());
+        let request = self.http.post(self.endpoint.url.clone()).body(ask.body.clone());
         let response = request.send().await;
         // The path only: the query may hold a key.
-        let url = self.endpoint.url();
+        let url = &self.endpoint.url;
         tracing::debug!(
             method = "POST",
             host = url.host_str(),
@@ -107,30 +92,23 @@ impl Transport {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
         if !(200..300).contains(&status) {
-            let wait = limits::wait(header, now);
+            let wait = wait_of(header, now);
             let never = header("x-should-retry") == Some("false");
             let location = header(LOCATION.as_str()).map(str::to_string);
             // The body only helps the user, so a failure to read it is ignored.
-            let body = match self.read(response, ERROR_BYTES).await {
-                Ok(Bytes::All(body)) => body,
-                Ok(Bytes::TooMany) | Err(_) => Vec::new(),
-            };
-            let body = &ErrorBody::read(&body);
+            let body = self.read(response, ERROR_BYTES).await.ok().flatten();
+            let body = &ErrorBody::read(&body.unwrap_or_default());
             let bad = BadResponse { status, body, wait, location: location.as_deref(), never };
             return Err(bad.judge(ask, &self.endpoint));
         }
         let page = self.check_type(&response)?;
-        match self.read(response, self.max_bytes).await? {
-            Bytes::All(body) => {
-                let answer = self.parse(ask, status, page, &body)?;
-                self.good.store(true, Ordering::Relaxed);
-                Ok(answer)
-            }
-            Bytes::TooMany => {
-                let text = format!("the answer is longer than {} bytes", self.max_bytes);
-                Err(AttemptError::new(Kind::Refused(rules::TOO_LARGE), text, Cost::Unknown))
-            }
-        }
+        let Some(body) = self.read(response, self.max_bytes).await? else {
+            let text = format!("the answer is longer than {} bytes", self.max_bytes);
+            return Err(AttemptError::new(Kind::Refused(rules::TOO_LARGE), text, Cost::Unknown));
+        };
+        let answer = self.parse(ask, status, page, &body)?;
+        self.good.store(true, Ordering::Relaxed);
+        Ok(answer)
     }
 
     /// Returns true if the body is a web page.
@@ -151,27 +129,29 @@ impl Transport {
             ));
         }
         if !encoding.eq_ignore_ascii_case("identity") {
-            let encoding = readable::line(&endpoint.scrub(encoding));
+            let encoding = endpoint.quote(encoding);
             return fatal(format!("{endpoint} compresses its answer ({encoding}), unasked"));
         }
         Ok(kind.starts_with("text/html"))
     }
 
-    /// Reads the body; stops as soon as it has more than `most` bytes.
-    async fn read(&self, mut response: Response, most: usize) -> Result<Bytes, AttemptError> {
-        let length = response.content_length().unwrap_or(0);
-        let Some(length) = usize::try_from(length).ok().filter(|length| *length <= most) else {
-            return Ok(Bytes::TooMany);
-        };
-        // The length may be a lie, so memory is taken as bytes arrive.
-        let mut body = Vec::with_capacity(length.min(64 << 10));
+    /// Reads the body; `None` as soon as it has more than `most` bytes.
+    async fn read(
+        &self,
+        mut response: Response,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, AttemptError> {
+        if response.content_length().is_some_and(|length| length > most as u64) {
+            return Ok(None);
+        }
+        let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|error| self.failed(error))? {
             if body.len() + piece.len() > most {
-                return Ok(Bytes::TooMany);
+                return Ok(None);
             }
             body.extend_from_slice(&piece);
         }
-        Ok(Bytes::All(body))
+        Ok(Some(body))
     }
 
     fn parse(
@@ -184,34 +164,37 @@ impl Transport {
         let endpoint = &self.endpoint;
         let malformed =
             |text: String| AttemptError::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
-        let ParsedBody { usage, read } = match endpoint.protocol().parse(body) {
+        let (usage, content) = match endpoint.protocol.parse(body) {
             Ok(parsed) => parsed,
             Err(_) if body.is_empty() => {
                 return Err(malformed(format!("an answer without content (HTTP {status})")));
             }
             Err(_) if page && !self.good.load(Ordering::Relaxed) => {
-                let hint = endpoint.protocol().hint();
+                let hint = endpoint.protocol.hint();
                 let text = format!("{endpoint} answers with a web page; {hint}");
                 return Err(AttemptError::new(Kind::Fatal, text, Cost::Nothing));
             }
             Err(error) => {
-                let error = readable::line(&endpoint.scrub(&error.to_string()));
+                let error = endpoint.quote(&error.to_string());
                 return Err(malformed(format!("the answer is damaged: {error}")));
             }
         };
         let cost = if usage == Usage::default() { Cost::Unknown } else { Cost::Known(usage) };
-        let (broken, says_why) = match read {
-            Read::Answer(answer) => return Ok(self.scrubbed(*answer)),
-            Read::BrokenOff => ("the server broke its answer off", true),
-            Read::Error => ("the answer holds no choice", true),
-            Read::NoChoices => ("the answer holds no choice", false),
+        let (rule, reason) = match content {
+            Content::Answer(mut answer) => {
+                answer.prompt_tokens = usage.prompt_tokens;
+                answer.completion_tokens = usage.completion_tokens;
+                return Ok(self.scrubbed(*answer));
+            }
+            Content::Truncated => (rules::SERVER_ERROR, "the server broke its answer off"),
+            Content::Error | Content::NoChoices => {
+                (rules::NO_CHOICES, "the answer holds no choice")
+            }
         };
         let error = ErrorBody::read(body);
-        let says_why = says_why || !error.message.is_empty() || error.status.is_some();
-        if !says_why || error == ErrorBody::default() {
-            let rule = rules::NO_CHOICES;
-            let rule = if broken.contains("choice") { rule } else { rules::SERVER_ERROR };
-            return Err(AttemptError::once(rule, broken, cost));
+        let explained = !error.message.is_empty() || error.status.is_some();
+        if error == ErrorBody::default() || (matches!(content, Content::NoChoices) && !explained) {
+            return Err(AttemptError::once(rule, reason, cost));
         }
         let status = error.status.unwrap_or(500);
         let bad = BadResponse { status, body: &error, wait: None, location: None, never: false };
@@ -220,7 +203,7 @@ impl Transport {
 
     /// Removes the key from an answer, should the server have put it there.
     fn scrubbed(&self, answer: Answer) -> Answer {
-        let Some(key) = self.endpoint.key() else { return answer };
+        let Some(key) = &self.endpoint.key else { return answer };
         let scrub = |text: Option<String>| text.map(|text| key.scrub_answer(text));
         Answer {
             content: key.scrub_answer(answer.content),
@@ -230,8 +213,7 @@ impl Transport {
             system_fingerprint: scrub(answer.system_fingerprint),
             logprobs: answer.logprobs.filter(|tokens| {
                 // In pieces the key would not be found.
-                let whole: String =
-                    tokens.iter().map(|token: &TokenLogprob| token.token.as_str()).collect();
+                let whole: String = tokens.iter().map(|token| token.token.as_str()).collect();
                 key.scrub_answer(whole.clone()) == whole
             }),
             ..answer
@@ -242,7 +224,7 @@ impl Transport {
     fn failed(&self, error: reqwest::Error) -> AttemptError {
         let (connect, builder) = (error.is_connect(), error.is_builder());
         // The address is shown elsewhere; its query may hold a key.
-        let cause = readable::line(&self.endpoint.scrub(&causes(&error.without_url())));
+        let cause = self.endpoint.quote(&causes(&error.without_url()));
         let lower = cause.to_ascii_lowercase();
         let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
         let origin = self.endpoint.origin();
@@ -261,7 +243,7 @@ impl Transport {
             return AttemptError::new(Kind::Down { loading: false }, text, Cost::Nothing);
         }
         if has(&["invalid http", "invalid header", "invalid chunk", "message head is too large"]) {
-            let text = format!("the answer is no HTTP: {cause}");
+            let text = format!("the answer is not HTTP: {cause}");
             return AttemptError::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
         }
         let text = format!("the connection ended before the answer did: {cause}");

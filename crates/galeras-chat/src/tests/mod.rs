@@ -13,12 +13,12 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::server::{Reply, Server};
+use self::server::{Reply, Request, Server};
 use super::*;
-use galeras_net::{Clock, Secret, SystemClock};
+use galeras_net::{Clock, Secret};
 
 /// Sleeping moves it, at once.
-pub(super) struct FakeClock {
+struct FakeClock {
     now: Mutex<Duration>,
     waits: Mutex<Vec<Duration>>,
     /// How long a sleep really takes: what is under way meanwhile arrives at the time before it.
@@ -92,34 +92,37 @@ fn status(status: u16, headers: &[(&'static str, &str)], body: &str) -> Reply {
     Reply::Full(status, headers, body.to_string())
 }
 
-/// A client with a clock that does not wait.
-struct Ran {
+/// A server, and a client of it with a clock that does not wait.
+struct TestClient {
+    server: Server,
     client: ChatClient,
     clock: Arc<FakeClock>,
     notices: Mutex<Vec<String>>,
     cancel: CancellationToken,
 }
 
-impl Ran {
-    fn new(server: &Server, settings: ChatSettings) -> Self {
-        Self::with_key(server, None, settings)
-    }
-
-    fn with_key(server: &Server, key: Option<Secret>, settings: ChatSettings) -> Self {
-        Self::speaking(Protocol::Chat, server, key, settings)
-    }
-
-    fn speaking(
-        protocol: Protocol,
-        server: &Server,
-        key: Option<Secret>,
+impl TestClient {
+    async fn start(
         settings: ChatSettings,
+        script: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
+        Self::new(Server::start(0, script).await, Protocol::Chat, None, settings)
+    }
+
+    /// A client whose tries are answered by `replies`, and then well.
+    async fn after(replies: Vec<Reply>, settings: ChatSettings) -> Self {
+        let script = move |n: usize, _: &Request| replies.get(n).cloned().unwrap_or_else(ok);
+        Self::start(settings, script).await
+    }
+
+    fn new(server: Server, protocol: Protocol, key: Option<&str>, settings: ChatSettings) -> Self {
         let clock = FakeClock::new();
+        let key = key.map(|key| Secret::new("KEY", key).unwrap());
         let endpoint = Endpoint::new(protocol, &server.url(), key).unwrap();
-        let client =
-            ChatClient::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
-        Self { client, clock, notices: Mutex::default(), cancel: CancellationToken::new() }
+        let waits = Arc::<FakeClock>::clone(&clock);
+        let client = ChatClient::with_clock(endpoint, settings, waits).unwrap();
+        let (notices, cancel) = (Mutex::default(), CancellationToken::new());
+        Self { server, client, clock, notices, cancel }
     }
 
     async fn ask(&self, text: &str) -> Result<Answer, ChatError> {
@@ -141,9 +144,14 @@ impl Ran {
     }
 }
 
-/// Short time-outs, for those tests that wait for one.
-fn hasty() -> ChatSettings {
-    ChatSettings { timeout: Duration::from_millis(150), ..ChatSettings::default() }
+/// A client with the clock of the system.
+fn unhurried(server: &Server, settings: ChatSettings) -> ChatClient {
+    let endpoint = Endpoint::new(Protocol::Chat, &server.url(), None).unwrap();
+    ChatClient::new(endpoint, settings).unwrap()
+}
+
+fn usd(text: &str) -> Usd {
+    text.parse().unwrap()
 }
 
 fn failed(result: Result<Answer, ChatError>) -> (&'static str, String) {

@@ -4,10 +4,6 @@ use super::*;
 
 const KEY: &str = "sk-ant-AbCdEfGh0123456789ZyXwVu";
 
-fn key() -> Option<Secret> {
-    Some(Secret::new("KEY", KEY).unwrap())
-}
-
 fn message(text: &str) -> String {
     json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1",
@@ -25,30 +21,32 @@ fn anthropic(code: u16, headers: &[(&'static str, &str)], kind: &str, message: &
     status(code, headers, &error.to_string())
 }
 
-/// The result of a request to the messages API whose tries are answered by `replies` and then well,
-/// and how many tries there were.
-async fn after(replies: Vec<Reply>) -> (Result<Answer, ChatError>, usize, Ran) {
-    let server = Server::start(move |n, _| {
+/// A client of the messages API whose tries are answered by `replies`, and then well.
+async fn after(replies: Vec<Reply>) -> TestClient {
+    let script = move |n: usize, _: &Request| {
         replies.get(n).cloned().unwrap_or_else(|| Reply::Full(200, vec![], message("hi")))
-    });
-    let server = server.await;
-    let settings = ChatSettings::default();
-    let ran = Ran::speaking(Protocol::Messages, &server, key(), settings);
-    let result = ran.ask("hello").await;
-    (result, server.count(), ran)
+    };
+    speaking(Protocol::Messages, script).await
+}
+
+async fn speaking(
+    protocol: Protocol,
+    script: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static,
+) -> TestClient {
+    let server = Server::start(0, script).await;
+    TestClient::new(server, protocol, Some(KEY), ChatSettings::default())
 }
 
 #[tokio::test]
 async fn messages_are_asked_as_their_api_wants_it() {
-    let server = Server::start(|_, _| Reply::Full(200, vec![], message("hi"))).await;
-    let ran = Ran::speaking(Protocol::Messages, &server, key(), ChatSettings::default());
+    let ran = after(vec![]).await;
     let answer = ran.ask("hello").await.unwrap();
     assert_eq!(
         (answer.content.as_str(), answer.finish_reason.as_deref()),
         ("hi", Some("end_turn"))
     );
     assert_eq!((answer.prompt_tokens, answer.completion_tokens), (Some(20), Some(5)));
-    server.with(|requests| {
+    ran.server.with(|requests| {
         let head = requests[0].head.to_lowercase();
         assert!(head.starts_with("post /v1/messages http/1.1\r\n"), "{head}");
         let key = format!("x-api-key: {}", KEY.to_lowercase());
@@ -62,16 +60,15 @@ async fn messages_are_asked_as_their_api_wants_it() {
 }
 
 #[tokio::test]
-async fn a_text_goes_on() {
+async fn a_text_is_continued() {
     let reply = json!({
         "object": "text_completion", "model": "m-1",
         "choices": [{"index": 0, "text": " b", "finish_reason": "length",
             "logprobs": {"tokens": [" b"], "token_logprobs": [-0.5], "text_offset": [1]}}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     });
-    let server = Server::start(move |_, _| status(200, &[], &reply.to_string())).await;
-    let settings = ChatSettings::default();
-    let ran = Ran::speaking(Protocol::Completions, &server, key(), settings);
+    let script = move |_, _: &Request| status(200, &[], &reply.to_string());
+    let ran = speaking(Protocol::Completions, script).await;
     let body = json!({"model": "m", "prompt": "a", "suffix": "c", "max_tokens": 1, "logprobs": 1});
     let answer = ran.send(&Ask::new(body.as_object().unwrap().clone()).unwrap()).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.finish_reason.as_deref()), (" b", Some("length")));
@@ -79,7 +76,7 @@ async fn a_text_goes_on() {
         answer.logprobs,
         Some(vec![TokenLogprob { token: " b".into(), logprob: Some(-0.5) }])
     );
-    server.with(|requests| {
+    ran.server.with(|requests| {
         let head = requests[0].head.to_lowercase();
         assert!(head.starts_with("post /v1/completions http/1.1\r\n"), "{head}");
         assert!(head.contains("authorization: bearer sk-ant-"), "{head}");
@@ -94,30 +91,35 @@ async fn a_text_goes_on() {
 #[tokio::test]
 async fn an_overloaded_server_is_waited_for_by_all() {
     let overloaded = |headers| anthropic(529, headers, "overloaded_error", "Overloaded");
-    let (result, count, ran) = after(vec![overloaded(&[("retry-after", "20")])]).await;
-    assert_eq!((result.unwrap().content.as_str(), count), ("hi", 2));
-    assert_eq!(ran.waited(), 20_000);
-    assert!(ran.notices()[0].contains("Overloaded"), "{:?}", ran.notices());
-    let (result, count, _) = after(vec![overloaded(&[]); 3]).await;
-    assert_eq!((result.unwrap().content.as_str(), count), ("hi", 4));
-    let (result, count, _) = after(vec![overloaded(&[]); 9]).await;
-    let (rule, reason) = failed(result);
-    assert_eq!((rule, count), ("server_error", 5));
-    assert!(reason.contains("Overloaded"), "{reason}");
     let limited = anthropic(429, &[("retry-after", "7")], "rate_limit_error", "Slow down");
-    let (result, count, ran) = after(vec![limited]).await;
-    assert_eq!((result.is_ok(), count, ran.waited()), (true, 2, 7_000));
+    for (replies, waited) in [
+        (vec![overloaded(&[("retry-after", "20")])], Some(20_000)),
+        (vec![overloaded(&[]); 3], None),
+        (vec![limited], Some(7_000)),
+    ] {
+        let failures = replies.len();
+        let ran = after(replies).await;
+        assert_eq!(ran.ask("hello").await.unwrap().content, "hi");
+        assert_eq!(ran.server.count(), failures + 1);
+        assert!(waited.is_none_or(|waited| ran.waited() == waited), "{}", ran.waited());
+        let notices = ran.notices().join(" ");
+        assert!(waited != Some(20_000) || notices.contains("Overloaded"), "{notices}");
+    }
+    let ran = after(vec![overloaded(&[]); 9]).await;
+    let (rule, reason) = failed(ran.ask("hello").await);
+    assert_eq!((rule, ran.server.count()), ("server_error", 5));
+    assert!(reason.contains("Overloaded"), "{reason}");
 }
 
 #[tokio::test]
-async fn what_ends_it_all_and_what_ends_one() {
-    for (reply, told) in [
+async fn errors_end_all_requests_or_one() {
+    for (reply, part) in [
         (anthropic(401, &[], "authentication_error", "invalid x-api-key"), "the key in $KEY"),
         (anthropic(403, &[], "permission_error", "no"), "refuses (HTTP 403)"),
         (anthropic(404, &[], "not_found_error", "model: m"), "has no model `m`"),
         (anthropic(404, &[], "not_found_error", "Not Found"), "/v1/messages"),
         (
-            anthropic(400, &[], "invalid_request_error", "Your credit balance is too low to go on"),
+            anthropic(400, &[], "invalid_request_error", "Your credit balance is too low"),
             "no money left",
         ),
         (
@@ -125,10 +127,10 @@ async fn what_ends_it_all_and_what_ends_one() {
             "leave it out",
         ),
     ] {
-        let (result, count, _) = after(vec![reply; 3]).await;
-        let reason = fatal(result);
-        assert_eq!(count, 1, "{reason}");
-        assert!(reason.contains(told), "{reason}");
+        let ran = after(vec![reply; 3]).await;
+        let reason = fatal(ran.ask("hello").await);
+        assert_eq!(ran.server.count(), 1, "{reason}");
+        assert!(reason.contains(part), "{reason}");
     }
     let empty = json!({"type": "message", "content": null, "usage": {"input_tokens": 1, "output_tokens": 0}});
     let within = json!({"type": "error", "error": {"type": "api_error", "message": "M"}});
@@ -144,9 +146,9 @@ async fn what_ends_it_all_and_what_ends_one() {
         (status(200, &[], &"[".repeat(100_000)), "malformed_answer", 2),
         (Reply::Cut(Vec::new()), "cut_connection", 5),
     ] {
-        let (result, count, _) = after(vec![reply; 9]).await;
-        let (found, reason) = failed(result);
-        assert_eq!((found, count), (rule, tries), "{reason}");
+        let ran = after(vec![reply; 9]).await;
+        let (found, reason) = failed(ran.ask("hello").await);
+        assert_eq!((found, ran.server.count()), (rule, tries), "{reason}");
     }
 }
 
@@ -158,8 +160,9 @@ async fn no_text_shows_the_key_of_messages() {
         anthropic(400, &[], "invalid_request_error", KEY),
         status(200, &[], &format!("{{\"content\": {KEY}}}")),
     ] {
-        let (result, _, ran) = after(vec![reply; 99]).await;
-        let shown = format!("{:?} {:?} {:?}", result.unwrap_err(), ran.client, ran.notices());
+        let ran = after(vec![reply; 99]).await;
+        let error = ran.ask("hello").await.unwrap_err();
+        let shown = format!("{error:?} {:?} {:?}", ran.client, ran.notices());
         assert!(!shown.contains(&KEY[7..15]), "{shown}");
     }
     // Nor do the tokens of an answer, in pieces.
@@ -168,8 +171,8 @@ async fn no_text_shows_the_key_of_messages() {
         {"token": b, "logprob": -1.0}]);
     let reply = json!({"choices": [{"message": {"content": format!("x{KEY}")},
         "logprobs": {"content": tokens}}]});
-    let server = Server::start(move |_, _| status(200, &[], &reply.to_string())).await;
-    let ran = Ran::with_key(&server, key(), ChatSettings::default());
+    let script = move |_, _: &Request| status(200, &[], &reply.to_string());
+    let ran = speaking(Protocol::Chat, script).await;
     let answer = ran.ask("hello").await.unwrap();
     assert_eq!((answer.content.as_str(), answer.logprobs), ("x***", None));
 }

@@ -6,6 +6,12 @@ use super::*;
 
 const KEY: &str = "sk-proj-AbCdEfGh0123456789ZyXwVu";
 
+/// A client with the key of a server that always gives this reply.
+async fn with_key(reply: Reply) -> TestClient {
+    let server = Server::start(0, move |_, _| reply.clone()).await;
+    TestClient::new(server, Protocol::Chat, Some(KEY), ChatSettings::default())
+}
+
 #[tokio::test]
 async fn no_server_makes_us_show_the_key() {
     let percent: String = KEY.bytes().map(|b| format!("%{b:02x}")).collect();
@@ -37,9 +43,7 @@ async fn no_server_makes_us_show_the_key() {
         Reply::Cut(format!("HTTP/1.1 200 OK\r\n{KEY}").into_bytes()),
     ];
     for reply in replies {
-        let server = Server::start(move |_, _| reply.clone()).await;
-        let key = Secret::new("KEY", KEY).unwrap();
-        let ran = Ran::with_key(&server, Some(key), ChatSettings::default());
+        let ran = with_key(reply).await;
         let error = ran.ask("hello").await.unwrap_err();
         let shown = format!("{error} {error:?} {:?} {:?}", ran.client, ran.notices());
         let lower = shown.to_lowercase();
@@ -60,10 +64,7 @@ async fn no_answer_carries_the_key() {
         "model": KEY, "system_fingerprint": KEY,
         "choices": [{"message": {"content": format!("a {KEY}"), "refusal": KEY}, "finish_reason": KEY}],
     });
-    let reply = status(200, &[], &reply.to_string());
-    let server = Server::start(move |_, _| reply.clone()).await;
-    let key = Secret::new("KEY", KEY).unwrap();
-    let ran = Ran::with_key(&server, Some(key), ChatSettings::default());
+    let ran = with_key(status(200, &[], &reply.to_string())).await;
     let answer = ran.ask("hello").await.unwrap();
     assert_eq!(answer.content, "a ***");
     assert!(!format!("{answer:?}").contains(KEY));
@@ -73,8 +74,7 @@ async fn no_answer_carries_the_key() {
 async fn the_words_of_a_server_are_one_short_line() {
     let long = format!("a\u{1b}[31m\r\nb\u{202e} {}", "é ".repeat(1_000));
     let reply = status(400, &[], &json!({"error": {"message": long}}).to_string());
-    let server = Server::start(move |_, _| reply.clone()).await;
-    let ran = Ran::new(&server, ChatSettings::default());
+    let ran = TestClient::after(vec![reply], ChatSettings::default()).await;
     let (_, reason) = failed(ran.ask("hello").await);
     assert!(!reason.contains(|c: char| c.is_control() || c == '\u{202e}'), "{reason}");
     assert!(reason.chars().count() < 250 && reason.ends_with('…'), "{reason}");
@@ -120,7 +120,7 @@ impl tracing::Subscriber for Recorder {
 async fn events_tell_requests_and_retries_and_no_secret() {
     tracing::subscriber::set_global_default(Recorder).unwrap();
     let replies = [status(500, &[], KEY), ok()];
-    let server = Server::start(move |n, _| replies[n].clone()).await;
+    let server = Server::start(0, move |n, _| replies[n].clone()).await;
     let key = Secret::new("KEY", KEY).unwrap();
     let endpoint =
         Endpoint::new(Protocol::Chat, &format!("{}?key=hunter2", server.url()), Some(key)).unwrap();

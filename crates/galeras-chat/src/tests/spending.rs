@@ -4,10 +4,6 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-fn usd(text: &str) -> Usd {
-    text.parse().unwrap()
-}
-
 fn limit(account: &str, max_usd: Option<&str>, max_requests: Option<u64>) -> SpendingLimit {
     let owner = format!("the step `{account}`");
     SpendingLimit { account: account.into(), owner, max_usd: max_usd.map(usd), max_requests }
@@ -108,7 +104,7 @@ async fn all_limits_of_a_request_hold_at_once() {
 /// A log in memory: the last record of each process.
 #[derive(Debug, Default)]
 struct SharedLog {
-    lines: Mutex<BTreeMap<usize, BTreeMap<String, Expense>>>,
+    lines: Mutex<BTreeMap<usize, Expenses>>,
     writes: Mutex<usize>,
 }
 
@@ -116,12 +112,9 @@ struct SharedLog {
 struct ProcessLog(usize, Arc<SharedLog>);
 
 impl SpendingLog for ProcessLog {
-    fn write(
-        &self,
-        decide: &mut dyn FnMut(&BTreeMap<String, Expense>) -> Option<BTreeMap<String, Expense>>,
-    ) -> Result<(), String> {
+    fn write(&self, decide: &mut dyn FnMut(&Expenses) -> Option<Expenses>) -> Result<(), String> {
         let mut lines = self.1.lines.lock().unwrap();
-        let mut others: BTreeMap<String, Expense> = BTreeMap::new();
+        let mut others = Expenses::new();
         for (_, spent) in lines.iter().filter(|(process, _)| **process != self.0) {
             for (account, spent) in spent {
                 let sum = others.entry(account.clone()).or_default();

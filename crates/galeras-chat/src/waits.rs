@@ -1,4 +1,5 @@
-//! The wait that a server asks for, in `retry-after` and similar headers.
+//! How long to wait before the next try: as long as the server asks in `retry-after` and similar
+//! headers, or longer from failure to failure.
 //!
 //! Sources: RFC 9110 (`Retry-After`: seconds or a date), Azure OpenAI (`retry-after-ms`), OpenAI's
 //! guide on rate limits (`x-ratelimit-remaining-*`, and `x-ratelimit-reset-*` as `1s`, `6m0s`,
@@ -8,9 +9,39 @@ use std::time::Duration;
 
 use galeras_net::http_date;
 
+/// Waits of `first` for the first failure, twice as long for each further one up to `longest`,
+/// of which up to the half is taken off again, differently for every `key`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Backoff {
+    pub(super) seed: u64,
+    pub(super) first: Duration,
+    pub(super) longest: Duration,
+}
+
+impl Backoff {
+    /// The wait of `key` (a request) after its `failures`th failure, counted from 1.
+    pub(super) fn wait(&self, key: u64, failures: u32) -> Duration {
+        let doubled = 2_u32.checked_pow(failures.saturating_sub(1));
+        let whole = doubled.map_or(self.longest, |by| self.first.saturating_mul(by));
+        let whole = whole.min(self.longest);
+        let random = mixed(mixed(mixed(self.seed) ^ key) ^ u64::from(failures));
+        // 32 bits are more than a wait has microseconds.
+        let part = u32::try_from(random >> 32).unwrap_or(u32::MAX);
+        whole.mul_f64(1.0 - f64::from(part) / f64::from(u32::MAX) / 2.0)
+    }
+}
+
+/// Sebastiano Vigna's SplitMix64: spreads the bits of small numbers.
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
 /// The wait that the headers ask for. `header` takes names in lower case; `now` is the time since
 /// 1970, used if the server does not send its own.
-pub(super) fn wait<'a>(
+pub(super) fn wait_of<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: Duration,
 ) -> Option<Duration> {
@@ -28,19 +59,19 @@ pub(super) fn wait<'a>(
             return Some(Duration::from_secs(until).saturating_sub(today));
         }
     }
-    let mut known = Vec::new();
-    for (reset, remaining) in [
+    let resets = [
         ("x-ratelimit-reset-requests", "x-ratelimit-remaining-requests"),
         ("x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens"),
-    ] {
-        let reset = header(reset);
-        let Some(reset) = reset.and_then(|text| reset_in(text, now)) else { continue };
-        known.push((reset, header(remaining).and_then(number).is_some_and(|left| left <= 0.0)));
-    }
+    ]
+    .map(|(reset, remaining)| {
+        let used_up = header(remaining).and_then(number).is_some_and(|left| left <= 0.0);
+        Some((header(reset).and_then(|text| reset_in(text, now))?, used_up))
+    });
+    let resets = resets.into_iter().flatten();
     // A limit that is used up has to reset. If neither is known to be, the sooner one is tried, and a
     // further refusal waits longer.
-    let used_up = known.iter().filter(|(_, used_up)| *used_up).map(|(reset, _)| *reset).max();
-    used_up.or_else(|| known.iter().map(|(reset, _)| *reset).min())
+    let used_up = resets.clone().filter(|(_, used_up)| *used_up).map(|(reset, _)| reset).max();
+    used_up.or_else(|| resets.map(|(reset, _)| reset).min())
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -68,26 +99,24 @@ fn reset_in(text: &str, now: Duration) -> Option<Duration> {
 
 /// A span as Go writes it: `1s`, `6m0s`, `120ms`, `1h2m3.5s`.
 fn span(text: &str) -> Option<Duration> {
-    let (mut rest, mut sum) = (text, 0.0);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let value = number(&rest[..digits])?;
-        rest = &rest[digits..];
-        let letters = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-        let unit = match &rest[..letters] {
-            "d" => 86_400.0,
-            "h" => 3_600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return None,
-        };
-        rest = &rest[letters..];
-        sum += value * unit;
+    let span: jiff::Span = text.parse().ok()?;
+    span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?.try_into().ok()
+}
+
+/// `350 ms`, `12 s`, `6 min 5 s`, `2 h 3 min`.
+pub(super) fn in_words(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis < 1_000 {
+        return format!("{millis} ms");
     }
-    (!text.is_empty()).then(|| seconds(sum))?
+    // Rounded up, so that a try after this time is not too early.
+    let seconds = millis.div_ceil(1_000);
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
 }
 
 #[cfg(test)]
@@ -97,7 +126,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(1_795_262_011);
 
     fn waits(headers: &[(&str, &'static str)]) -> Option<Duration> {
-        wait(|name| headers.iter().find(|(n, _)| *n == name).map(|(_, v)| *v), NOW)
+        wait_of(|name| headers.iter().find(|(n, _)| *n == name).map(|(_, v)| *v), NOW)
     }
 
     fn millis(millis: u64) -> Option<Duration> {
@@ -127,6 +156,8 @@ mod tests {
             ("x-ratelimit-reset-tokens", "1795262021000", millis(10_000)),
             ("x-ratelimit-reset-tokens", "5 parsecs", None),
             ("x-ratelimit-reset-tokens", "m", None),
+            ("x-ratelimit-reset-tokens", "1d2h", millis(93_600_000)),
+            ("x-ratelimit-reset-tokens", "-5s", None),
         ] {
             assert_eq!(waits(&[(name, text)]), wait, "{name}: {text}");
         }
@@ -160,5 +191,37 @@ mod tests {
         assert_eq!(waits(&both[..3]), millis(8_000));
         assert_eq!(waits(&[both[0], both[1], both[3]]), millis(30_000));
         assert_eq!(waits(&both[..2]), millis(8_000));
+    }
+
+    #[test]
+    fn waits_double_and_differ() {
+        let (first, longest) = (Duration::from_secs(1), Duration::from_secs(30));
+        let backoff = Backoff { seed: 7, first, longest };
+        for key in 0..1_000 {
+            for (failures, whole) in [(1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (40, 30)] {
+                let wait = backoff.wait(key, failures);
+                assert!(wait <= Duration::from_secs(whole), "{wait:?}");
+                assert!(wait * 2 >= Duration::from_secs(whole), "{wait:?}");
+                assert_eq!(wait, backoff.wait(key, failures));
+            }
+        }
+        let mut waits: Vec<_> = (0..1_000).map(|key| backoff.wait(key, 1)).collect();
+        waits.sort();
+        assert!(waits[100] < Duration::from_millis(600) && waits[900] > Duration::from_millis(900));
+        assert_ne!(Backoff { seed: 8, ..backoff }.wait(1, 1), backoff.wait(1, 1));
+    }
+
+    #[test]
+    fn durations_are_written_in_words() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_001, "2 s"),
+            (60_000, "1 min"),
+            (365_000, "6 min 5 s"),
+            (7_380_000, "2 h 3 min"),
+        ] {
+            assert_eq!(in_words(Duration::from_millis(millis)), text);
+        }
     }
 }
