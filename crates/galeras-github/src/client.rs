@@ -17,7 +17,7 @@ use super::error::{GithubError, GithubErrorKind};
 use super::limits::{Head, Verdict};
 use super::search::{SearchNotice, SearchNotify};
 use super::{time, transport};
-use galeras_net::{Clock, Secret, SystemClock, causes, has_slashes};
+use galeras_net::{Clock, Secret, SystemClock, causes, has_slashes, one_line};
 
 /// The address of github.com's API.
 pub const GITHUB: &str = "https://api.github.com";
@@ -48,7 +48,8 @@ pub struct GithubClient {
     base: Url,
     token: Option<Secret>,
     clock: Arc<dyn Clock>,
-    timeout: Duration,
+    /// The longest wait for one answer.
+    pub(super) timeout: Duration,
     /// The longest answer that is read, in bytes.
     pub(super) max_answer: usize,
     /// Created by the first request, because it needs the runtime.
@@ -58,22 +59,14 @@ pub struct GithubClient {
 }
 
 /// An answer with status 200.
-pub(super) struct Answer<T> {
-    pub(super) value: T,
-    /// There is a next page.
-    pub(super) more: bool,
-    /// The address of the next page, if it is on the same server.
-    pub(super) next: Option<Url>,
-}
-
-/// An answer with status 200, as it was received.
 ///
 /// octocrab's typed calls drop the headers, which have the limits. Its models also require fields that
 /// GitHub Enterprise leaves out, and its `Page` prints links that it does not know.
-struct Received<T> {
-    value: T,
-    head: Head,
-    next: Option<String>,
+pub(super) struct Answer<T> {
+    pub(super) value: T,
+    /// There is a next page. Its address is counted, as a server behind a proxy may link to another
+    /// address than its own.
+    pub(super) more: bool,
 }
 
 /// The failure of one try.
@@ -81,12 +74,6 @@ enum Failure {
     Again { why: String, at_least: u64 },
     Limited { seconds: Option<u64>, primary: bool },
     Final(GithubError),
-}
-
-impl From<GithubError> for Failure {
-    fn from(error: GithubError) -> Self {
-        Self::Final(error)
-    }
 }
 
 impl GithubClient {
@@ -130,13 +117,6 @@ impl GithubClient {
         self
     }
 
-    /// Sets the longest wait for one answer (by default 60 seconds).
-    #[must_use]
-    pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
     /// The address of the API, without a slash at its end.
     pub fn base_url(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
@@ -156,9 +136,6 @@ impl GithubClient {
     }
 
     /// Sends a GET request, with waits and retries by GitHub's rules.
-    ///
-    /// # Errors
-    /// Every [`GithubErrorKind`].
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         url: &Url,
@@ -193,7 +170,7 @@ impl GithubClient {
                             "GitHub's rate limit is still exceeded after {limits} tries; \
                              start again later"
                         );
-                        return Err(GithubError::rate_limited(message, None));
+                        return Err(GithubError::new(GithubErrorKind::RateLimited, message));
                     }
                     let seconds = seconds.unwrap_or_else(|| {
                         let wait = unexplained;
@@ -224,9 +201,6 @@ impl GithubClient {
     }
 
     /// Waits.
-    ///
-    /// # Errors
-    /// If the wait is too long, or the caller cancels.
     pub(super) async fn wait(
         &self,
         seconds: u64,
@@ -238,7 +212,7 @@ impl GithubClient {
             let at = self.now().saturating_add(seconds);
             let until = time::format(i64::try_from(at).unwrap_or(i64::MAX));
             let message = format!("{reason} until {until}; start again then");
-            return Err(GithubError::rate_limited(message, Some(at)));
+            return Err(GithubError::new(GithubErrorKind::RateLimited, message));
         }
         if !cancel.is_cancelled() {
             tracing::debug!(wait_seconds = seconds, "github request waits");
@@ -259,42 +233,29 @@ impl GithubClient {
     ) -> Result<Answer<T>, Failure> {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let error = match self.send::<T>(&url, attempt).await? {
-                Ok(Received { value, head, next }) => {
-                    if let Some(seconds) = head.used_up(self.now()) {
-                        let until = self.now().saturating_add(seconds);
-                        self.used_up_until.store(until, Ordering::Relaxed);
-                    }
-                    let more = next.is_some();
-                    let next = next.and_then(|link| url.join(&link).ok());
-                    return Ok(Answer {
-                        value,
-                        more,
-                        next: next.filter(|next| self.is_home(next)),
-                    });
-                }
+            let error = match self.send(&url, attempt).await? {
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             let (status, headers) = (error.status_code.as_u16(), error.headers.unwrap_or_default());
-            let location = headers.get("location").and_then(|to| to.to_str().ok());
             let message = self.message(&error.message, error.errors.as_deref().unwrap_or_default());
             let quoted = if message.is_empty() { String::new() } else { format!(": {message}") };
             let (kind, text) = match Head::new(status, &headers).judge(&message, self.now()) {
-                Verdict::Redirect => match location.and_then(|to| url.join(to).ok()) {
-                    Some(to) if self.is_home(&to) => {
-                        url = to;
-                        continue;
-                    }
-                    Some(to) => {
-                        let host = self.quote(&to.origin().ascii_serialization());
-                        let text = format!("GitHub redirects to {host}, which is not followed");
-                        (GithubErrorKind::Other, text)
-                    }
-                    None => {
-                        let text = format!("GitHub redirects to nowhere (HTTP {status})");
-                        (GithubErrorKind::Other, text)
-                    }
-                },
+                Verdict::Redirect => {
+                    let location = headers.get("location").and_then(|to| to.to_str().ok());
+                    let text = match location.and_then(|to| url.join(to).ok()) {
+                        Some(to) if self.is_home(&to) => {
+                            url = to;
+                            continue;
+                        }
+                        Some(to) => {
+                            let host = self.quote(&to.origin().ascii_serialization());
+                            format!("GitHub redirects to {host}, which is not followed")
+                        }
+                        None => format!("GitHub redirects to nowhere (HTTP {status})"),
+                    };
+                    (GithubErrorKind::Other, text)
+                }
                 Verdict::Limited { seconds, primary } => {
                     return Err(Failure::Limited { seconds, primary });
                 }
@@ -320,9 +281,9 @@ impl GithubClient {
                     (GithubErrorKind::Other, text)
                 }
             };
-            return Err(GithubError::new(kind, text).into());
+            return Err(Failure::Final(GithubError::new(kind, text)));
         }
-        Err(GithubError::other("GitHub redirects in a circle").into())
+        Err(Failure::Final(GithubError::other("GitHub redirects in a circle")))
     }
 
     /// Sends one request; GitHub's own errors are the inner ones.
@@ -330,18 +291,18 @@ impl GithubClient {
         &self,
         url: &Url,
         attempt: u32,
-    ) -> Result<Result<Received<T>, Box<octocrab::GitHubError>>, Failure> {
+    ) -> Result<Result<Answer<T>, Box<octocrab::GitHubError>>, Failure> {
         let octocrab = self.octocrab.get_or_try_init(|| async {
             transport::octocrab(&self.base, self.token.as_ref(), self.max_answer)
         });
-        let octocrab = octocrab.await?;
+        let octocrab = octocrab.await.map_err(Failure::Final)?;
         let sent = tokio::time::timeout(self.timeout, async {
             let answer = octocrab::map_github_error(octocrab._get(url.as_str()).await?).await?;
             let head = Head::new(answer.status().as_u16(), answer.headers());
             let link = answer.headers().get("link").and_then(|link| link.to_str().ok());
-            let next = link.and_then(next_page);
+            let more = link.is_some_and(has_next);
             let body = answer.into_body().collect().await?.to_bytes();
-            Ok::<_, octocrab::Error>((serde_json::from_slice::<T>(&body), head, next))
+            Ok::<_, octocrab::Error>((serde_json::from_slice::<T>(&body), head, more))
         });
         let sent = sent.await;
         let status = match &sent {
@@ -353,17 +314,21 @@ impl GithubClient {
         let (host, path) = (url.host_str(), url.path());
         tracing::debug!(method = "GET", host, path, status, attempt, "github request");
         let why = match sent {
-            Ok(Ok((Ok(value), head, next))) => return Ok(Ok(Received { value, head, next })),
+            Ok(Ok((Ok(value), head, more))) => {
+                if let Some(seconds) = head.used_up(self.now()) {
+                    let until = self.now().saturating_add(seconds);
+                    self.used_up_until.store(until, Ordering::Relaxed);
+                }
+                return Ok(Ok(Answer { value, more }));
+            }
             Ok(Ok((Err(error), ..))) => {
                 format!("GitHub's answer is damaged: {}", self.quote(&error.to_string()))
             }
             Ok(Err(octocrab::Error::GitHub { source, .. })) => return Ok(Err(source)),
             Ok(Err(error)) if is_too_long(&error) => {
-                let (base, max) = (self.base_url(), self.max_answer);
-                let path = path.strip_prefix(self.base.path().trim_end_matches('/'));
-                let path = path.unwrap_or_else(|| url.path());
-                let text = format!("{base}{path} answers with more than {max} bytes");
-                return Err(GithubError::other(text).into());
+                let address = format!("{}{path}", self.base.origin().ascii_serialization());
+                let text = format!("{address} answers with more than {} bytes", self.max_answer);
+                return Err(Failure::Final(GithubError::other(text)));
             }
             Ok(Err(error)) => format!("GitHub cannot be reached: {}", self.quote(&causes(&error))),
             Err(_) => format!("GitHub did not answer in {} seconds", self.timeout.as_secs()),
@@ -376,18 +341,11 @@ impl GithubClient {
         url.origin() == self.base.origin() && url.username().is_empty() && url.password().is_none()
     }
 
-    /// A server's text, short, without the token and control characters.
+    /// A server's text on one short line, without the token.
     fn quote(&self, text: &str) -> String {
-        let text = match &self.token {
-            Some(token) => token.scrub(text),
-            None => text.to_string(),
-        };
-        let words: Vec<&str> =
-            text.split(|c: char| c.is_control() || c == ' ').filter(|w| !w.is_empty()).collect();
-        let line = words.join(" ");
-        match line.char_indices().nth(MAX_QUOTE) {
-            Some((at, _)) => format!("{}…", &line[..at]),
-            None => line,
+        match &self.token {
+            Some(token) => one_line(&token.scrub(text), MAX_QUOTE),
+            None => one_line(text, MAX_QUOTE),
         }
     }
 
@@ -422,14 +380,8 @@ impl fmt::Debug for GithubClient {
     }
 }
 
-/// The address with rel="next" in a `Link` header.
-fn next_page(link: &str) -> Option<String> {
-    link.split('<').find_map(|part| {
-        let (address, parameters) = part.split_once('>')?;
-        let next = parameters.split([';', ',']).any(|p| {
-            let p = p.trim();
-            p.strip_prefix("rel=").is_some_and(|rel| rel.trim_matches('"') == "next")
-        });
-        next.then(|| address.to_string())
-    })
+/// Returns true if a `Link` header names a next page.
+fn has_next(link: &str) -> bool {
+    let mut parameters = link.split([';', ',']).map(str::trim);
+    parameters.any(|p| p.strip_prefix("rel=").is_some_and(|rel| rel.trim_matches('"') == "next"))
 }

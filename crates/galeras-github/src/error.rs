@@ -25,14 +25,13 @@ pub enum GithubErrorKind {
 pub struct GithubError {
     kind: GithubErrorKind,
     message: String,
-    retry_at: Option<u64>,
     /// The operating system's error, if a file is the cause.
     source: Option<io::Error>,
 }
 
 impl GithubError {
     pub(super) fn new(kind: GithubErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_at: None, source: None }
+        Self { kind, message: message.into(), source: None }
     }
 
     pub(super) fn other(message: impl Into<String>) -> Self {
@@ -52,17 +51,8 @@ impl GithubError {
         Self::new(GithubErrorKind::Interrupted, "the search was interrupted")
     }
 
-    pub(super) fn rate_limited(message: impl Into<String>, retry_at: Option<u64>) -> Self {
-        Self { retry_at, ..Self::new(GithubErrorKind::RateLimited, message) }
-    }
-
     /// The kind of the error.
     pub fn kind(&self) -> GithubErrorKind {
         self.kind
-    }
-
-    /// The end of GitHub's wait, in seconds since 1970, if it is known.
-    pub fn retry_at(&self) -> Option<u64> {
-        self.retry_at
     }
 }

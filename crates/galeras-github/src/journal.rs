@@ -13,24 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use super::error::GithubError;
 use super::repository::GithubRepository;
+use super::search::Search;
 use super::slice::Slice;
 
 /// Increased when old journals become unusable.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// The identity of a search. A journal belongs to one search.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
-    pub(super) base_url: String,
-    pub(super) query: String,
-    pub(super) sort: Option<String>,
-    pub(super) limit: Option<u64>,
-}
-
-#[derive(Serialize, Deserialize)]
+/// The identity of a journal: it belongs to one search of one server.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Header {
     version: u32,
-    search: Identity,
+    base_url: String,
+    search: Search,
 }
 
 /// The result of a slice. `total` is GitHub's count of its repositories.
@@ -55,20 +49,17 @@ pub(super) struct Journal {
     known: HashMap<Slice, Outcome>,
 }
 
-/// The file of a search's journal.
-pub(super) fn path(folder: &Path, search: &Identity) -> PathBuf {
-    let text = serde_json::json!([VERSION, search]).to_string();
-    let name = blake3::hash(text.as_bytes()).to_hex();
-    folder.join(format!("search-{}.jsonl", &name[..32]))
-}
-
 impl Journal {
     /// Opens the journal of a search, or creates it.
-    ///
-    /// # Errors
-    /// If the file cannot be read or written, or another process searches the same.
-    pub(super) fn open(folder: &Path, search: &Identity) -> Result<Self, GithubError> {
-        let path = path(folder, search);
+    pub(super) fn open(
+        folder: &Path,
+        base_url: &str,
+        search: &Search,
+    ) -> Result<Self, GithubError> {
+        let header =
+            Header { version: VERSION, base_url: base_url.to_string(), search: search.clone() };
+        let name = checksum(serde_json::json!(header).to_string().as_bytes());
+        let path = folder.join(format!("search-{name}.jsonl"));
         let failed = |e: io::Error| failed(&path, e);
         std::fs::create_dir_all(folder).map_err(failed)?;
         if path.is_dir() {
@@ -90,11 +81,11 @@ impl Journal {
         }
         let mut content = Vec::new();
         file.read_to_end(&mut content).map_err(failed)?;
-        let (known, good) = read(&content, search);
+        let (known, good) = read(&content, &header);
         file.set_len(good).and_then(|()| file.seek(SeekFrom::Start(good))).map_err(failed)?;
         let mut journal = Self { file, path, known };
         if good == 0 {
-            journal.append(&Header { version: VERSION, search: search.clone() })?;
+            journal.append(&header)?;
             // The name of the file must be durable as well.
             if let Ok(folder) = File::open(folder) {
                 let _ = folder.sync_all();
@@ -109,17 +100,11 @@ impl Journal {
     }
 
     /// Stores the result of a slice. It is on disk when this returns.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub(super) fn put(&mut self, slice: Slice, outcome: Outcome) -> Result<(), GithubError> {
         self.append(&Line { slice, outcome })
     }
 
     /// Removes everything, so that the next search starts again.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub(super) fn clear(&mut self) -> Result<(), GithubError> {
         self.known.clear();
         self.file
@@ -151,14 +136,13 @@ fn checksum(content: &[u8]) -> String {
 
 /// The outcomes, and how many bytes from the start are good: none if the file is damaged at
 /// its start or belongs to another search.
-fn read(content: &[u8], search: &Identity) -> (HashMap<Slice, Outcome>, u64) {
+fn read(content: &[u8], header: &Header) -> (HashMap<Slice, Outcome>, u64) {
     let mut known = HashMap::new();
     let mut good = 0;
     for line in content.split_inclusive(|b| *b == b'\n') {
         let Some(json) = good_json(line) else { break };
         if good == 0 {
-            let header = serde_json::from_slice::<Header>(json).ok();
-            if !header.is_some_and(|h| h.version == VERSION && h.search == *search) {
+            if serde_json::from_slice::<Header>(json).ok().as_ref() != Some(header) {
                 break;
             }
         } else {

@@ -99,31 +99,46 @@ mod tests {
 
     use super::*;
 
-    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> Head {
+    type Headers<'a> = &'a [(&'static str, &'static str)];
+
+    fn head(status: u16, headers: Headers<'_>) -> Head {
         let header = |(name, value): &(&'static str, &'static str)| {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         Head::new(status, &headers.iter().map(header).collect())
     }
 
-    fn limited(seconds: impl Into<Option<u64>>, primary: bool) -> Verdict {
-        Verdict::Limited { seconds: seconds.into(), primary }
-    }
-
     #[test]
-    fn limits_are_taken_in_the_documented_order() {
-        let used = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1100")];
-        assert_eq!(head(403, &used).judge("", 1_000), limited(101, true));
-        assert_eq!(head(429, &used).judge("", 2_000), limited(1, true), "the reset is over");
-        let both = [used[0], used[1], ("retry-after", "30")];
-        assert_eq!(head(403, &both).judge("", 1_000), limited(30, false));
-        assert_eq!(head(403, &[("retry-after", "0")]).judge("", 0), limited(1, false));
-        let left = [("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", "1100")];
+    fn answers_have_a_verdict() {
+        let limited = |seconds, primary| Verdict::Limited { seconds, primary };
+        let failed = |at_least| Verdict::Failed { at_least };
+        let (none, reset) = (("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1100"));
+        let left: Headers<'_> = &[("x-ratelimit-remaining", "5"), reset];
         let text = "You have exceeded a secondary rate limit. Please wait";
-        assert_eq!(head(403, &left).judge(text, 1_000), limited(None, false));
-        assert_eq!(head(403, &left).judge("Resource not accessible", 0), Verdict::Forbidden);
-        assert_eq!(head(429, &left).judge("", 0), limited(None, false));
-        assert_eq!(head(403, &[]).judge("abuse detection mechanism", 0), limited(None, false));
+        let date = ("date", "Sat, 21 Nov 2026 11:53:31 GMT");
+        let until = ("retry-after", "Sat, 21 Nov 2026 11:54:31 GMT");
+        for (status, headers, message, now, verdict) in [
+            (403, &[none, reset][..], "", 1_000, limited(Some(101), true)),
+            // The reset is over.
+            (429, &[none, reset], "", 2_000, limited(Some(1), true)),
+            (403, &[none, reset, ("retry-after", "30")], "", 1_000, limited(Some(30), false)),
+            (403, &[("retry-after", "0")], "", 0, limited(Some(1), false)),
+            (403, &[until, date], "", 0, limited(Some(60), false)),
+            (403, left, text, 1_000, limited(None, false)),
+            (403, left, "Resource not accessible", 0, Verdict::Forbidden),
+            (429, left, "", 0, limited(None, false)),
+            (403, &[], "abuse detection mechanism", 0, limited(None, false)),
+            (502, &[], "", 0, failed(0)),
+            (503, &[("retry-after", "7")], "", 0, failed(7)),
+            (304, &[], "", 0, failed(0)),
+            (401, &[], "rate limit", 0, Verdict::Unauthorized),
+            (404, &[], "", 0, Verdict::Unexpected),
+            (422, &[], "", 0, Verdict::InvalidQuery),
+            (307, &[], "", 0, Verdict::Redirect),
+        ] {
+            let found = head(status, headers).judge(message, now);
+            assert_eq!(found, verdict, "{status} {headers:?} {message}");
+        }
     }
 
     #[test]
@@ -135,19 +150,5 @@ mod tests {
         ];
         assert_eq!(head(200, &headers).used_up(1_895_262_011), Some(61));
         assert_eq!(head(200, &headers[..1]).used_up(0), None);
-        let until = [("retry-after", "Sat, 21 Nov 2026 11:54:31 GMT"), headers[2]];
-        assert_eq!(head(403, &until).judge("", 0), limited(60, false));
-    }
-
-    #[test]
-    fn other_statuses() {
-        let failed = |at_least| Verdict::Failed { at_least };
-        assert_eq!(head(502, &[]).judge("", 0), failed(0));
-        assert_eq!(head(503, &[("retry-after", "7")]).judge("", 0), failed(7));
-        assert_eq!(head(304, &[]).judge("", 0), failed(0));
-        assert_eq!(head(401, &[]).judge("rate limit", 0), Verdict::Unauthorized);
-        assert_eq!(head(404, &[]).judge("", 0), Verdict::Unexpected);
-        assert_eq!(head(422, &[]).judge("", 0), Verdict::InvalidQuery);
-        assert_eq!(head(307, &[]).judge("", 0), Verdict::Redirect);
     }
 }

@@ -122,7 +122,7 @@ impl Query {
         Ok(query)
     }
 
-    /// The search string with these ranges instead of its own.
+    /// The search string with other ranges.
     pub(super) fn with(&self, stars: Bounds, created: Bounds) -> String {
         let mut words = self.rest.clone();
         words.extend(stars.qualifier("stars", |value| value.to_string()));

@@ -1,6 +1,7 @@
-//! A repository, and a page of them as GitHub sends it.
+//! A repository, and a page of them, as GitHub sends them and as the journal keeps them.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// A repository on GitHub, as it was when it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,10 +15,13 @@ pub struct GithubRepository {
     /// The branch that `HEAD` names.
     pub default_branch: String,
     /// The number of stars.
+    #[serde(rename = "stargazers_count")]
     pub stars: u64,
     /// The number of forks.
+    #[serde(default, rename = "forks_count")]
     pub forks: u64,
     /// The size on GitHub's disks, in units of about 1,000 bytes.
+    #[serde(rename = "size")]
     pub size_kb: u64,
     /// The time of its creation, RFC 3339 in UTC.
     pub created_at: String,
@@ -28,11 +32,19 @@ pub struct GithubRepository {
     /// It is a fork.
     pub fork: bool,
     /// Its owner has made it read-only.
+    #[serde(default)]
     pub archived: bool,
     /// The main language.
     pub language: Option<String>,
     /// The SPDX id of the licence that GitHub recognised; `NOASSERTION` for an unknown one.
+    #[serde(default, deserialize_with = "spdx_id")]
     pub license: Option<String>,
+}
+
+/// Reads GitHub's object of a licence, or its id alone.
+fn spdx_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let license = Value::deserialize(deserializer)?;
+    Ok(license.as_str().or_else(|| license.get("spdx_id")?.as_str()).map(str::to_string))
 }
 
 /// A page of results.
@@ -40,57 +52,5 @@ pub struct GithubRepository {
 pub(super) struct Page {
     pub(super) total_count: u64,
     pub(super) incomplete_results: bool,
-    items: Vec<Item>,
-}
-
-impl Page {
-    pub(super) fn repositories(self) -> impl Iterator<Item = GithubRepository> {
-        self.items.into_iter().map(GithubRepository::from)
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct Item {
-    id: u64,
-    full_name: String,
-    clone_url: String,
-    default_branch: String,
-    stargazers_count: u64,
-    #[serde(default)]
-    forks_count: u64,
-    size: u64,
-    created_at: String,
-    updated_at: Option<String>,
-    pushed_at: Option<String>,
-    fork: bool,
-    #[serde(default)]
-    archived: bool,
-    language: Option<String>,
-    license: Option<License>,
-}
-
-#[derive(Debug, Deserialize)]
-struct License {
-    spdx_id: Option<String>,
-}
-
-impl From<Item> for GithubRepository {
-    fn from(item: Item) -> Self {
-        Self {
-            id: item.id,
-            full_name: item.full_name,
-            clone_url: item.clone_url,
-            default_branch: item.default_branch,
-            stars: item.stargazers_count,
-            forks: item.forks_count,
-            size_kb: item.size,
-            created_at: item.created_at,
-            updated_at: item.updated_at,
-            pushed_at: item.pushed_at,
-            fork: item.fork,
-            archived: item.archived,
-            language: item.language,
-            license: item.license.and_then(|license| license.spdx_id),
-        }
-    }
+    pub(super) items: Vec<GithubRepository>,
 }

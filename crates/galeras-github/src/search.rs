@@ -9,7 +9,7 @@ use url::Url;
 
 use super::client::{Answer, GithubClient};
 use super::error::{GithubError, GithubErrorKind};
-use super::journal::{Identity, Journal, Outcome};
+use super::journal::{Journal, Outcome};
 use super::query::Query;
 use super::repository::{GithubRepository, Page};
 use super::slice::Slice;
@@ -86,7 +86,7 @@ impl Sort {
 }
 
 /// A search.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
     /// The search string in GitHub's syntax.
     pub query: String,
@@ -117,15 +117,6 @@ impl Search {
             )));
         }
         Ok(())
-    }
-
-    fn identity(&self, client: &GithubClient) -> Identity {
-        Identity {
-            base_url: client.base_url().to_string(),
-            query: self.query.clone(),
-            sort: self.sort.map(|sort| sort.name().to_string()),
-            limit: self.limit,
-        }
     }
 }
 
@@ -165,7 +156,7 @@ pub async fn search(
     if search.limit == Some(0) {
         return Ok(Vec::new());
     }
-    let journal = Journal::open(journal, &search.identity(client))?;
+    let journal = Journal::open(journal, client.base_url(), search)?;
     let mut run = Run { client, query, notify, cancel, journal };
     if let Some(limit) = search.limit.filter(|_| ranked) {
         return run.best(search.sort, limit).await;
@@ -212,14 +203,21 @@ struct Task {
     stubborn: u32,
 }
 
-/// The pages of a slice.
-enum Listing {
-    /// All pages; distinct repositories in GitHub's order.
-    Whole { total: u64, repositories: Vec<GithubRepository> },
-    /// The first of more repositories than GitHub lists.
-    TooMany { total: u64, sample: Vec<GithubRepository> },
+/// The pages of a slice: distinct repositories in GitHub's order.
+struct Listing {
+    total: u64,
+    repositories: Vec<GithubRepository>,
+    end: ListingEnd,
+}
+
+/// Why there are no further pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListingEnd {
+    Whole,
+    /// There are more repositories than GitHub lists.
+    TooMany,
     /// GitHub keeps marking its answer as incomplete.
-    Unfinished { total: u64, sample: Vec<GithubRepository> },
+    Incomplete,
 }
 
 impl Run<'_> {
@@ -291,28 +289,29 @@ impl Run<'_> {
         let mut union: BTreeMap<u64, GithubRepository> = BTreeMap::new();
         let (mut last, mut count) = (Vec::new(), 0);
         for _ in 0..ROUNDS {
-            match self.list(&text, Some(Sort::Stars), None).await? {
-                Listing::Whole { total, repositories } => {
-                    if repositories.len() as u64 == total {
-                        return Ok(Outcome::Done { total, repositories });
-                    }
+            let Listing { total, repositories, end } =
+                self.list(&text, Some(Sort::Stars), None).await?;
+            match end {
+                ListingEnd::Whole if repositories.len() as u64 == total => {
+                    return Ok(Outcome::Done { total, repositories });
+                }
+                ListingEnd::Whole => {
                     count = total;
                     union.extend(repositories.iter().map(|r| (r.id, r.clone())));
                     last = repositories;
                 }
-                Listing::TooMany { total, sample } => {
-                    return cut(total, &sample).ok_or_else(|| {
+                ListingEnd::TooMany => {
+                    return cut(total, &repositories).ok_or_else(|| {
                         GithubError::other(format!(
                             "{total} repositories match `{text}`; GitHub lists {LISTED} of them \
                              and offers nothing to tell the others apart by"
                         ))
                     });
                 }
-                Listing::Unfinished { total, sample } => {
+                ListingEnd::Incomplete => {
                     let allowed = total > LISTED || task.stubborn < STUBBORN_CUTS;
-                    return cut(total, &sample)
-                        .filter(|_| allowed)
-                        .ok_or_else(|| unfinished(&text));
+                    let outcome = cut(total, &repositories).filter(|_| allowed);
+                    return outcome.ok_or_else(|| unfinished(&text));
                 }
             }
         }
@@ -339,13 +338,11 @@ impl Run<'_> {
             (total, best) = (*t, repositories.clone());
         } else {
             for _ in 0..ROUNDS {
-                match self.list(&text, sort, Some(limit)).await? {
-                    Listing::Unfinished { .. } => return Err(unfinished(&text)),
-                    Listing::Whole { total: t, repositories: r }
-                    | Listing::TooMany { total: t, sample: r } => {
-                        (total, best) = (t.min(limit), r);
-                    }
+                let listing = self.list(&text, sort, Some(limit)).await?;
+                if listing.end == ListingEnd::Incomplete {
+                    return Err(unfinished(&text));
                 }
+                (total, best) = (listing.total.min(limit), listing.repositories);
                 if best.len() as u64 == total {
                     break;
                 }
@@ -371,29 +368,25 @@ impl Run<'_> {
         let size = limit.map_or(PAGE, |limit| limit.min(PAGE));
         let wanted = usize::try_from(limit.unwrap_or(LISTED)).unwrap_or(usize::MAX);
         let (mut seen, mut repositories, mut total) = (HashSet::new(), Vec::new(), 0);
-        let mut next = Some(self.address(text, sort, size, 1));
         let pages = limit.unwrap_or(LISTED).div_ceil(size).min(LISTED / size);
         for number in 1..=pages {
-            let Some(url) = next.take() else { break };
-            let answer = self.page(&url).await?;
-            let (page, more) = (answer.value, answer.more);
+            let Answer { value: page, more } =
+                self.page(&self.address(text, sort, size, number)).await?;
             total = page.total_count;
-            let incomplete = page.incomplete_results;
-            repositories.extend(page.repositories().filter(|r| seen.insert(r.id)));
-            if incomplete {
-                return Ok(Listing::Unfinished { total, sample: repositories });
-            }
-            if limit.is_none() && total > LISTED {
-                return Ok(Listing::TooMany { total, sample: repositories });
-            }
-            if more {
-                // Behind a proxy, a server may link to another address than its own.
-                let counted = || self.address(text, sort, size, number + 1);
-                next = Some(answer.next.unwrap_or_else(counted));
-            }
+            repositories.extend(page.items.into_iter().filter(|r| seen.insert(r.id)));
+            let end = if page.incomplete_results {
+                ListingEnd::Incomplete
+            } else if limit.is_none() && total > LISTED {
+                ListingEnd::TooMany
+            } else if more {
+                continue;
+            } else {
+                break;
+            };
+            return Ok(Listing { total, repositories, end });
         }
         repositories.truncate(wanted);
-        Ok(Listing::Whole { total, repositories })
+        Ok(Listing { total, repositories, end: ListingEnd::Whole })
     }
 
     /// Requests one page, and again while GitHub marks it as incomplete; returns the last answer.

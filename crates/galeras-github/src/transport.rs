@@ -22,9 +22,6 @@ use galeras_net::{AGENT, CONNECT_TIMEOUT, Secret, causes};
 
 /// Returns a client that sends `token` to the host and port of `base` only, and reads at most
 /// `max_answer` bytes of an answer. Needs a tokio runtime.
-///
-/// # Errors
-/// If the system has no certificates to trust.
 pub(super) fn octocrab(
     base: &Url,
     token: Option<&Secret>,

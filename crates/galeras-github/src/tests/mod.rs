@@ -2,8 +2,6 @@
 //!
 //! The server's repositories, a clock that does not wait, and running a search.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod complete;
 mod faults;
 mod queries;
@@ -49,18 +47,13 @@ impl Clock for TestClock {
     }
 }
 
-/// A result, and the notices of its search.
-struct Ran {
+/// The result and the notices of a search.
+struct SearchRun {
     result: Result<Vec<GithubRepository>, GithubError>,
     notices: Vec<SearchNotice>,
 }
 
-impl Ran {
-    #[track_caller]
-    fn names(&self) -> Vec<&str> {
-        self.result.as_ref().unwrap().iter().map(|r| r.full_name.as_str()).collect()
-    }
-
+impl SearchRun {
     #[track_caller]
     fn ids(&self) -> Vec<u64> {
         self.result.as_ref().unwrap().iter().map(|r| r.id).collect()
@@ -97,22 +90,46 @@ fn query(text: &str) -> Search {
     Search { query: text.into(), sort: None, limit: None }
 }
 
-async fn run_with(client: &GithubClient, what: &Search, journal: &Path) -> Ran {
+async fn run_with(client: &GithubClient, what: &Search, journal: &Path) -> SearchRun {
     let notices = Mutex::new(Vec::new());
     let notify = |notice| notices.lock().unwrap().push(notice);
     let result = search(client, what, journal, &notify, &CancellationToken::new()).await;
-    Ran { result, notices: notices.into_inner().unwrap() }
+    SearchRun { result, notices: notices.into_inner().unwrap() }
 }
 
 /// Searches with a new client and a new journal.
-async fn run(api: &GithubApi, what: &Search) -> Ran {
+async fn run(api: &GithubApi, what: &Search) -> SearchRun {
+    run_by(&client(api), what).await
+}
+
+/// Searches with a new journal.
+async fn run_by(client: &GithubClient, what: &Search) -> SearchRun {
     let journal = tempfile::tempdir().unwrap();
-    run_with(&client(api), what, journal.path()).await
+    run_with(client, what, journal.path()).await
 }
 
 /// `count` repositories, the first with id 1, with `stars` by their number.
 fn repos(count: u64, stars: impl Fn(u64) -> u64) -> Vec<Repo> {
     (1..=count).map(|id| Repo::new(id, &format!("o{}/r{id}", id % 97), stars(id))).collect()
+}
+
+/// A repository with so many stars, created at this time.
+fn found(stars: u64, created: i64) -> GithubRepository {
+    let page = serde_json::json!({
+        "id": 1, "full_name": "a/b", "clone_url": "", "default_branch": "main", "size": 0,
+        "stargazers_count": stars, "created_at": time::format(created), "fork": false,
+    });
+    serde_json::from_value(page).unwrap()
+}
+
+/// Pseudorandom numbers, the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % end
+    }
 }
 
 /// 3,700 repositories of the paper's kind and 300 others. The stars are as skewed as GitHub's;
@@ -131,17 +148,14 @@ fn population() -> Vec<Repo> {
             repo.stars = 1_001 + 400_000 / (id - 1_500);
         }
     }
-    for repo in &mut repos[3_750..3_800] {
-        (repo.fork, repo.stars) = (true, 5_000);
-    }
-    for repo in &mut repos[3_800..3_850] {
-        (repo.size, repo.stars) = (29_999, 5_000);
-    }
-    for repo in &mut repos[3_850..3_900] {
-        (repo.language, repo.stars) = (Some("Rust".into()), 5_000);
-    }
-    for repo in &mut repos[3_900..3_950] {
-        (repo.pushed_at, repo.stars) = ("2021-12-31T23:59:59Z".into(), 5_000);
+    for (at, repo) in repos.iter_mut().enumerate().take(3_950).skip(3_750) {
+        repo.stars = 5_000;
+        match at {
+            3_750..3_800 => repo.fork = true,
+            3_800..3_850 => repo.size = 29_999,
+            3_850..3_900 => repo.language = Some("Rust".into()),
+            _ => repo.pushed_at = "2021-12-31T23:59:59Z".into(),
+        }
     }
     repos
 }

@@ -1,4 +1,4 @@
-//! Tests of the journal: what is finished is not asked again, and what is damaged is.
+//! Tests of the journal: finished slices are not asked again, damaged ones are.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,10 +1,9 @@
 //! Tests of how many slices a search has: few of an honest server, and an end of any other.
 
-use super::super::query::{Bounds, Query};
-use super::super::search::most_slices;
-use super::super::slice::Slice;
-use super::super::time;
 use super::*;
+use crate::query::Bounds;
+use crate::search::most_slices;
+use crate::slice::Slice;
 use galeras_test_servers::github_api::GithubFault;
 
 /// Stars, and seconds since 1970.
@@ -20,7 +19,7 @@ fn dice(n: u64) -> u64 {
     x ^ (x >> 32)
 }
 
-fn found(slice: &Slice, (stars, created): &Point) -> bool {
+fn is_in(slice: &Slice, (stars, created): &Point) -> bool {
     let within = |bounds: Bounds, value: i64| {
         bounds.low.is_none_or(|low| low <= value) && bounds.high.is_none_or(|high| value <= high)
     };
@@ -29,22 +28,6 @@ fn found(slice: &Slice, (stars, created): &Point) -> bool {
 
 /// How many slices of a server that counts truly there are, and how deep they are cut.
 fn slices(points: Vec<Point>) -> (u64, u32) {
-    let shape = GithubRepository {
-        id: 1,
-        full_name: "a/b".into(),
-        clone_url: String::new(),
-        default_branch: "main".into(),
-        stars: 0,
-        forks: 0,
-        size_kb: 0,
-        created_at: String::new(),
-        updated_at: None,
-        pushed_at: None,
-        fork: false,
-        archived: false,
-        language: None,
-        license: None,
-    };
     let whole = Slice::whole(&Query::parse("r").unwrap());
     let (mut count, mut deepest, mut open) = (0, 0, vec![(whole, points, 0)]);
     while let Some((slice, mut points, depth)) = open.pop() {
@@ -57,17 +40,11 @@ fn slices(points: Vec<Point>) -> (u64, u32) {
         points.sort_by_key(|(stars, created)| {
             (std::cmp::Reverse(*stars), dice(created.unsigned_abs()))
         });
-        let sample: Vec<_> = points[..100]
-            .iter()
-            .map(|(stars, created)| GithubRepository {
-                stars: *stars,
-                created_at: time::format(*created),
-                ..shape.clone()
-            })
-            .collect();
+        let sample: Vec<_> =
+            points[..100].iter().map(|(stars, created)| found(*stars, *created)).collect();
         let parts = slice.split(points.len() as u64, &sample, NOW).expect("it can be cut");
         for part in parts {
-            let inside = points.iter().copied().filter(|point| found(&part, point)).collect();
+            let inside = points.iter().copied().filter(|point| is_in(&part, point)).collect();
             open.push((part, inside, depth + 1));
         }
     }
@@ -113,7 +90,7 @@ fn no_honest_search_comes_near_the_most_slices() {
 fn the_most_slices_have_a_most_themselves() {
     assert_eq!(most_slices(0), 400);
     assert_eq!(most_slices(1_001), 800);
-    // Even when one repository in 50 were alone in a slice of its own.
+    // Even when one repository in 50 were alone in a slice.
     assert!(most_slices(10_000_000) >= 10_000_000 / 50);
     assert_eq!(most_slices(u64::MAX), 200_000);
 }
