@@ -62,6 +62,52 @@ impl TreeChanges {
         let whole = self.added.iter().chain(sources).map(|file| file.blob);
         whole.chain(self.modified.iter().flat_map(|(before, after)| [*before, after.blob]))
     }
+
+    /// How many files of interest differ.
+    fn files(&self) -> usize {
+        let deleted = self.deleted.len() + self.deleted_others.len();
+        self.added.len() + self.modified.len() + deleted
+    }
+
+    /// About how much memory it takes, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let deleted = self.deleted.iter().chain(&self.deleted_others);
+        let modified = self.modified.iter().map(|(_, after)| after);
+        let files = self.added.iter().chain(deleted).chain(modified);
+        files.map(|file| file.path.len() as u64 + 80).sum()
+    }
+
+    /// A file that is added, or modified from `before`.
+    fn change(
+        &mut self,
+        path: String,
+        before: Option<ObjectId>,
+        blob: ObjectId,
+        include: &GlobSet,
+    ) {
+        if !include.is_match(&path) {
+            let suffix = suffix(&path);
+            if let Some(files) = self.passed_over.get_mut(suffix) {
+                *files += 1;
+            } else if self.passed_over.len() < MAX_SUFFIXES {
+                self.passed_over.insert(suffix.into(), 1);
+            }
+            return;
+        }
+        let file = File { path: path.into(), blob };
+        match before {
+            Some(before) => self.modified.push((before, file)),
+            None => self.added.push(file),
+        }
+    }
+
+    fn delete(&mut self, path: String, blob: ObjectId, include: &GlobSet) {
+        let name = path.rsplit('/').next().unwrap_or(&path);
+        let script = !name.contains('.');
+        let python = script || name.ends_with(".py") || include.is_match(&path);
+        let list = if python { &mut self.deleted } else { &mut self.deleted_others };
+        list.push(File { path: path.into(), blob });
+    }
 }
 
 /// The files that `include` matches and that differ between the trees of two commits. Links,
@@ -84,11 +130,9 @@ pub(super) fn tree_changes(
     let mut walk =
         Walk { objects, limits, entries: 0, bytes: 0, path: Vec::new(), pairs: Vec::new() };
     walk.enter(before, Some(after))?;
-    while let Some((pair, read)) = walk.step()? {
-        let (old, new) = &pair;
+    while let Some((old, new)) = &walk.step()? {
         let kind = |entry: &Option<Entry>| entry.as_ref().map(|entry| entry.kind);
         let id = |entry: &Option<Entry>| entry.as_ref().map(|entry| entry.id);
-        walk.count(read)?;
         if id(old) == id(new) && kind(old) == kind(new) {
             continue;
         }
@@ -97,9 +141,8 @@ pub(super) fn tree_changes(
         let file =
             |entry: &Option<Entry>| id(entry).filter(|_| kind(entry) == Some(EntryKind::File));
         match (file(old), file(new)) {
-            (Some(old), Some(new)) => changes.modify(walk.path(), old, new, include),
+            (old, Some(new)) => changes.change(walk.path(), old, new, include),
             (Some(old), None) => changes.delete(walk.path(), old, include),
-            (None, Some(new)) => changes.add(walk.path(), new, include),
             // Both are folders, or there is one only.
             (None, None) if tree(old).is_some() || tree(new).is_some() => {
                 walk.enter(tree(old), tree(new))?;
@@ -136,16 +179,10 @@ struct Walk<'a> {
 
 /// A folder before and after.
 struct FolderPair {
-    old: Option<FolderReader>,
-    new: Option<FolderReader>,
+    old: Option<TreeReader>,
+    new: Option<TreeReader>,
     /// How much of the path is the folder's.
     path: usize,
-}
-
-struct FolderReader {
-    reader: TreeReader,
-    /// The next entry.
-    head: Option<Entry>,
 }
 
 /// Entries of one name and of the same sort: folders, or anything else.
@@ -154,7 +191,7 @@ type EntryPair = (Option<Entry>, Option<Entry>);
 impl Walk<'_> {
     /// Reads the folders, whose entries come next.
     fn enter(&mut self, old: Option<ObjectId>, new: Option<ObjectId>) -> Result<(), GitError> {
-        let mut open = |tree: Option<ObjectId>| -> Result<Option<FolderReader>, GitError> {
+        let mut open = |tree: Option<ObjectId>| -> Result<Option<TreeReader>, GitError> {
             let Some(tree) = tree else { return Ok(None) };
             let bytes = self.objects.bytes(tree, Kind::Tree)?.to_vec();
             self.bytes += bytes.len() as u64;
@@ -164,17 +201,15 @@ impl Walk<'_> {
                     format!("comparing it with its parent takes more than {most} MB of trees");
                 return Err(GitError::limit(message));
             }
-            let mut reader = TreeReader::new(tree, bytes);
-            let head = reader.next()?;
-            Ok(Some(FolderReader { reader, head }))
+            TreeReader::new(tree, bytes).map(Some)
         };
         let (old, new) = (open(old)?, open(new)?);
         self.pairs.push(FolderPair { old, new, path: self.path.len() });
         Ok(())
     }
 
-    /// The next entries, whose path is `path` then, and how many there are of them.
-    fn step(&mut self) -> Result<Option<(EntryPair, u64)>, GitError> {
+    /// The next entries, whose path is `path` then.
+    fn step(&mut self) -> Result<Option<EntryPair>, GitError> {
         while let Some(pair) = self.pairs.last_mut() {
             self.path.truncate(pair.path);
             let side = pair.earlier();
@@ -182,36 +217,33 @@ impl Walk<'_> {
                 Ordering::Greater => &pair.new,
                 _ => &pair.old,
             };
-            let named = named.as_ref().and_then(|folder| Some((folder, folder.head.as_ref()?)));
-            let Some((folder, entry)) = named else {
+            let named = named.as_ref().and_then(|folder| Some(folder.name(folder.head.as_ref()?)));
+            let Some(name) = named else {
                 self.pairs.pop();
                 continue;
             };
             if !self.path.is_empty() {
                 self.path.push(b'/');
             }
-            self.path.extend_from_slice(folder.reader.name(entry));
+            self.path.extend_from_slice(name);
             if self.path.len() > PATH_BYTES {
                 let message = format!("it has a path of more than {PATH_BYTES} bytes");
                 return Err(GitError::limit(message));
             }
-            let old = if side.is_le() { FolderPair::take(&mut pair.old)? } else { None };
-            let new = if side.is_ge() { FolderPair::take(&mut pair.new)? } else { None };
-            let read = u64::from(old.is_some()) + u64::from(new.is_some());
-            return Ok(Some(((old, new), read)));
+            let old = pair.old.as_mut().filter(|_| side.is_le());
+            let old = old.map_or(Ok(None), TreeReader::next)?;
+            let new = pair.new.as_mut().filter(|_| side.is_ge());
+            let new = new.map_or(Ok(None), TreeReader::next)?;
+            self.entries += u64::from(old.is_some()) + u64::from(new.is_some());
+            if self.entries > self.limits.entries {
+                let most = self.limits.entries;
+                return Err(GitError::limit(format!(
+                    "comparing it with its parent takes more than {most} entries of trees"
+                )));
+            }
+            return Ok(Some((old, new)));
         }
         Ok(None)
-    }
-
-    fn count(&mut self, entries: u64) -> Result<(), GitError> {
-        self.entries += entries;
-        if self.entries > self.limits.entries {
-            let most = self.limits.entries;
-            let message =
-                format!("comparing it with its parent takes more than {most} entries of trees");
-            return Err(GitError::limit(message));
-        }
-        Ok(())
     }
 
     fn path(&self) -> String {
@@ -222,70 +254,11 @@ impl Walk<'_> {
 impl FolderPair {
     /// Compares the next entries: the older folder, both, or the newer one has the next name.
     fn earlier(&self) -> Ordering {
-        let head =
-            |folder: &'_ Option<FolderReader>| folder.as_ref().is_some_and(|f| f.head.is_some());
-        match (&self.old, &self.new) {
-            (
-                Some(FolderReader { reader: a, head: Some(one) }),
-                Some(FolderReader { reader: b, head: Some(other) }),
-            ) => order(a, one, b, other),
-            _ if head(&self.new) => Ordering::Greater,
+        let [one, other] = [&self.old, &self.new].map(|folder| folder.as_ref()?.head.as_ref());
+        match (&self.old, one, &self.new, other) {
+            (Some(a), Some(one), Some(b), Some(other)) => order(a, one, b, other),
+            (_, _, _, Some(_)) => Ordering::Greater,
             _ => Ordering::Less,
         }
-    }
-
-    fn take(folder: &mut Option<FolderReader>) -> Result<Option<Entry>, GitError> {
-        let Some(FolderReader { reader, head }) = folder else { return Ok(None) };
-        let next = reader.next()?;
-        Ok(std::mem::replace(head, next))
-    }
-}
-
-impl TreeChanges {
-    /// How many files of interest differ.
-    fn files(&self) -> usize {
-        let deleted = self.deleted.len() + self.deleted_others.len();
-        self.added.len() + self.modified.len() + deleted
-    }
-
-    /// About how much memory it takes, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        let deleted = self.deleted.iter().chain(&self.deleted_others);
-        let modified = self.modified.iter().map(|(_, after)| after);
-        let files = self.added.iter().chain(deleted).chain(modified);
-        files.map(|file| file.path.len() as u64 + 80).sum()
-    }
-
-    fn add(&mut self, path: String, blob: ObjectId, include: &GlobSet) {
-        if include.is_match(&path) {
-            self.added.push(File { path: path.into(), blob });
-        } else {
-            self.pass_over(&path);
-        }
-    }
-
-    fn pass_over(&mut self, path: &str) {
-        let suffix = suffix(path);
-        if let Some(files) = self.passed_over.get_mut(suffix) {
-            *files += 1;
-        } else if self.passed_over.len() < MAX_SUFFIXES {
-            self.passed_over.insert(suffix.into(), 1);
-        }
-    }
-
-    fn modify(&mut self, path: String, before: ObjectId, after: ObjectId, include: &GlobSet) {
-        if include.is_match(&path) {
-            self.modified.push((before, File { path: path.into(), blob: after }));
-        } else {
-            self.pass_over(&path);
-        }
-    }
-
-    fn delete(&mut self, path: String, blob: ObjectId, include: &GlobSet) {
-        let name = path.rsplit('/').next().unwrap_or(&path);
-        let script = !name.contains('.');
-        let python = script || name.ends_with(".py") || include.is_match(&path);
-        let list = if python { &mut self.deleted } else { &mut self.deleted_others };
-        list.push(File { path: path.into(), blob });
     }
 }

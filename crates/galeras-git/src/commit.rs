@@ -1,7 +1,7 @@
 //! The bytes of a commit, taken apart.
 //!
-//! Commits of long ago, or made by odd programs, have lines that no standard knows. Only what is
-//! needed is read, and one bad line spoils nothing else.
+//! Commits of long ago, or made by odd programs, have lines that no standard knows. Only the
+//! needed ones are read, and one bad line spoils nothing else.
 
 use gix::ObjectId;
 use gix::actor::SignatureRef;
@@ -30,7 +30,7 @@ impl<'a> CommitText<'a> {
             Some(end) => (&bytes[..end], &bytes[end + 2..]),
             None => (bytes.strip_suffix(b"\n").unwrap_or(bytes), &b""[..]),
         };
-        let bad = || GitError::damaged(&format!("commit {id} cannot be decoded"));
+        let bad = || GitError::damaged(format!("commit {id} cannot be decoded"));
         let mut tree = None;
         let mut parents = Vec::new();
         let (mut authored, mut committed, mut encoding) = (None, None, None);

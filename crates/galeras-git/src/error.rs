@@ -41,7 +41,7 @@ pub struct GitError {
     /// How long the server asked us to wait.
     pub(crate) retry_after: Option<Duration>,
     /// The error of the operating system, if a file caused this one.
-    source: Option<Arc<io::Error>>,
+    pub(crate) source: Option<Arc<io::Error>>,
 }
 
 impl fmt::Display for GitError {
@@ -59,15 +59,15 @@ impl Error for GitError {
 
 impl GitError {
     /// An error of `kind` with a message.
-    pub fn new(kind: GitErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, source: None }
+    pub fn new(kind: GitErrorKind, message: impl fmt::Display) -> Self {
+        Self { kind, message: message.to_string(), retry_after: None, source: None }
     }
 
-    pub(crate) fn transient(message: impl Into<String>) -> Self {
+    pub(crate) fn transient(message: impl fmt::Display) -> Self {
         Self::new(GitErrorKind::Transient, message)
     }
 
-    pub(crate) fn other(message: impl Into<String>) -> Self {
+    pub(crate) fn other(message: impl fmt::Display) -> Self {
         Self::new(GitErrorKind::Other, message)
     }
 
@@ -76,23 +76,13 @@ impl GitError {
     }
 
     /// An object that cannot be read.
-    pub(crate) fn damaged(message: &str) -> Self {
+    pub(crate) fn damaged(message: impl fmt::Display) -> Self {
         Self::new(GitErrorKind::Damaged, message)
     }
 
-    /// An object with the right id that git would not write.
-    pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        Self::new(GitErrorKind::Malformed, message)
-    }
-
     /// A limit of `limits` that is exceeded.
-    pub(crate) fn limit(message: impl Into<String>) -> Self {
+    pub(crate) fn limit(message: impl fmt::Display) -> Self {
         Self::new(GitErrorKind::Limit, message)
-    }
-
-    /// The same, to be tried again after `wait` at the earliest.
-    pub(crate) fn after(self, wait: Option<Duration>) -> Self {
-        Self { retry_after: wait, ..self }
     }
 
     /// An error of the local file system.

@@ -31,16 +31,13 @@ pub(super) struct Layout {
 ///
 /// # Errors
 /// Those of `judge`; `Damaged` if something is not a file that should be one, `Limit` if a file is
-/// too large or if there is too much. It is no error if there is no repository.
+/// too large or if there is too much. A folder without a repository is not an error.
 pub fn places(dir: &Path, judge: Judge<'_>) -> Result<(), GitError> {
     Layout::of(dir, judge).map(drop)
 }
 
 impl Layout {
     /// The parts of the repository in the folder `dir`, bare or with a work tree.
-    ///
-    /// # Errors
-    /// As [`places`].
     pub(super) fn of(dir: &Path, judge: Judge<'_>) -> Result<Self, GitError> {
         let root = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
         let mut survey =
@@ -58,22 +55,19 @@ impl Layout {
     }
 
     /// Checks that a repository that was opened is made of just these parts.
-    ///
-    /// # Errors
-    /// `Damaged` if it is not, as after a change meanwhile.
     pub(super) fn check(&self, opened: &gix::Repository) -> Result<(), GitError> {
         let is = |path: &Path, place: &Path| path.canonicalize().is_ok_and(|path| path == place);
         let store = opened.objects.store_ref();
         let same = is(opened.git_dir(), &self.git_dir)
             && is(opened.common_dir(), &self.common_dir)
             && self.objects.first().is_some_and(|objects| is(store.path(), objects));
-        let others = store.alternate_db_paths().map_err(|e| GitError::damaged(&e.to_string()))?;
+        let others = store.alternate_db_paths().map_err(GitError::damaged)?;
         let known = |other: &PathBuf| self.objects.iter().any(|place| is(other, place));
         if same && others.iter().all(known) {
             return Ok(());
         }
         let message = format!("{} changed while it was opened", self.git_dir.display());
-        Err(GitError::damaged(&message))
+        Err(GitError::damaged(message))
     }
 }
 
@@ -200,7 +194,7 @@ impl Survey<'_> {
                 let text = fs::read(&list);
                 let text = text.map_err(|error| GitError::io("read", &list, error))?;
                 let others = gix::odb::alternate::parse(&text);
-                let others = others.map_err(|error| GitError::damaged(&error.to_string()))?;
+                let others = others.map_err(GitError::damaged)?;
                 // Relative to the first folder, as in gix.
                 waiting.extend(others.into_iter().map(|other| path.join(other)));
             }
@@ -273,7 +267,7 @@ fn check_file(path: &Path, about: &Metadata, most: u64) -> Result<(), GitError> 
             _ => "a device",
         };
         let message = format!("`{}` is {what}, not a file", path.display());
-        return Err(GitError::damaged(&message));
+        return Err(GitError::damaged(message));
     }
     if about.len() > most {
         let (has, most) = (about.len().div_ceil(1024), most >> 10);
@@ -292,5 +286,5 @@ fn check_spelling(folder: &Path) -> Result<(), GitError> {
         return Ok(());
     }
     let message = format!("there are two folders whose names look like `{}`", folder.display());
-    Err(GitError::damaged(&message))
+    Err(GitError::damaged(message))
 }

@@ -20,11 +20,9 @@ mod plan;
 mod remote;
 mod renames;
 mod repository;
-mod similarity;
 mod sources;
 #[cfg(test)]
 mod tests;
-mod threads;
 mod tree;
 
 pub use error::{GitError, GitErrorKind};
@@ -34,6 +32,5 @@ pub use layout::{Judge, places};
 pub use location::{GitServer, RepositoryLocation, shown_url};
 pub use miner::{ChangedMethod, CommitFacts, Mining, Sink};
 pub use plan::{MineOptions, MinePlan, plan, trees};
-pub use remote::{Activity, Fetcher, Head, Network, Received, remote_head};
-pub use repository::Repository;
-pub use threads::guarded;
+pub use remote::{Activity, FetchSize, Fetcher, Head, Network, remote_head};
+pub use repository::{Repository, guarded};

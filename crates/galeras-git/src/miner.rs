@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gix::ObjectId;
 use gix::objs::Kind;
 
-use super::changes::File;
+use super::changes::{File, TreeChanges};
 use super::commit::CommitText;
 use super::error::{GitError, GitErrorKind};
 use super::history::Commit;
@@ -21,9 +21,8 @@ use super::limits::PairLimits;
 use super::lines::{Hunk, hunks, overlap};
 use super::plan::{CommitChanges, MineOptions, MinePlan};
 use super::renames::renames;
-use super::repository::{Objects, Repository};
-use super::sources::{Source, Sources};
-use super::threads::guarded;
+use super::repository::{Objects, Repository, guarded};
+use super::sources::{Refusal, Source, Sources};
 use galeras_python::{Ends, Outline, OutlineMethod};
 
 /// The columns of a commit, which all of its rows share.
@@ -175,134 +174,127 @@ impl Miner<'_> {
         changes: &CommitChanges,
         sink: &mut dyn Sink,
     ) -> Result<(), GitError> {
-        let id = commit.id;
+        let refuse = |sink: &mut dyn Sink, error: &GitError, reason: String| {
+            let rule = match error.kind {
+                GitErrorKind::Malformed => "tree",
+                GitErrorKind::Limit => "limit",
+                _ => "object",
+            };
+            sink.refused(&commit.id.to_string(), None, rule, &reason)
+        };
         let changes = match changes {
             Ok(changes) => changes,
-            Err(error) => {
-                return sink.refused(&id.to_string(), None, rule(error), &error.to_string());
-            }
+            Err(error) => return refuse(sink, error, error.to_string()),
         };
         let facts = match facts(&mut self.objects, commit) {
             Ok(facts) => facts,
+            Err(error) => return refuse(sink, &error, error.to_string()),
+        };
+        let (deleted, origins) = match self.origins(changes) {
+            Ok(origins) => origins,
             Err(error) => {
-                return sink.refused(&id.to_string(), None, rule(&error), &error.to_string());
+                return refuse(sink, &error, format!("renamed files cannot be found: {error}"));
             }
         };
+        let added = changes.added.iter().zip(origins);
+        let added = added.map(|(file, origin)| (origin.map(|at| deleted[at].blob), file));
+        let modified = changes.modified.iter().map(|(before, file)| (Some(*before), file));
+        for (before, file) in added.chain(modified) {
+            if before == Some(file.blob) {
+                continue;
+            }
+            match self.file(&facts, before, file, sink) {
+                Ok(()) => {}
+                Err(FileError::End(error)) => return Err(error),
+                Err(FileError::Refused((rule, reason))) => {
+                    sink.refused(&facts.id, Some(&file.path), rule, &reason)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The files that may have been renamed, and for each added file the position of its origin.
+    fn origins(
+        &mut self,
+        changes: &TreeChanges,
+    ) -> Result<(Vec<File>, Vec<Option<usize>>), GitError> {
         let deleted: Vec<File> = match changes.added.is_empty() {
             true => Vec::new(),
             false => changes.deleted.iter().chain(&changes.deleted_others).cloned().collect(),
         };
         let comparable: HashSet<ObjectId> =
             changes.added.iter().chain(&changes.deleted).map(|file| file.blob).collect();
-        let origins = {
-            let objects = &mut self.objects;
-            let limit = self.options.max_file_bytes;
-            renames(&deleted, &changes.added, &PairLimits::DEFAULT, |blob| {
-                if !comparable.contains(&blob) {
-                    return Ok(None);
-                }
-                let large = objects.size(blob)? > limit;
-                // A size is only true of an object that is what it should be.
-                let bytes = objects.bytes(blob, Kind::Blob)?;
-                Ok((!large).then(|| bytes.to_vec()))
-            })
-        };
-        let origins = match origins {
-            Ok(origins) => origins,
-            Err(error) => {
-                let reason = format!("renamed files cannot be found: {error}");
-                return sink.refused(&id.to_string(), None, rule(&error), &reason);
+        let origins = renames(&deleted, &changes.added, &PairLimits::DEFAULT, |blob| {
+            if !comparable.contains(&blob) {
+                return Ok(None);
             }
-        };
-        for (file, origin) in changes.added.iter().zip(origins) {
-            let before = origin.map(|at| deleted[at].blob);
-            if before != Some(file.blob) {
-                self.file(&facts, before, file, sink)?;
-            }
-        }
-        for (before, file) in &changes.modified {
-            self.file(&facts, Some(*before), file, sink)?;
-        }
-        Ok(())
+            let large = self.objects.size(blob)? > self.options.max_file_bytes;
+            // A size is only true of an object that is what it should be.
+            let bytes = self.objects.bytes(blob, Kind::Blob)?;
+            Ok((!large).then(|| bytes.to_vec()))
+        });
+        Ok((deleted, origins?))
     }
 
+    /// Hands on the changed methods of a file; a refusal comes before the first of them.
     fn file(
         &mut self,
         commit: &CommitFacts,
         before: Option<ObjectId>,
         file: &File,
         sink: &mut dyn Sink,
-    ) -> Result<(), GitError> {
-        let after = match self.sources.get(&mut self.objects, file.blob)? {
-            Ok(source) => source,
-            Err((rule, reason)) => {
-                return sink.refused(&commit.id, Some(&file.path), rule, &reason);
-            }
-        };
+    ) -> Result<(), FileError> {
+        let earlier = |(rule, reason): Refusal| (rule, format!("the version before: {reason}"));
+        let after = self.sources.get(&mut self.objects, file.blob)??;
         let before = match before {
+            Some(blob) => Some(self.sources.get(&mut self.objects, blob)?.map_err(earlier)?),
             None => None,
-            Some(blob) => match self.sources.get(&mut self.objects, blob)? {
-                Ok(source) => Some(source),
-                Err((rule, reason)) => {
-                    let reason = format!("the version before: {reason}");
-                    return sink.refused(&commit.id, Some(&file.path), rule, &reason);
-                }
-            },
         };
-        match self.methods(commit, before.as_deref(), &after, &file.path, sink)? {
-            Ok(()) => Ok(()),
-            Err((rule, reason)) => sink.refused(&commit.id, Some(&file.path), rule, &reason),
-        }
-    }
-
-    /// Hands on the changed methods of a file; a refusal comes before the first of them.
-    fn methods(
-        &self,
-        commit: &CommitFacts,
-        before: Option<&Source>,
-        after: &Source,
-        path: &str,
-        sink: &mut dyn Sink,
-    ) -> Result<Result<(), super::sources::Refusal>, GitError> {
-        let ends = before.map(|before| Ends::of(&before.text, &after.text));
-        let new = match after.outline(self.sources, before.zip(ends.as_ref())) {
-            Ok(outline) => outline,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let (Some(before), Some(ends)) = (before, ends) else {
+        let path = &*file.path;
+        let ends = before.as_ref().map(|before| Ends::of(&before.text, &after.text));
+        let new = after.outline(self.sources, before.as_deref().zip(ends.as_ref()))?;
+        let (Some(before), Some(ends)) = (&before, &ends) else {
             for method in new.methods() {
-                let changed = ChangedMethod {
-                    path,
-                    method,
-                    code: text(after, &method),
-                    code_before: None,
-                    changed_lines: method.end_line - method.start_line + 1,
-                };
+                let code = text(&after, &method);
+                let changed_lines = method.end_line - method.start_line + 1;
+                let changed =
+                    ChangedMethod { path, method, code, code_before: None, changed_lines };
                 sink.method(commit, changed)?;
             }
-            return Ok(Ok(()));
+            return Ok(());
         };
-        let hunks = hunks(&ends);
+        let hunks = hunks(&before.text, &after.text);
         if hunks.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let old = match before.outline(self.sources, Some((after, &ends.turned()))) {
-            Ok(outline) => outline,
-            Err((rule, reason)) => {
-                return Ok(Err((rule, format!("the version before: {reason}"))));
-            }
-        };
-        for (method, origin, changed_lines) in changed(new, old, &hunks) {
-            let changed = ChangedMethod {
-                path,
-                method,
-                code: text(after, &method),
-                code_before: origin.map(|origin| text(before, &origin)),
-                changed_lines,
-            };
-            sink.method(commit, changed)?;
+        let old = before.outline(self.sources, Some((&*after, &ends.turned())));
+        for (method, origin, changed_lines) in changed(new, old.map_err(earlier)?, &hunks) {
+            let code = text(&after, &method);
+            let code_before = origin.map(|origin| text(before, &origin));
+            sink.method(commit, ChangedMethod { path, method, code, code_before, changed_lines })?;
         }
-        Ok(Ok(()))
+        Ok(())
+    }
+}
+
+/// Why a file was not mined.
+enum FileError {
+    /// The piece ends.
+    End(GitError),
+    /// The file cannot be mined.
+    Refused(Refusal),
+}
+
+impl From<GitError> for FileError {
+    fn from(error: GitError) -> Self {
+        Self::End(error)
+    }
+}
+
+impl From<Refusal> for FileError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
@@ -343,15 +335,6 @@ fn changed<'a>(
         }
     }
     changed
-}
-
-/// The rule that a commit breaks which cannot be mined.
-fn rule(error: &GitError) -> &'static str {
-    match error.kind {
-        GitErrorKind::Malformed => "tree",
-        GitErrorKind::Limit => "limit",
-        _ => "object",
-    }
 }
 
 fn text<'a>(source: &'a Source, method: &OutlineMethod<'_>) -> &'a str {

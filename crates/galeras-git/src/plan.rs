@@ -1,19 +1,18 @@
 //! The commits of a window, cut into pieces, and the files that they changed.
 
 use std::collections::{BTreeMap, HashSet};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gix::ObjectId;
 use globset::GlobSet;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::changes::{TreeChanges, tree_changes};
 use super::error::{GitError, GitErrorKind};
 use super::history::{Commit, History, Window, history, tree_of};
 use super::limits::{CHANGED_BYTES, COMMITS_BEYOND, TreeLimits};
-use super::repository::{Objects, Repository};
-use super::threads::pool;
+use super::repository::{Objects, Repository, guarded};
 
 /// Commits of a piece: half a second of work, mostly. Tests are small.
 const PIECE_COMMITS: usize = if cfg!(test) { 3 } else { 96 };
@@ -107,9 +106,6 @@ impl MinePlan {
     }
 
     /// The changes of the commits of a piece.
-    ///
-    /// # Errors
-    /// As [`MinePlan::compare`].
     pub(super) fn changes(
         &self,
         objects: &mut Objects,
@@ -165,7 +161,7 @@ impl MinePlan {
         interrupt: &AtomicBool,
     ) -> Result<(), GitError> {
         let next = AtomicUsize::new(0);
-        let work = |_| {
+        let work = || {
             let mut objects = repository.objects();
             loop {
                 let piece = next.fetch_add(1, Ordering::Relaxed);
@@ -183,10 +179,12 @@ impl MinePlan {
                 kept.get_or_init(|| changes);
             }
         };
-        let threads = options.jobs.clamp(1, self.pieces());
-        let all = || (0..threads).into_par_iter().with_max_len(1).map(work).collect();
-        let ended: Vec<Result<(), GitError>> = pool(threads)?.install(all);
-        ended.into_iter().collect()
+        std::thread::scope(|scope| {
+            let threads = 0..options.jobs.clamp(1, self.pieces());
+            let threads: Vec<_> = threads.map(|_| scope.spawn(|| guarded(work))).collect();
+            let ended = threads.into_iter().map(|thread| thread.join());
+            ended.map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })
     }
 
     /// The changes that are kept.

@@ -1,9 +1,10 @@
-//! A local repository: opening it, its head, and the objects in it.
+//! A local repository: opening it, its head, the objects in it, and panics of its reader.
 //!
 //! An object is used only if its id matches its bytes. gix does not compare them, and a byte that
 //! changed in a pack may give another object.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use gix::ObjectId;
@@ -85,20 +86,16 @@ impl Repository {
         ];
         let options = gix::open::Options::isolated().bail_if_untrusted(false);
         let options = options.config_overrides(settings).open_path_as_is(true);
-        match gix::ThreadSafeRepository::open_opts(&layout.git_dir, options) {
-            Ok(repository) => {
-                layout.check(&repository.to_thread_local())?;
-                Ok(Self(repository))
+        let opened = gix::ThreadSafeRepository::open_opts(&layout.git_dir, options);
+        let repository = opened.map_err(|error| match dir.exists() {
+            true => {
+                let dir = dir.display();
+                GitError::damaged(format!("{dir} cannot be opened as a repository: {error}"))
             }
-            Err(error) if dir.exists() => {
-                let text = format!("{} cannot be opened as a repository: {error}", dir.display());
-                Err(GitError::new(GitErrorKind::Damaged, text))
-            }
-            Err(_) => {
-                let text = format!("there is no repository at {}", dir.display());
-                Err(GitError::new(GitErrorKind::NotFound, text))
-            }
-        }
+            false => not_found(format!("there is no repository at {}", dir.display())),
+        })?;
+        layout.check(&repository.to_thread_local())?;
+        Ok(Self(repository))
     }
 
     /// The commit at the tip of `branch` (a name without `refs/heads/`), or of the branch that is
@@ -109,33 +106,22 @@ impl Repository {
     /// [`GitErrorKind::Damaged`] if `HEAD` or the branch cannot be read.
     pub fn head(&self, branch: Option<&str>) -> Result<Head, GitError> {
         let repository = self.0.to_thread_local();
-        let missing = |text: String| GitError::new(GitErrorKind::NotFound, text);
-        let damaged = |error: gix::Error| GitError::damaged(&error.to_string());
         let Some(name) = branch else {
-            let head = repository.find_reference("HEAD").map_err(damaged)?;
-            let name = match head.target().try_name() {
-                Some(name) => name.shorten().to_string(),
-                None => "HEAD".to_string(),
-            };
+            let head = repository.find_reference("HEAD").map_err(GitError::damaged)?;
+            let name = head.target().try_name().map(|name| name.shorten().to_string());
             let tip = tip(&repository, head)?;
-            let tip = tip.ok_or_else(|| missing("the repository has no commits".to_string()))?;
-            return Ok(Head { branch: name, commit: self.commit_of(tip)? });
+            let tip = tip.ok_or_else(|| not_found("the repository has no commits".to_string()))?;
+            let header = self.objects().handle.try_header(&tip).map_err(GitError::damaged)?;
+            if header.is_none_or(|header| header.kind != Kind::Commit) {
+                let text = format!("HEAD is {tip}, which is not a commit of the repository");
+                return Err(not_found(text));
+            }
+            return Ok(Head { branch: name.unwrap_or_else(|| "HEAD".to_string()), commit: tip });
         };
-        let no_branch = || missing(format!("there is no branch `{name}`"));
+        let no_branch = || not_found(format!("there is no branch `{name}`"));
         let reference = repository.find_reference(&format!("refs/heads/{name}"));
         let commit = tip(&repository, reference.map_err(|_| no_branch())?)?;
         Ok(Head { branch: name.to_string(), commit: commit.ok_or_else(no_branch)? })
-    }
-
-    fn commit_of(&self, id: ObjectId) -> Result<ObjectId, GitError> {
-        let mut objects = self.objects();
-        match objects.kind(id)? {
-            Some(Kind::Commit) => Ok(id),
-            _ => {
-                let text = format!("HEAD is {id}, which is not a commit of the repository");
-                Err(GitError::new(GitErrorKind::NotFound, text))
-            }
-        }
     }
 
     /// The commits whose parents were cut off, if this is a shallow clone.
@@ -144,8 +130,7 @@ impl Repository {
     /// [`GitErrorKind::Damaged`] if the list cannot be read.
     pub fn shallow(&self) -> Result<Vec<ObjectId>, GitError> {
         let repository = self.0.to_thread_local();
-        let commits =
-            repository.shallow_commits().map_err(|e| GitError::damaged(&e.to_string()))?;
+        let commits = repository.shallow_commits().map_err(GitError::damaged)?;
         Ok(commits.map(|list| list.iter().copied().collect()).unwrap_or_default())
     }
 
@@ -160,6 +145,10 @@ impl Repository {
     }
 }
 
+fn not_found(message: String) -> GitError {
+    GitError::new(GitErrorKind::NotFound, message)
+}
+
 /// The object at the end of a reference; `None` for a branch without commits.
 ///
 /// Step by step, as git has it: a reference names another one below `refs` or nothing. gix would go
@@ -171,38 +160,38 @@ fn tip(
     let mut reference = reference;
     for _ in 0..REFERENCES {
         let Some(name) = reference.target().try_name().map(ToOwned::to_owned) else {
-            let id = reference.into_fully_peeled_id();
-            return id
-                .map(|id| Some(id.detach()))
-                .map_err(|error| GitError::damaged(&error.to_string()));
+            let id = reference.into_fully_peeled_id().map_err(GitError::damaged)?;
+            return Ok(Some(id.detach()));
         };
         if !name.as_bstr().starts_with(b"refs/") {
             let message = format!("a reference names `{name}`, which is not below `refs`");
-            return Err(GitError::damaged(&message));
+            return Err(GitError::damaged(message));
         }
-        match repository.try_find_reference(name.as_ref()) {
-            Ok(Some(next)) => reference = next,
-            Ok(None) => return Ok(None),
-            Err(error) => return Err(GitError::damaged(&error.to_string())),
+        match repository.try_find_reference(name.as_ref()).map_err(GitError::damaged)? {
+            Some(next) => reference = next,
+            None => return Ok(None),
         }
     }
     Err(GitError::damaged("a reference names another one, and so on without an end"))
 }
 
-impl Objects {
-    /// The kind of an object; `None` if there is none.
-    pub(super) fn kind(&mut self, id: ObjectId) -> Result<Option<Kind>, GitError> {
-        let header = self.handle.try_header(&id).map_err(|e| GitError::damaged(&e.to_string()))?;
-        Ok(header.map(|header| header.kind))
-    }
+/// Runs `work` on a repository that may hold anything. The code that takes packs apart is not
+/// ours: where it gives up with a panic, the repository is damaged.
+///
+/// # Errors
+/// Those of `work`; `Damaged` if it panics.
+pub fn guarded<T>(work: impl FnOnce() -> Result<T, GitError>) -> Result<T, GitError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(GitError::damaged("the repository cannot be read: its reader panicked"))
+    })
+}
 
+impl Objects {
     /// The size of an object in bytes, without unpacking it.
     pub(super) fn size(&mut self, id: ObjectId) -> Result<u64, GitError> {
-        match self.handle.try_header(&id) {
-            Ok(Some(header)) => Ok(header.size),
-            Ok(None) => Err(GitError::damaged(&format!("object {id} is missing"))),
-            Err(error) => Err(GitError::damaged(&error.to_string())),
-        }
+        let header = self.handle.try_header(&id).map_err(GitError::damaged)?;
+        let header = header.ok_or_else(|| GitError::damaged(format!("object {id} is missing")))?;
+        Ok(header.size)
     }
 
     /// The bytes of an object of this kind, which are those that its id is made of.
@@ -214,17 +203,17 @@ impl Objects {
         let found = match self.handle.find(&id, &mut self.buffer) {
             Ok(data) => data,
             Err(error) => {
-                let damaged = GitError::damaged(&format!("object {id}: {error}"));
+                let damaged = GitError::damaged(format!("object {id}: {error}"));
                 return Err(too_large(&self.handle, id).unwrap_or(damaged));
             }
         };
         if found.kind != kind {
-            return Err(GitError::damaged(&format!("object {id} is a {}", found.kind)));
+            return Err(GitError::damaged(format!("object {id} is a {}", found.kind)));
         }
         if !self.checked.contains(&id) {
             let wanted = self.replaced.get(&id).unwrap_or(&id);
             if let Err(error) = found.verify_checksum(wanted) {
-                return Err(GitError::damaged(&format!("object {id} is damaged: {error}")));
+                return Err(GitError::damaged(format!("object {id} is damaged: {error}")));
             }
             if self.checked.len() >= CHECKED {
                 self.checked.clear();

@@ -95,9 +95,6 @@ impl Sources {
     }
 
     /// The version with that content, or why it cannot be mined.
-    ///
-    /// # Errors
-    /// `Interrupted` only; an object that is missing or damaged is a refusal.
     pub(super) fn get(&self, objects: &mut Objects, blob: ObjectId) -> Result<Version, GitError> {
         let known = || self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(version) = known().get(blob) {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use gix::ObjectId;
 use gix::bstr::{BStr, ByteSlice};
 
-use super::error::GitError;
+use super::error::{GitError, GitErrorKind};
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +35,18 @@ pub(super) struct TreeReader {
     id: ObjectId,
     bytes: Vec<u8>,
     at: usize,
-    last: Option<Entry>,
+    /// The next entry.
+    pub(super) head: Option<Entry>,
     /// Names of files that a folder of the same name may still follow: `a`, `a.b`, `a/`.
     open: Vec<Range<usize>>,
 }
 
 impl TreeReader {
-    /// Reads the tree `id` with that content.
-    pub(super) fn new(id: ObjectId, bytes: Vec<u8>) -> Self {
-        Self { id, bytes, at: 0, last: None, open: Vec::new() }
+    /// Reads the first entry of the tree `id` with that content.
+    pub(super) fn new(id: ObjectId, bytes: Vec<u8>) -> Result<Self, GitError> {
+        let mut reader = Self { id, bytes, at: 0, head: None, open: Vec::new() };
+        reader.head = reader.read()?;
+        Ok(reader)
     }
 
     /// The name of an entry of this tree.
@@ -51,11 +54,16 @@ impl TreeReader {
         self.bytes.get(entry.name.clone()).unwrap_or_default()
     }
 
-    /// The next entry.
+    /// Takes the next entry, and reads the one after it.
     ///
     /// # Errors
-    /// `Malformed` if it breaks a rule of git: a word of `git fsck` is in the message.
+    /// `Malformed` if that breaks a rule of git: a word of `git fsck` is in the message.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, GitError> {
+        let after = self.read()?;
+        Ok(std::mem::replace(&mut self.head, after))
+    }
+
+    fn read(&mut self) -> Result<Option<Entry>, GitError> {
         let Some(rest) = self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) else {
             return Ok(None);
         };
@@ -71,7 +79,6 @@ impl TreeReader {
         self.check_name(&entry)?;
         self.check_place(&entry)?;
         self.at = next;
-        self.last = Some(entry.clone());
         Ok(Some(entry))
     }
 
@@ -89,11 +96,7 @@ impl TreeReader {
     }
 
     fn check_place(&mut self, entry: &Entry) -> Result<(), GitError> {
-        let Some(last) = &self.last else {
-            self.remember(entry);
-            return Ok(());
-        };
-        match order(self, last, self, entry) {
+        match self.head.as_ref().map_or(Ordering::Less, |last| order(self, last, self, entry)) {
             Ordering::Less => {}
             Ordering::Equal => return Err(self.bad(&entry.name, "name", "duplicateEntries")),
             Ordering::Greater => return Err(self.bad(&entry.name, "place", "treeNotSorted")),
@@ -108,14 +111,10 @@ impl TreeReader {
         if same {
             return Err(self.bad(&entry.name, "name", "duplicateEntries"));
         }
-        self.remember(entry);
-        Ok(())
-    }
-
-    fn remember(&mut self, entry: &Entry) {
         if entry.kind != EntryKind::Tree {
             self.open.push(entry.name.clone());
         }
+        Ok(())
     }
 
     fn bad(&self, name: &Range<usize>, part: &str, word: &str) -> GitError {
@@ -125,7 +124,7 @@ impl TreeReader {
     }
 
     fn malformed(&self, what: &str) -> GitError {
-        GitError::malformed(format!("tree {} {what}", self.id))
+        GitError::new(GitErrorKind::Malformed, format!("tree {} {what}", self.id))
     }
 }
 
@@ -144,7 +143,7 @@ pub(super) fn order(a: &TreeReader, one: &Entry, b: &TreeReader, other: &Entry) 
         .then_with(|| end(name, one.kind).cmp(&end(other_name, other.kind)))
 }
 
-/// The kind that a mode stands for. Files have any permissions: old programs wrote them unchanged.
+/// The kind of entry that a mode means. Files have any permissions: old programs wrote them unchanged.
 fn kind(mode: &[u8]) -> Option<EntryKind> {
     if mode.is_empty() || mode.len() > 7 {
         return None;
@@ -194,7 +193,7 @@ mod tests {
     }
 
     fn read(bytes: Vec<u8>) -> Result<Vec<(EntryKind, String)>, GitError> {
-        let mut reader = TreeReader::new(ObjectId::null(gix::hash::Kind::Sha1), bytes);
+        let mut reader = TreeReader::new(ObjectId::null(gix::hash::Kind::Sha1), bytes)?;
         let mut entries = Vec::new();
         while let Some(entry) = reader.next()? {
             entries.push((entry.kind, reader.name(&entry).to_str_lossy().into_owned()));
@@ -244,6 +243,7 @@ mod tests {
             (vec![("", "a")], "badFilemode"),
             (vec![("17777777777777777777100644", "a")], "badFilemode"),
             (vec![("200644", "a")], "badFilemode"),
+            (vec![("777", "a")], "badFilemode"),
             (vec![("10064x", "a")], "badFilemode"),
         ] {
             let error = read(tree(&entries)).unwrap_err();

@@ -38,13 +38,7 @@ pub fn remote_head(url: &str, branch: Option<&str>, net: &Network) -> Result<Hea
     remote.begin("commits");
     let wanted = branch.map_or("HEAD".to_string(), |branch| format!("refs/heads/{branch}"));
     let arguments = vec!["ls-remote", "--symref", "--", REMOTE, &wanted];
-    let task = Task {
-        arguments,
-        input: Vec::new(),
-        git_dir: None,
-        objects: None,
-        memory: REFERENCES_MEMORY,
-    };
+    let task = Task { arguments, input: String::new(), folders: None, memory: REFERENCES_MEMORY };
     let output = remote.run(&task)?;
     let output = String::from_utf8_lossy(&output);
     // A pattern of ls-remote also matches the ends of other names.
@@ -71,7 +65,7 @@ pub fn remote_head(url: &str, branch: Option<&str>, net: &Network) -> Result<Hea
 
 /// The size of a fetch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct FetchSize {
     /// Bytes of packs.
     pub bytes: u64,
     /// Objects.
@@ -105,7 +99,7 @@ impl Fetcher {
 
     /// The folder: a bare repository. Open it again after fetching, to see new packs.
     pub fn dir(&self) -> &Path {
-        self.folder.path()
+        &self.folder.path
     }
 
     /// Returns true if the folder had objects when it was opened. The disk may have changed what
@@ -125,13 +119,13 @@ impl Fetcher {
     /// # Errors
     /// `NotFound` if the server does not have `head`, `Damaged` if its pack is corrupt; else as
     /// [`remote_head`].
-    pub fn commits(&mut self, head: ObjectId) -> Result<Received, GitError> {
+    pub fn commits(&mut self, head: ObjectId) -> Result<FetchSize, GitError> {
         self.remote.begin("commits");
-        let mut received = Received::default();
+        let mut received = FetchSize::default();
         if self.folder.contains(&head) {
             return Ok(received);
         }
-        let haves = self.folder.tips().to_vec();
+        let haves = self.folder.tips.clone();
         self.parts(head, &[head], &haves, "--filter=tree:0", &mut received)?;
         self.folder.add_tip(head)?;
         Ok(received)
@@ -142,7 +136,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// `NotFound` if the server does not have an object; else as [`Self::commits`].
-    pub fn trees(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<Received, GitError> {
+    pub fn trees(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize, GitError> {
         self.objects(head, ids, "trees", TREES)
     }
 
@@ -151,7 +145,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// As [`Self::trees`].
-    pub fn files(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<Received, GitError> {
+    pub fn files(&mut self, head: ObjectId, ids: &[ObjectId]) -> Result<FetchSize, GitError> {
         self.objects(head, ids, "files", self.batch)
     }
 
@@ -161,12 +155,12 @@ impl Fetcher {
         ids: &[ObjectId],
         what: &'static str,
         batch: usize,
-    ) -> Result<Received, GitError> {
+    ) -> Result<FetchSize, GitError> {
         let mut seen = HashSet::new();
         let missing = ids.iter().filter(|id| !self.folder.contains(id) && seen.insert(**id));
         let missing: Vec<ObjectId> = missing.copied().collect();
         self.remote.begin(what);
-        let mut received = Received::default();
+        let mut received = FetchSize::default();
         for wants in missing.chunks(batch) {
             if !self.parts(head, wants, &[], "--filter=blob:none", &mut received)? {
                 break;
@@ -186,7 +180,7 @@ impl Fetcher {
         wants: &[ObjectId],
         haves: &[ObjectId],
         filter: &str,
-        received: &mut Received,
+        received: &mut FetchSize,
     ) -> Result<bool, GitError> {
         match self.request(wants, haves, &[filter], received) {
             Err(error) if error.kind == GitErrorKind::NotServed => {
@@ -203,7 +197,7 @@ impl Fetcher {
         wants: &[ObjectId],
         haves: &[ObjectId],
         options: &[&str],
-        received: &mut Received,
+        received: &mut FetchSize,
     ) -> Result<(), GitError> {
         self.folder.reset_git_dir(haves)?;
         let mut arguments = vec!["fetch", "--quiet", "--progress", "--no-tags"];
@@ -211,15 +205,10 @@ impl Fetcher {
         arguments.extend(["--no-recurse-submodules"]);
         arguments.extend(options);
         arguments.extend(["--", REMOTE]);
-        let input: String = wants.iter().map(|id| format!("{id}\n")).collect();
+        let input = wants.iter().map(|id| format!("{id}\n")).collect();
         let (git_dir, objects) = (self.folder.git_dir(), self.folder.objects());
-        let task = Task {
-            arguments,
-            input: input.into_bytes(),
-            git_dir: Some(&git_dir),
-            objects: Some(&objects),
-            memory: PACK_MEMORY,
-        };
+        let folders = Some((&*git_dir, &*objects));
+        let task = Task { arguments, input, folders, memory: PACK_MEMORY };
         self.remote.run(&task)?;
         let (bytes, objects) = self.folder.adopt()?;
         received.bytes += bytes;

@@ -5,11 +5,11 @@
 //! give git a configuration, a hook or a reference.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
-use gix::odb::pack::index;
+use gix::odb::pack::{self, index};
 
 use super::git::{REMOTE, Remote};
 use super::network::{Network, POLL};
@@ -21,17 +21,17 @@ const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n
 
 const HEAD: &str = "ref: refs/heads/main\n";
 
-/// The length of a checksum in bytes.
-const HASH: usize = 20;
-
 /// How many tips are remembered.
 const TIPS: usize = 64;
 
+const TIPS_FILE: &str = "galeras-tips";
+
 /// A folder that belongs to this process as long as this lives.
 pub(super) struct Folder {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     packs: Vec<(PathBuf, index::File)>,
-    tips: Vec<ObjectId>,
+    /// The commits whose whole history is there.
+    pub(super) tips: Vec<ObjectId>,
     _lock: File,
 }
 
@@ -50,7 +50,7 @@ impl Folder {
             let about = fs::symlink_metadata(folder);
             if !about.map_err(|error| GitError::io("read", folder, error))?.is_dir() {
                 let message = format!("`{}` is a link, not a folder", folder.display());
-                return Err(GitError::damaged(&message));
+                return Err(GitError::damaged(message));
             }
         }
         let lock = lock(&path.join("galeras.lock"), remote)?;
@@ -62,10 +62,6 @@ impl Folder {
         }
         folder.load(&remote.net)?;
         Ok(folder)
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn objects(&self) -> PathBuf {
@@ -81,10 +77,6 @@ impl Folder {
         self.path.join("galeras-git")
     }
 
-    fn tips_file(&self) -> PathBuf {
-        self.path.join("galeras-tips")
-    }
-
     /// Makes a new folder of git's own files. The history of the commits `haves` is complete.
     pub(super) fn reset_git_dir(&self, haves: &[ObjectId]) -> Result<(), GitError> {
         let folder = self.git_dir();
@@ -92,7 +84,7 @@ impl Folder {
         let refs = folder.join("refs");
         fs::create_dir_all(&refs).map_err(|error| GitError::io("make", &refs, error))?;
         let haves: String = haves.iter().map(|id| format!("{id} refs/tips/{id}\n")).collect();
-        // A server of parts: what is missing is not an error.
+        // A server of parts: missing objects are not an error.
         let config = format!(
             "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\
              [extensions]\n\tpartialClone = {REMOTE}\n\
@@ -109,10 +101,7 @@ impl Folder {
     fn clean(&self) -> Result<(), GitError> {
         self.reset_git_dir(&[])?;
         remove_folder(&self.objects().join("info"))?;
-        let packs = self.pack_folder();
-        let error = |error| GitError::io("read", &packs, error);
-        for entry in fs::read_dir(&packs).map_err(error)? {
-            let file = entry.map_err(error)?.path();
+        for file in self.pack_files()? {
             let whole = match file.extension().and_then(|extension| extension.to_str()) {
                 Some("pack") => file.with_extension("idx").exists(),
                 Some("idx" | "promisor") => file.with_extension("pack").exists(),
@@ -126,12 +115,11 @@ impl Folder {
     }
 
     fn load(&mut self, net: &Network) -> Result<(), GitError> {
-        for file in self.indexes()? {
-            check(&file, net)?;
-            let index = open_index(&file)?;
+        for file in self.pack_files()?.into_iter().filter(|file| is_index(file)) {
+            let index = checked(&file, net)?;
             self.packs.push((file, index));
         }
-        let file = self.tips_file();
+        let file = self.path.join(TIPS_FILE);
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -143,19 +131,14 @@ impl Folder {
         Ok(())
     }
 
-    /// The indexes of packs, in the order of names.
-    fn indexes(&self) -> Result<Vec<PathBuf>, GitError> {
+    /// The files of the folder of packs, in the order of names.
+    fn pack_files(&self) -> Result<Vec<PathBuf>, GitError> {
         let packs = self.pack_folder();
-        let error = |error| GitError::io("read", &packs, error);
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&packs).map_err(error)? {
-            let file = entry.map_err(error)?.path();
-            if file.extension().is_some_and(|extension| extension == "idx") {
-                found.push(file);
-            }
-        }
-        found.sort_unstable();
-        Ok(found)
+        let files = fs::read_dir(&packs)
+            .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>());
+        let mut files: Vec<PathBuf> = files.map_err(|error| GitError::io("read", &packs, error))?;
+        files.sort_unstable();
+        Ok(files)
     }
 
     /// Returns true if something has been fetched.
@@ -168,24 +151,19 @@ impl Folder {
         self.packs.iter().rev().any(|(_, pack)| pack.lookup(id).is_some())
     }
 
-    /// The commits whose whole history is there.
-    pub(super) fn tips(&self) -> &[ObjectId] {
-        &self.tips
-    }
-
     /// Remembers that the history of `tip` is there.
     pub(super) fn add_tip(&mut self, tip: ObjectId) -> Result<(), GitError> {
         self.tips.retain(|known| *known != tip);
         self.tips.push(tip);
         self.tips.drain(..self.tips.len().saturating_sub(TIPS));
         let lines: String = self.tips.iter().map(|id| format!("{id}\n")).collect();
-        self.write(&self.tips_file(), &lines)
+        self.write(&self.path.join(TIPS_FILE), &lines)
     }
 
     /// Opens the packs that git has written, and returns their bytes and objects.
     pub(super) fn adopt(&mut self) -> Result<(u64, u64), GitError> {
         let (mut bytes, mut objects) = (0, 0);
-        for file in self.indexes()? {
+        for file in self.pack_files()?.into_iter().filter(|file| is_index(file)) {
             if self.packs.iter().all(|(known, _)| *known != file) {
                 let index = open_index(&file)?;
                 bytes += fs::metadata(file.with_extension("pack")).map_or(0, |about| about.len());
@@ -193,7 +171,8 @@ impl Folder {
                 self.packs.push((file, index));
             }
         }
-        sync(&self.pack_folder())?;
+        // Not every system can wait until a folder is on the disk.
+        let _ = File::open(self.pack_folder()).and_then(|folder| folder.sync_all());
         Ok((bytes, objects))
     }
 
@@ -203,9 +182,7 @@ impl Folder {
         let mut temporary = tempfile::NamedTempFile::new_in(self.git_dir()).map_err(error)?;
         temporary.write_all(text.as_bytes()).map_err(error)?;
         temporary.as_file().sync_all().map_err(error)?;
-        let mut temporary = temporary.into_temp_path();
-        fs::rename(&temporary, file).map_err(error)?;
-        temporary.disable_cleanup(true);
+        temporary.persist(file).map_err(|failed| error(failed.error))?;
         Ok(())
     }
 }
@@ -220,63 +197,42 @@ fn remove_folder(folder: &Path) -> Result<(), GitError> {
     }
 }
 
+fn is_index(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "idx")
+}
+
 fn open_index(file: &Path) -> Result<index::File, GitError> {
     index::File::at(file, gix::hash::Kind::Sha1).map_err(|error| {
         let why = error.probable_cause();
-        GitError::damaged(&format!("the index `{}` cannot be read: {why}", file.display()))
+        GitError::damaged(format!("the index `{}` cannot be read: {why}", file.display()))
     })
 }
 
-/// Reads an index and its pack, which both end in a checksum.
+/// Opens an index and reads its pack: both end in a checksum.
 ///
 /// # Errors
 /// `Damaged` if one of them has changed, or if they do not belong together.
-fn check(index: &Path, net: &Network) -> Result<(), GitError> {
-    let pack = index.with_extension("pack");
-    let (of_pack, _) = checksums(&pack, net)?;
-    let (_, named) = checksums(index, net)?;
-    if named == of_pack {
-        return Ok(());
+fn checked(file: &Path, net: &Network) -> Result<index::File, GitError> {
+    let index = open_index(file)?;
+    let pack = file.with_extension("pack");
+    let damaged = |file: &Path, why: &dyn std::fmt::Display| {
+        net.check()
+            .err()
+            .unwrap_or_else(|| GitError::damaged(format!("`{}` is damaged: {why}", file.display())))
+    };
+    let mut progress = gix::progress::Discard;
+    let named = index.verify_checksum(&mut progress, &net.interrupt);
+    named.map_err(|error| damaged(file, &error.probable_cause()))?;
+    let data = pack::data::File::at(&pack, gix::hash::Kind::Sha1);
+    let data = data.map_err(|error| damaged(&pack, &error.probable_cause()))?;
+    let found = data.verify_checksum(&mut progress, &net.interrupt);
+    if found.map_err(|error| damaged(&pack, &error.probable_cause()))? != index.pack_checksum() {
+        return Err(GitError::damaged(format!(
+            "`{}` is the index of another pack",
+            file.display()
+        )));
     }
-    Err(GitError::damaged(&format!("`{}` is the index of another pack", index.display())))
-}
-
-/// The checksum at the end of a file, which is right, and the 20 bytes before it.
-fn checksums(file: &Path, net: &Network) -> Result<([u8; HASH], [u8; HASH]), GitError> {
-    let error = |error| GitError::io("read", file, error);
-    let mut reader = File::open(file).map_err(error)?;
-    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
-    // The last bytes that were read, which are not hashed yet.
-    let mut held: Vec<u8> = Vec::new();
-    let mut chunk = vec![0; 1 << 20];
-    loop {
-        net.check()?;
-        let read = reader.read(&mut chunk).map_err(error)?;
-        if read == 0 {
-            break;
-        }
-        held.extend_from_slice(chunk.get(..read).unwrap_or_default());
-        let known = held.len().saturating_sub(2 * HASH);
-        hasher.update(&held[..known]);
-        held.drain(..known);
-    }
-    let whole = held.split_at_checked(HASH).and_then(|(before, last)| {
-        hasher.update(before);
-        let found = hasher.try_finalize().ok()?;
-        let last = last.try_into().ok()?;
-        (found.as_bytes() == last).then_some((last, before.try_into().ok()?))
-    });
-    whole.ok_or_else(|| {
-        GitError::damaged(&format!("`{}` is damaged: its checksum differs", file.display()))
-    })
-}
-
-/// Waits until a file or folder is on the disk. Not every system can wait for folders.
-fn sync(path: &Path) -> Result<(), GitError> {
-    match File::open(path).and_then(|file| file.sync_all()) {
-        Err(error) if path.is_file() => Err(GitError::io("write", path, error)),
-        _ => Ok(()),
-    }
+    Ok(index)
 }
 
 /// Takes the lock of the operating system on `path`, which ends with the process at the latest.
@@ -297,7 +253,7 @@ fn lock(path: &Path, remote: &Remote) -> Result<File, GitError> {
         }
         if !reported {
             reported = true;
-            remote.report_waiting("another process fetches the same repository".to_string());
+            remote.report_other("waiting", "another process fetches the same repository".into());
         }
         remote.net.sleep(POLL)?;
     }

@@ -1,7 +1,7 @@
 //! Runs the user's `git` program: its settings and environment, its limits, its end.
 
 use std::env;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -102,11 +102,9 @@ pub(super) struct Task<'a> {
     /// The arguments after the settings.
     pub(super) arguments: Vec<&'a str>,
     /// The standard input.
-    pub(super) input: Vec<u8>,
-    /// The folder of git's own files; none for a command that needs no repository.
-    pub(super) git_dir: Option<&'a Path>,
-    /// The folder that objects are written to.
-    pub(super) objects: Option<&'a Path>,
+    pub(super) input: String,
+    /// The folder of git's own files and that of objects; none for a command that needs no repository.
+    pub(super) folders: Option<(&'a Path, &'a Path)>,
     /// The most memory that git may use, in bytes.
     pub(super) memory: u64,
 }
@@ -122,36 +120,24 @@ pub(super) struct Remote {
     batch: bool,
     /// The last warning, which every command may repeat.
     warned: Option<String>,
-    what: &'static str,
-    detail: Option<String>,
-    bytes: u64,
-    objects: u64,
-    reported: Option<Instant>,
+    activity: Activity,
+    reported: Instant,
 }
 
 impl Remote {
     /// A repository at `url`.
-    ///
-    /// # Errors
-    /// `Transient` if there is no git, or if it is too old: the next run tries again.
     pub(super) fn new(url: &str, net: &Network) -> Result<Self, GitError> {
         if url.starts_with('-') {
             return Err(GitError::other("the address starts with `-`, as options do"));
         }
-        let target = url.to_string();
-        let (url, detail, reported) = (target.clone(), None, None);
-        let (what, bytes, objects) = ("waiting", 0, 0);
         let mut remote = Self {
             net: net.clone(),
-            url,
-            target,
+            url: url.to_string(),
+            target: url.to_string(),
             batch: false,
             warned: None,
-            what,
-            detail,
-            bytes,
-            objects,
-            reported,
+            activity: Activity { what: "waiting", bytes: 0, objects: 0, detail: None },
+            reported: Instant::now(),
         };
         remote.batch = match net.batch.get() {
             Some(batch) => *batch,
@@ -223,32 +209,24 @@ impl Remote {
 
     /// Starts the counts of `what`.
     pub(super) fn begin(&mut self, what: &'static str) {
-        (self.what, self.detail, self.bytes, self.objects) = (what, None, 0, 0);
-        self.report(true);
+        self.activity = Activity { what, bytes: 0, objects: 0, detail: None };
+        self.report();
     }
 
     /// Counts what a command has fetched.
     pub(super) fn count(&mut self, bytes: u64, objects: u64) {
-        (self.bytes, self.objects) = (bytes, objects);
-        self.report(true);
+        (self.activity.bytes, self.activity.objects) = (bytes, objects);
+        self.report();
     }
 
-    /// Reports, unless the last report was just made and this one is not `forced`.
-    fn report(&mut self, forced: bool) {
-        if forced || self.reported.is_none_or(|at| at.elapsed() >= REPORT) {
-            self.reported = Some(Instant::now());
-            self.tell(self.what, self.detail.clone());
-        }
+    fn report(&mut self) {
+        self.reported = Instant::now();
+        (self.net.activity)(self.activity.clone());
     }
 
-    fn tell(&self, what: &'static str, detail: Option<String>) {
-        let (bytes, objects) = (self.bytes, self.objects);
-        (self.net.activity)(Activity { what, bytes, objects, detail });
-    }
-
-    /// Reports a wait and its reason.
-    pub(super) fn report_waiting(&self, why: String) {
-        self.tell("waiting", Some(why));
+    /// Reports a wait and its reason, or a warning.
+    pub(super) fn report_other(&self, what: &'static str, detail: String) {
+        (self.net.activity)(Activity { what, detail: Some(detail), ..self.activity.clone() });
     }
 
     /// Runs a command and repeats it after errors that may pass; returns its standard output.
@@ -258,7 +236,7 @@ impl Remote {
     /// error that git's messages describe.
     pub(super) fn run(&mut self, task: &Task<'_>) -> Result<Vec<u8>, GitError> {
         let mut wait = self.net.backoff;
-        let counted = (self.bytes, self.objects);
+        let counted = self.activity.clone();
         for attempt in 1.. {
             let error = match self.follow(task) {
                 Err(error) if error.kind == GitErrorKind::Transient && attempt < ATTEMPTS => error,
@@ -266,8 +244,8 @@ impl Remote {
             };
             let pause = error.retry_after.unwrap_or(wait).min(LONGEST_WAIT);
             tracing::debug!(attempt, wait_seconds = pause.as_secs_f64(), "git failed; retrying");
-            (self.bytes, self.objects) = counted;
-            self.report_waiting(self.explained(error).message);
+            self.activity = counted.clone();
+            self.report_other("waiting", self.explained(error).message);
             self.net.sleep(pause)?;
             wait *= 4;
         }
@@ -288,10 +266,11 @@ impl Remote {
         for _ in 0..=REDIRECTS {
             let (status, output, messages) = self.watched(task)?;
             if status.success() {
-                let warning = messages.warning();
-                if warning.is_some() && warning != self.warned {
-                    self.tell("warning", warning.clone());
-                    self.warned = warning;
+                if let Some(warning) =
+                    messages.warning().filter(|w| Some(w) != self.warned.as_ref())
+                {
+                    self.report_other("warning", warning.clone());
+                    self.warned = Some(warning);
                 }
                 return Ok(output);
             }
@@ -310,7 +289,7 @@ impl Remote {
         let wrong = |how: &str| GitError::other(format!("the server redirects {how}"));
         // The address that git asked, which the user's configuration may have replaced.
         let asked = self.command(None).args(["ls-remote", "--get-url", REMOTE]).output();
-        let asked = asked.map_err(|error| GitError::other(error.to_string()))?;
+        let asked = asked.map_err(GitError::other)?;
         let asked = String::from_utf8_lossy(&asked.stdout);
         let asked = format!("{}/{FIRST}", asked.trim().trim_end_matches('/'));
         let bare = |url: Result<Url, url::ParseError>| {
@@ -333,42 +312,43 @@ impl Remote {
     /// Runs a command within the limits.
     fn watched(&mut self, task: &Task<'_>) -> Result<(ExitStatus, Vec<u8>, Messages), GitError> {
         self.net.check()?;
-        let mut command = self.command(task.git_dir);
+        let mut command = self.command(task.folders.map(|(git_dir, _)| git_dir));
         // The headers that git reads: a redirect, a wait. They never reach the disk.
         command.env("GIT_TRACE_CURL", "1").env("GIT_TRACE_CURL_NO_DATA", "1");
         command.env("GIT_TRACE_REDACT", "1").args(&task.arguments);
-        if let Some(objects) = task.objects {
-            command.env("GIT_OBJECT_DIRECTORY", objects);
-        }
-        let mut running = Running::start(command, &task.input, task.memory)
+        let objects = task.folders.map(|(_, objects)| objects);
+        command.envs(objects.map(|objects| ("GIT_OBJECT_DIRECTORY", objects)));
+        let mut process = GitProcess::start(command, &task.input, task.memory)
             .map_err(|error| GitError::other(format!("the program `git` failed: {error}")))?;
         let mut messages = Messages::default();
         let mut output = Vec::new();
         let started = Instant::now();
         let (mut heard, mut measured, mut first) = (started, started, true);
-        let before = task.objects.map_or(0, size_of);
+        let before = objects.map_or(0, size_of);
         let mut grown = 0;
-        let counted = (self.bytes, self.objects);
+        let counted = self.activity.clone();
         let mut slice = Duration::from_millis(1);
         let status = loop {
-            match running.next(slice) {
-                Some(Piece::Error(bytes)) => messages.read(&bytes),
+            match process.next(slice) {
+                Some(Piece::Message(bytes)) => messages.read(&bytes),
                 Some(Piece::Output(bytes)) => output.extend_from_slice(&bytes),
                 None => {
                     slice = (slice * 2).min(POLL);
-                    if let Some(status) = running.ended()? {
+                    if let Some(status) = process.ended()? {
                         break status;
                     }
                     self.net.check()?;
                     let limit = if first && has_terminal() { ASKING } else { self.net.silence };
                     if heard.elapsed() >= limit {
-                        return Err(silent(limit));
+                        let seconds = limit.as_secs_f32();
+                        let message = format!("the server was silent for {seconds} seconds");
+                        return Err(GitError::transient(message));
                     }
                     if measured.elapsed() < REPORT {
                         continue;
                     }
                     measured = Instant::now();
-                    let now = task.objects.map_or(0, size_of).saturating_sub(before);
+                    let now = objects.map_or(0, size_of).saturating_sub(before);
                     if now == grown {
                         continue;
                     }
@@ -392,14 +372,16 @@ impl Remote {
                 let hours = LONGEST.as_secs() / 3600;
                 return Err(GitError::transient(format!("it takes more than {hours} hours")));
             }
-            self.bytes = counted.0 + grown + output.len() as u64;
-            self.objects = counted.1 + messages.objects;
-            self.detail.clone_from(&messages.doing);
-            self.report(false);
+            self.activity.bytes = counted.bytes + grown + output.len() as u64;
+            self.activity.objects = counted.objects + messages.objects;
+            self.activity.detail.clone_from(&messages.doing);
+            if self.reported.elapsed() >= REPORT {
+                self.report();
+            }
         };
-        for piece in running.rest() {
+        for piece in process.rest() {
             match piece {
-                Piece::Error(bytes) => messages.read(&bytes),
+                Piece::Message(bytes) => messages.read(&bytes),
                 Piece::Output(bytes) => output.extend_from_slice(&bytes),
             }
         }
@@ -422,19 +404,14 @@ fn size_of(objects: &Path) -> u64 {
     entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
 }
 
-/// The error of a server that was silent for so long.
-fn silent(time: Duration) -> GitError {
-    GitError::transient(format!("the server was silent for {} seconds", time.as_secs_f32()))
-}
-
-/// A part of the output; an empty one is the end.
+/// A part of the standard output, of which an empty one is the end, or of the messages.
 enum Piece {
     Output(Vec<u8>),
-    Error(Vec<u8>),
+    Message(Vec<u8>),
 }
 
 /// A running command. It ends with the programs that it started when this is dropped.
-struct Running {
+struct GitProcess {
     child: Child,
     /// The command and its programs are a process group.
     grouped: bool,
@@ -446,34 +423,33 @@ struct Running {
     status: Option<ExitStatus>,
 }
 
-impl Running {
-    fn start(mut command: Command, input: &[u8], memory: u64) -> io::Result<Self> {
+impl GitProcess {
+    fn start(mut command: Command, input: &str, memory: u64) -> io::Result<Self> {
         // A group in the background could not ask for a passphrase on the terminal.
         let grouped = !has_terminal();
         if grouped {
             command.process_group(0);
         }
-        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        // A file, which git need not read to its end.
+        let mut stdin = tempfile::tempfile()?;
+        stdin.write_all(input.as_bytes())?;
+        stdin.rewind()?;
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn()?;
         let (sender, pieces) = sync_channel(16);
         let (output_ended, closed, status) = (false, false, None);
-        let mut running = Self { child, grouped, pieces, output_ended, closed, status };
+        let mut process = Self { child, grouped, pieces, output_ended, closed, status };
         let memory = getrlimit(Resource::Data).maximum.map_or(memory, |most| most.min(memory));
         let limit = Rlimit { current: Some(memory), maximum: Some(memory) };
-        prlimit(Some(running.pid()?), Resource::Data, limit)?;
-        if let Some(mut stdin) = running.child.stdin.take() {
-            let input = input.to_vec();
-            spawn("git input", move || drop(stdin.write_all(&input)))?;
-        }
-        if let Some(from) = running.child.stdout.take() {
+        prlimit(Some(process.pid()?), Resource::Data, limit)?;
+        if let Some(from) = process.child.stdout.take() {
             let sender = sender.clone();
-            spawn("git output", move || receive(from, Piece::Output, &sender))?;
+            thread::spawn(move || receive(from, Piece::Output, &sender));
         }
-        if let Some(from) = running.child.stderr.take() {
-            spawn("git messages", move || receive(from, Piece::Error, &sender))?;
+        if let Some(from) = process.child.stderr.take() {
+            thread::spawn(move || receive(from, Piece::Message, &sender));
         }
-        Ok(running)
+        Ok(process)
     }
 
     fn pid(&self) -> io::Result<Pid> {
@@ -514,12 +490,12 @@ impl Running {
     }
 
     fn ended(&mut self) -> Result<Option<ExitStatus>, GitError> {
-        self.status = self.child.try_wait().map_err(|error| GitError::other(error.to_string()))?;
+        self.status = self.child.try_wait().map_err(GitError::other)?;
         Ok(self.status)
     }
 }
 
-impl Drop for Running {
+impl Drop for GitProcess {
     fn drop(&mut self) {
         if self.status.is_some() {
             return;
@@ -539,10 +515,6 @@ impl Drop for Running {
         self.child.kill().ok();
         self.child.wait().ok();
     }
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
 fn receive(mut from: impl Read, piece: fn(Vec<u8>) -> Piece, to: &SyncSender<Piece>) {

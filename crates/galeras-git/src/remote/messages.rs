@@ -98,17 +98,16 @@ impl Messages {
         }
         let Some((name, value)) = header.split_once(':') else { return };
         let value = value.trim();
-        if name.eq_ignore_ascii_case("location") {
-            self.answer.location = Some(value.to_string());
-        } else if name.eq_ignore_ascii_case("retry-after") {
-            self.answer.retry_after = wait_of(value);
-        } else if name.eq_ignore_ascii_case("content-type")
-            && self.answer.status == 200
-            && !value.starts_with("application/x-git-")
-        {
+        let is_page = self.answer.status == 200 && !value.starts_with("application/x-git-");
+        match name.to_ascii_lowercase().as_str() {
+            "location" => self.answer.location = Some(value.to_string()),
+            "retry-after" => self.answer.retry_after = wait_of(value),
             // Git would read a folder of files over HTTP, which cannot send parts of a repository.
-            let message = format!("no git server answers there, but a page of type {value}");
-            self.stop = Some(GitError::other(shown(&message)));
+            "content-type" if is_page => {
+                let message = format!("no git server answers there, but a page of type {value}");
+                self.stop = Some(GitError::other(shown(&message)));
+            }
+            _ => {}
         }
     }
 
@@ -139,25 +138,20 @@ impl Messages {
             401 => (
                 GitErrorKind::Denied,
                 "the server asks for a login (status 401): configure a credential helper of git, \
-                 or check that the repository exists"
-                    .to_string(),
+                 or check that the repository exists",
             ),
             // GitHub uses it for too many requests.
-            403 if wait.is_none() => {
-                (GitErrorKind::Denied, "the server denies access (status 403)".to_string())
-            }
-            404 | 410 => {
-                (GitErrorKind::NotFound, format!("there is no such repository (status {status})"))
-            }
-            403 | 408 | 429 => {
-                (GitErrorKind::Transient, format!("the server asks us to wait (status {status})"))
-            }
-            500 | 502..=599 => {
-                (GitErrorKind::Transient, format!("the server failed (status {status})"))
-            }
-            _ => (GitErrorKind::Other, format!("the server returned the status {status}")),
+            403 if wait.is_none() => (GitErrorKind::Denied, "the server denies access"),
+            404 | 410 => (GitErrorKind::NotFound, "there is no such repository"),
+            403 | 408 | 429 => (GitErrorKind::Transient, "the server asks us to wait"),
+            500 | 502..=599 => (GitErrorKind::Transient, "the server failed"),
+            _ => (GitErrorKind::Other, "the server returned an error"),
         };
-        Some(GitError::new(kind, message).after(wait))
+        let message = match status {
+            401 => message.to_string(),
+            _ => format!("{message} (status {status})"),
+        };
+        Some(GitError { retry_after: wait, ..GitError::new(kind, message) })
     }
 }
 
@@ -212,88 +206,88 @@ fn is_hidden(c: char) -> bool {
 
 /// Removes users, passwords and queries from all URLs in a text. `insteadOf` may have put them in.
 pub(super) fn without_secrets(text: &str) -> String {
-    let parts = text.split_inclusive(|c: char| c.is_whitespace() || "'\"`<>".contains(c));
-    parts
-        .map(|part| match part.contains("://") {
-            true => {
-                let url =
-                    part.trim_end_matches(|c: char| c.is_whitespace() || "'\"`<>".contains(c));
-                format!("{}{}", shown_url(url), &part[url.len()..])
-            }
-            false => part.to_string(),
-        })
-        .collect()
+    let ends = |c: char| c.is_whitespace() || "'\"`<>".contains(c);
+    let parts = text.split_inclusive(ends);
+    let shown = |part: &str| {
+        let url = part.trim_end_matches(ends);
+        format!("{}{}", shown_url(url), &part[url.len()..])
+    };
+    parts.map(shown).collect()
 }
+
+/// Words of git and ssh, and the kind of error that they mean. The order counts: a pack that
+/// ends early also fails to be indexed.
+const KINDS: [(&[&str], GitErrorKind); 9] = [
+    (&["out of memory"], GitErrorKind::Limit),
+    (
+        &["host key verification failed", "certificate", "mismatched algorithms"],
+        GitErrorKind::Other,
+    ),
+    (&["unadvertised object"], GitErrorKind::NotServed),
+    (
+        &[
+            "permission denied",
+            "publickey",
+            "authentication failed",
+            "could not read username",
+            "could not read password",
+        ],
+        GitErrorKind::Denied,
+    ),
+    (
+        &[
+            "not our ref",
+            "not found",
+            "not exported",
+            "no such",
+            "does not exist",
+            "does not appear to be a git repository",
+        ],
+        GitErrorKind::NotFound,
+    ),
+    (
+        &["corrupt", "bad object", "inflate", "mismatch", "collision", "unresolved delta"],
+        GitErrorKind::Damaged,
+    ),
+    (&["denied", "not allowed", "unauthorized", "forbidden"], GitErrorKind::Denied),
+    (
+        &[
+            "early eof",
+            "bad pack header",
+            "hung up",
+            "disconnect",
+            "resolve host",
+            "unable to look up",
+            "connect",
+            "timed out",
+            "timeout",
+            "too slow",
+            "transfer closed",
+            "empty reply",
+            "try again",
+            "too many",
+            "overload",
+            "internal",
+            "curl",
+            "recv failure",
+            "unable to access",
+        ],
+        GitErrorKind::Transient,
+    ),
+    // An ssh session that ended without a word.
+    (&["could not read from remote repository"], GitErrorKind::NotFound),
+];
 
 /// The kind of error that a message of git or ssh describes. It is English, because git runs in
 /// the locale `C`.
-fn kind(said: &str) -> GitErrorKind {
-    let lower = said.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    // The order counts: a pack that ends early also fails to be indexed.
-    if has(&["out of memory"]) {
-        GitErrorKind::Limit
-    } else if has(&["host key verification failed", "certificate", "mismatched algorithms"]) {
-        GitErrorKind::Other
-    } else if has(&["unadvertised object"]) || (has(&["filter '"]) && has(&["not supported"])) {
-        GitErrorKind::NotServed
-    } else if has(&[
-        "permission denied",
-        "publickey",
-        "authentication failed",
-        "could not read username",
-        "could not read password",
-    ]) {
-        GitErrorKind::Denied
-    } else if has(&[
-        "not our ref",
-        "not found",
-        "not exported",
-        "no such",
-        "does not exist",
-        "does not appear to be a git repository",
-    ]) {
-        GitErrorKind::NotFound
-    } else if has(&[
-        "corrupt",
-        "bad object",
-        "inflate",
-        "mismatch",
-        "collision",
-        "unresolved delta",
-    ]) {
-        GitErrorKind::Damaged
-    } else if has(&["denied", "not allowed", "unauthorized", "forbidden"]) {
-        GitErrorKind::Denied
-    } else if has(&[
-        "early eof",
-        "bad pack header",
-        "hung up",
-        "disconnect",
-        "resolve host",
-        "unable to look up",
-        "connect",
-        "connection",
-        "timed out",
-        "timeout",
-        "too slow",
-        "transfer closed",
-        "empty reply",
-        "try again",
-        "too many",
-        "overload",
-        "internal",
-        "curl",
-        "recv failure",
-        "unable to access",
-    ]) {
-        GitErrorKind::Transient
-    } else if has(&["could not read from remote repository"]) {
-        // An ssh session that ended without a word.
-        GitErrorKind::NotFound
-    } else {
-        GitErrorKind::Other
-    }
+fn kind(message: &str) -> GitErrorKind {
+    let lower = message.to_ascii_lowercase();
+    let without_filters = lower.contains("filter '") && lower.contains("not supported");
+    let known = KINDS.iter().find(|(words, kind)| {
+        words.iter().any(|word| lower.contains(word))
+            || (without_filters && *kind == GitErrorKind::NotServed)
+    });
+    known.map_or(GitErrorKind::Other, |(_, kind)| *kind)
 }
 
 #[cfg(test)]

@@ -13,5 +13,5 @@ mod network;
 #[cfg(test)]
 mod tests;
 
-pub use fetch::{Fetcher, Head, Received, remote_head};
+pub use fetch::{FetchSize, Fetcher, Head, remote_head};
 pub use network::{Activity, Network};

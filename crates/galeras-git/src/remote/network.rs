@@ -7,12 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::error::GitError;
 
-/// The wait before the second attempt. Each further wait is four times as long.
-const BACKOFF: Duration = Duration::from_millis(500);
-
-/// How long a server may be silent.
-const SILENCE: Duration = Duration::from_secs(60);
-
 /// How often the interrupt flag is checked during a wait.
 pub(super) const POLL: Duration = Duration::from_millis(100);
 
@@ -47,7 +41,7 @@ impl Network {
         activity: Arc<dyn Fn(Activity) + Send + Sync>,
         redirects: Arc<RedirectCheck>,
     ) -> Self {
-        let (backoff, silence) = (BACKOFF, SILENCE);
+        let (backoff, silence) = (Duration::from_millis(500), Duration::from_secs(60));
         let (environment, batch) = (Vec::new(), Arc::default());
         Self { interrupt, activity, backoff, silence, redirects, environment, batch }
     }
@@ -61,9 +55,6 @@ impl Network {
     }
 
     /// Sleeps for `time`.
-    ///
-    /// # Errors
-    /// `Interrupted`.
     pub(super) fn sleep(&self, time: Duration) -> Result<(), GitError> {
         let end = Instant::now() + time;
         loop {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Found, TestRepository, files_below, mined};
+use super::{MiningResult, TestRepository, files_below, mined};
 
 /// A repository with renames, folders, and files that differ little from commit to commit.
 fn history() -> TestRepository {
@@ -79,7 +79,7 @@ fn damage(file: &Path, random: &mut Random) -> String {
 }
 
 /// The truth, or a part of it with a refusal for every commit or file that is missing.
-fn check(truth: &Found, found: &Found, what: &str) {
+fn check(truth: &MiningResult, found: &MiningResult, what: &str) {
     if let Some(wrong) = found.rows.difference(&truth.rows).next() {
         panic!("{what}: a row that is not true: {wrong:?}");
     }
@@ -127,14 +127,13 @@ fn survives(made: &TestRepository, seed: u64, rounds: usize, wanted: impl Fn(&st
 }
 
 #[test]
-fn loose_objects() {
+fn loose_objects_packs_and_references() {
+    let small = |file: &str| file == "HEAD" || file == "config" || file.starts_with("refs/");
     let made = history();
     survives(&made, 1, 80, |file| file.starts_with("objects/"));
-}
-
-#[test]
-fn packs_and_their_indices() {
-    let made = history();
+    survives(&made, 5, 60, small);
+    made.git(&["pack-refs", "--all"], b"");
+    survives(&made, 6, 40, |file| file == "packed-refs");
     made.git(&["repack", "-a", "-d", "-q", "--depth=20", "--window=20"], b"");
     survives(&made, 2, 120, |file| file.ends_with(".pack"));
     survives(&made, 3, 50, |file| file.ends_with(".idx"));
@@ -153,15 +152,6 @@ fn several_packs_under_one_index() {
 }
 
 #[test]
-fn references_and_settings() {
-    let made = history();
-    let small = |file: &str| file == "HEAD" || file == "config" || file.starts_with("refs/");
-    survives(&made, 5, 60, small);
-    made.git(&["pack-refs", "--all"], b"");
-    survives(&made, 6, 40, |file| file == "packed-refs");
-}
-
-#[test]
 fn the_list_of_a_shallow_clone() {
     let made = history();
     let from = format!("file://{}", made.dir().display());
@@ -171,7 +161,7 @@ fn the_list_of_a_shallow_clone() {
 }
 
 #[test]
-fn an_older_value_never_takes_the_place_of_a_damaged_reference() {
+fn an_older_value_never_replaces_a_damaged_reference() {
     let mut made = history();
     made.git(&["pack-refs", "--all"], b"");
     made.write("top.py", "def top(self):\n    return 1\n");
@@ -212,7 +202,7 @@ fn an_object_that_is_another_one_is_refused() {
 }
 
 #[test]
-fn objects_that_others_take_the_place_of_are_read_as_git_reads_them() {
+fn replaced_objects_are_read_as_git_reads_them() {
     let mut made = history();
     let before = mined(made.dir()).unwrap();
     let old = made.git(&["rev-parse", "HEAD:top.py"], b"");

@@ -70,21 +70,16 @@ fn each_limit_of_a_commit_holds() {
     let mut trees = Vec::new();
     for _ in 0..2_100 {
         trees.push(entry("40000", b"d", &deep));
-        deep = gix::objs::compute_hash(
-            gix::hash::Kind::Sha1,
-            gix::objs::Kind::Tree,
-            trees.last().unwrap(),
-        )
-        .unwrap()
-        .to_string();
+        let bytes = trees.last().unwrap();
+        let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Tree, bytes);
+        deep = id.unwrap().to_string();
     }
-    let folder = made.dir().join("trees");
-    std::fs::create_dir(&folder).unwrap();
-    let names: Vec<String> = (0..trees.len()).map(|at| format!("trees/{at}")).collect();
-    for (name, tree) in names.iter().zip(&trees) {
-        std::fs::write(made.dir().join(name), tree).unwrap();
+    std::fs::create_dir(made.dir().join("trees")).unwrap();
+    let mut list = String::new();
+    for (at, tree) in trees.iter().enumerate() {
+        std::fs::write(made.dir().join(format!("trees/{at}")), tree).unwrap();
+        list.push_str(&format!("trees/{at}\n"));
     }
-    let list = names.join("\n");
     made.git(&["hash-object", "-t", "tree", "-w", "--literally", "--stdin-paths"], list.as_bytes());
     let repository = Repository::open(made.dir()).unwrap();
     let mut objects = repository.objects();
@@ -121,16 +116,10 @@ fn a_tree_that_git_does_not_write_refuses_its_commit() {
     let mut parent = made.commit_tree(&sound, None);
     let mut refused = Vec::new();
     for (bytes, word) in [
+        // The others are in `tree`.
         ([file("pkg/m.py"), folder("q")].concat(), "fullPathname"),
-        ([file("/m.py")].concat(), "fullPathname"),
-        ([file(""), file("a.py")].concat(), "emptyName"),
-        ([folder("."), file("a.py")].concat(), "hasDot"),
-        ([folder(".."), file("a.py")].concat(), "hasDotdot"),
-        ([folder(".git"), file("a.py")].concat(), "hasDotgit"),
-        ([file("b.py"), file("a.py")].concat(), "treeNotSorted"),
-        ([file("a.py"), file("a.py")].concat(), "duplicateEntries"),
         ([file("pkg"), folder("pkg")].concat(), "duplicateEntries"),
-        ([entry("777", b"a.py", &blob)].concat(), "badFilemode"),
+        (entry("777", b"a.py", &blob), "badFilemode"),
         (file("a.py")[..20].to_vec(), "badTree"),
         (b"100644 a.py".to_vec(), "badTree"),
     ] {
@@ -146,9 +135,9 @@ fn a_tree_that_git_does_not_write_refuses_its_commit() {
     let found = mined(made.dir()).unwrap();
     assert_eq!(found.refused.len(), refused.len(), "{:?}", found.rules());
     for (commit, word) in &refused {
-        let told = found.refused.iter().find(|(of, ..)| of == commit).unwrap();
-        assert!(told.1.is_none() && told.2 == "tree", "{told:?}");
-        assert!(told.3.contains(word), "{word}: {}", told.3);
+        let refusal = found.refused.iter().find(|(of, ..)| of == commit).unwrap();
+        assert!(refusal.1.is_none() && refusal.2 == "tree", "{refusal:?}");
+        assert!(refusal.3.contains(word), "{word}: {}", refusal.3);
         assert!(found.paths(commit).is_empty());
     }
     assert_eq!(found.paths(&last), ["b.py"]);
@@ -159,32 +148,18 @@ fn a_tree_that_git_does_not_write_refuses_its_commit() {
 fn links_and_submodules_that_become_files_are_new_and_files_that_go_are_not() {
     let mut made = TestRepository::new();
     let blob = made.object("blob", METHOD.as_bytes());
-    let tree = |mode: &str| made_tree(&made, mode, &blob);
-    let modes = ["120000", "100644", "100755", "160000", "100644", "40000"];
     let pkg = made.object("tree", &entry("100644", b"m.py", &blob));
-    let trees: Vec<String> = modes
-        .iter()
-        .map(|mode| match *mode {
-            "40000" => made.object("tree", &entry(mode, b"m.py", &pkg)),
-            mode => tree(mode),
-        })
-        .collect();
     let mut commits: Vec<String> = Vec::new();
-    for tree in &trees {
-        let parent = commits.last().cloned();
-        commits.push(made.commit_tree(tree, parent.as_deref()));
+    for mode in ["120000", "100644", "100755", "160000", "100644", "40000"] {
+        let id = if mode == "40000" { &pkg } else { &blob };
+        let tree = made.object("tree", &entry(mode, b"m.py", id));
+        commits.push(made.commit_tree(&tree, commits.last().cloned().as_deref()));
     }
     let found = mined(made.dir()).unwrap();
     assert!(found.refused.is_empty(), "{:?}", found.refused);
     let paths: Vec<Vec<&str>> = commits.iter().map(|commit| found.paths(commit)).collect();
-    let none: Vec<&str> = Vec::new();
     // The last one renames the file into the folder of its name.
-    let expected = [none.clone(), vec!["m.py"], none.clone(), none.clone(), vec!["m.py"], none];
-    assert_eq!(paths, expected);
-}
-
-fn made_tree(made: &TestRepository, mode: &str, blob: &str) -> String {
-    made.object("tree", &entry(mode, b"m.py", blob))
+    assert_eq!(paths, [&[][..], &["m.py"], &[], &[], &["m.py"], &[]]);
 }
 
 #[test]

@@ -49,8 +49,18 @@ fn refused(dir: &Path) -> GitError {
     }
 }
 
+/// Replaces a file or folder by a link to the one of the same name in `other`.
+fn link(dir: &Path, other: &Path, name: &Path) {
+    let at = dir.join(name);
+    fs::create_dir_all(at.parent().unwrap()).unwrap();
+    if at.is_dir() {
+        fs::remove_dir_all(&at).unwrap();
+    }
+    symlink(other.join(name), at).unwrap();
+}
+
 #[test]
-fn whatever_leads_out_of_a_folder_is_asked_about_first() {
+fn places_outside_of_a_folder_are_asked_about_first() {
     // How the folder leads there, and to what.
     type Lead = fn(&Path, &Path, &str);
     let leads: [(&str, bool, Lead); 11] = [
@@ -64,7 +74,7 @@ fn whatever_leads_out_of_a_folder_is_asked_about_first() {
         }),
         ("objects", true, |dir, other, head| {
             empty(dir, head);
-            let list = format!("# of somebody\n{}/objects\n", other.display());
+            let list = format!("# a comment\n{}/objects\n", other.display());
             fs::write(dir.join("objects/info/alternates"), list).unwrap();
         }),
         ("objects", false, |dir, other, head| {
@@ -77,48 +87,40 @@ fn whatever_leads_out_of_a_folder_is_asked_about_first() {
         }),
         ("objects", true, |dir, other, head| {
             empty(dir, head);
-            fs::remove_dir_all(dir.join("objects")).unwrap();
-            symlink(other.join("objects"), dir.join("objects")).unwrap();
+            link(dir, other, "objects".as_ref());
         }),
         ("objects/pack", true, |dir, other, head| {
             empty(dir, head);
-            fs::remove_dir(dir.join("objects/pack")).unwrap();
-            symlink(other.join("objects/pack"), dir.join("objects/pack")).unwrap();
+            link(dir, other, "objects/pack".as_ref());
         }),
         ("*.pack", true, |dir, other, head| {
             empty(dir, head);
-            for entry in fs::read_dir(other.join("objects/pack")).unwrap() {
-                let (from, to) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name());
-                let to = dir.join("objects/pack").join(to);
-                match from.extension().is_some_and(|extension| extension == "pack") {
-                    true => symlink(from, to).unwrap(),
-                    false => drop(fs::copy(from, to).unwrap()),
+            for file in super::files_below(&other.join("objects/pack")) {
+                let name = file.strip_prefix(other).unwrap();
+                match file.extension().is_some_and(|extension| extension == "pack") {
+                    true => link(dir, other, name),
+                    false => drop(fs::copy(&file, dir.join(name)).unwrap()),
                 }
             }
         }),
         ("objects/??", false, |dir, other, head| {
             empty(dir, head);
-            for entry in fs::read_dir(other.join("objects")).unwrap() {
-                let name = entry.unwrap().file_name();
-                if name.len() == 2 {
-                    symlink(other.join("objects").join(&name), dir.join("objects").join(&name))
-                        .unwrap();
+            for file in super::files_below(&other.join("objects")) {
+                let folder = file.parent().unwrap().strip_prefix(other).unwrap();
+                if folder.as_os_str().len() == "objects/??".len() && !dir.join(folder).exists() {
+                    link(dir, other, folder);
                 }
             }
         }),
         ("objects/??/*", false, |dir, other, head| {
             empty(dir, head);
             for file in super::files_below(&other.join("objects")) {
-                let to =
-                    dir.join("objects").join(file.strip_prefix(other.join("objects")).unwrap());
-                fs::create_dir_all(to.parent().unwrap()).unwrap();
-                symlink(file, to).unwrap();
+                link(dir, other, file.strip_prefix(other).unwrap());
             }
         }),
         ("refs/heads", false, |dir, other, head| {
             empty(dir, head);
-            fs::remove_dir_all(dir.join("refs/heads")).unwrap();
-            symlink(other.join("refs/heads"), dir.join("refs/heads")).unwrap();
+            link(dir, other, "refs/heads".as_ref());
             let objects = format!("{}/objects", other.display());
             fs::write(dir.join("objects/info/alternates"), objects).unwrap();
         }),
@@ -154,11 +156,8 @@ fn single_files_may_be_links_to_elsewhere() {
         }
         let root = tempfile::tempdir().unwrap();
         empty(root.path(), &head);
-        let at = root.path().join(name);
-        if at.exists() {
-            fs::remove_file(&at).unwrap();
-        }
-        symlink(other.join(name), at).unwrap();
+        fs::remove_file(root.path().join(name)).ok();
+        link(root.path(), &other, name.as_ref());
         assert_eq!(asked(root.path()), [other.join(name)], "{name}");
         assert_eq!(refused(root.path()).message, "no", "{name}");
     }
@@ -191,23 +190,11 @@ fn what_stays_in_the_folder_is_not_asked_about() {
 
 #[test]
 fn files_without_an_end_are_refused_by_name() {
-    let names = [
-        "config",
-        "config.worktree",
-        "commondir",
-        "gitdir",
-        "shallow",
-        "packed-refs",
-        "HEAD",
-        "refs/heads/other",
-        "refs/replace/x",
-        "objects/info/alternates",
-        "objects/pack/p.idx",
-        "objects/ab/cd",
-    ];
+    let names = "config config.worktree commondir gitdir shallow packed-refs HEAD refs/heads/other \
+                 refs/replace/x objects/info/alternates objects/pack/p.idx objects/ab/cd";
     let (made, _) = made(false);
     let git = made.dir().join(".git");
-    for name in names {
+    for name in names.split(' ') {
         let file = git.join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let kept = fs::read(&file).ok();
@@ -233,7 +220,6 @@ fn files_without_an_end_are_refused_by_name() {
         kept.into_iter().for_each(|kept| fs::write(&file, kept).unwrap());
     }
     assert_eq!(mined(made.dir()).unwrap().rows.len(), 1);
-    fs::write(made.dir().join("file"), "").unwrap();
     File::create(made.dir().join("file")).unwrap().set_len(1 << 40).unwrap();
     fs::rename(&git, made.dir().join("gone")).unwrap();
     fs::rename(made.dir().join("file"), &git).unwrap();
@@ -281,7 +267,7 @@ fn settings_and_references_name_no_other_files() {
     let repository = Repository::open(made.dir()).unwrap();
     assert!(repository.shallow().unwrap().is_empty());
     assert_eq!(mined(made.dir()).unwrap().rows.len(), 1);
-    // A reference to a file beside `refs`.
+    // A reference to a file next to `refs`.
     fs::create_dir(git.join("odd")).unwrap();
     fs::write(git.join("odd/place"), format!("{head}\n")).unwrap();
     fs::write(git.join("refs/heads/other"), "ref: odd/place\n").unwrap();

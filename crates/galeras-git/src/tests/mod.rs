@@ -23,7 +23,30 @@ use super::{
 };
 
 /// 2022-01-01T00:00:00Z in seconds since 1970.
-const NEW_YEAR: i64 = 1_640_995_200;
+pub(crate) const NEW_YEAR: i64 = 1_640_995_200;
+
+/// Runs git in `folder` at a time and returns what it prints.
+pub(crate) fn git(folder: &Path, seconds: i64, args: &[&str], input: &[u8]) -> String {
+    let date = format!("{seconds} +0000");
+    let mut child = Command::new("git")
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "gc.auto=0"])
+        .args(args)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_AUTHOR_DATE", &date)
+        .env("GIT_COMMITTER_DATE", &date)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {args:?}: {error}");
+    String::from_utf8(output.stdout).unwrap().trim().to_string()
+}
 
 /// A repository in a temporary folder.
 struct TestRepository {
@@ -34,9 +57,8 @@ struct TestRepository {
 impl TestRepository {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let mut made = Self { root, commits: 0 };
+        let made = Self { root, commits: 0 };
         made.git(&["init", "-q", "-b", "main", "."], b"");
-        made.commits = 0;
         made
     }
 
@@ -44,27 +66,9 @@ impl TestRepository {
         self.root.path()
     }
 
-    /// Runs git; what it prints.
+    /// Runs git and returns what it prints.
     fn git(&self, args: &[&str], input: &[u8]) -> String {
-        let date = format!("{} +0000", NEW_YEAR + self.commits * 3600);
-        let mut child = Command::new("git")
-            .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "gc.auto=0"])
-            .args(args)
-            .current_dir(self.dir())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_AUTHOR_DATE", &date)
-            .env("GIT_COMMITTER_DATE", &date)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "git {args:?}: {error}");
-        String::from_utf8(output.stdout).unwrap().trim().to_string()
+        git(self.dir(), NEW_YEAR + self.commits * 3600, args, input)
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -106,14 +110,14 @@ fn entry(mode: &str, name: &[u8], id: &str) -> Vec<u8> {
 
 /// The result of mining.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct MiningResult {
     /// Commit, path and everything that a method has.
     rows: BTreeSet<(String, String, String)>,
     /// Commit, path, rule and reason.
     refused: BTreeSet<(String, Option<String>, String, String)>,
 }
 
-impl Found {
+impl MiningResult {
     /// The rules that were broken, each with its path.
     fn rules(&self) -> Vec<String> {
         let rule = |(_, path, rule, _): &(String, Option<String>, String, String)| match path {
@@ -132,11 +136,11 @@ impl Found {
     }
 }
 
-/// Collects what is mined.
+/// Collects the results of mining.
 #[derive(Default)]
-struct Collect(Found);
+struct CollectSink(MiningResult);
 
-impl Sink for Collect {
+impl Sink for CollectSink {
     fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError> {
         let row = (commit.id.clone(), changed.path.to_string(), format!("{commit:?} {changed:?}"));
         assert!(self.0.rows.insert(row), "a row comes twice");
@@ -165,11 +169,11 @@ fn python_files() -> GlobSet {
 }
 
 /// Mines the repository in a folder, from its `HEAD`. Two threads mine its pieces.
-fn mined(dir: &Path) -> Result<Found, GitError> {
+fn mined(dir: &Path) -> Result<MiningResult, GitError> {
     let mining = guarded(|| prepared(dir))?;
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut sink = Collect::default();
+        let mut sink = CollectSink::default();
         loop {
             let piece = next.fetch_add(1, Ordering::Relaxed);
             if piece >= mining.plan().pieces() {
@@ -178,11 +182,11 @@ fn mined(dir: &Path) -> Result<Found, GitError> {
             mining.mine(piece, &mut sink, &AtomicBool::new(false), &|_| {})?;
         }
     };
-    let found: Vec<Result<Found, GitError>> = std::thread::scope(|scope| {
+    let found: Vec<Result<MiningResult, GitError>> = std::thread::scope(|scope| {
         let threads = [scope.spawn(work), scope.spawn(work)];
         threads.map(|thread| thread.join().unwrap()).into()
     });
-    let mut all = Found::default();
+    let mut all = MiningResult::default();
     for part in found {
         let part = part?;
         let rows = all.rows.len() + part.rows.len();

@@ -18,8 +18,8 @@ fn history() -> TestRepository {
     made
 }
 
-fn mine_piece(mining: &Mining, piece: usize) -> Found {
-    let mut sink = Collect::default();
+fn mine_piece(mining: &Mining, piece: usize) -> MiningResult {
+    let mut sink = CollectSink::default();
     mining.mine(piece, &mut sink, &AtomicBool::new(false), &|_| {}).unwrap();
     sink.0
 }
@@ -42,10 +42,10 @@ fn pieces_hold_each_commit_once() {
 }
 
 #[test]
-fn a_piece_is_the_same_by_itself() {
+fn a_piece_is_the_same_alone() {
     let made = history();
     let whole = mined(made.dir()).unwrap();
-    let mut sum = Found::default();
+    let mut sum = MiningResult::default();
     // The oldest first, each with nothing that another one has left behind.
     for piece in (0..prepared(made.dir()).unwrap().plan().pieces()).rev() {
         let mining = prepared(made.dir()).unwrap();
@@ -97,7 +97,7 @@ fn nothing_to_mine_is_one_piece() {
     let mining = prepared(made.dir()).unwrap();
     assert_eq!((mining.plan().pieces(), mining.plan().commits()), (1, 1));
     assert_eq!(mining.plan().nothing_changed(), None, "nothing was looked at");
-    assert_eq!(mine_piece(&mining, 0), Found::default());
+    assert_eq!(mine_piece(&mining, 0), MiningResult::default());
     assert_eq!(mining.plan().nothing_changed(), Some([(".txt".into(), 1)].into()));
 }
 
@@ -105,8 +105,8 @@ fn nothing_to_mine_is_one_piece() {
 fn an_interrupt_ends_a_piece() {
     let made = history();
     let mining = prepared(made.dir()).unwrap();
-    let mut sink = Collect::default();
+    let mut sink = CollectSink::default();
     let error = mining.mine(0, &mut sink, &AtomicBool::new(true), &|_| {}).unwrap_err();
     assert_eq!(error.kind, super::super::GitErrorKind::Interrupted);
-    assert_eq!(sink.0, Found::default());
+    assert_eq!(sink.0, MiningResult::default());
 }

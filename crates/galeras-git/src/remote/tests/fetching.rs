@@ -6,44 +6,32 @@ use std::time::{Duration, Instant};
 
 use gix::ObjectId;
 
-use super::{Net, Source, git, local};
+use super::{TestServer, git, local};
 use crate::{Fetcher, GitErrorKind};
-use galeras_test_servers::http_git::{GitFault, HttpGit};
+use galeras_test_servers::http_git::GitFault;
 
 #[test]
 fn update_brings_only_what_is_new() {
-    let (source, net) = (Source::new(), Net::new());
+    let served = TestServer::new();
     for round in 10..40 {
-        source.commit(round);
+        served.source.commit(round);
     }
-    let server = HttpGit::start(source.root.path());
-    let url = server.url("repo/.git");
-    let folder = tempfile::tempdir().unwrap();
-    let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
-    let first = fetcher.commits(source.head()).unwrap();
-    drop(fetcher);
-    let new = source.commit(100);
-    server.take_seen();
-    let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
-    let second = fetcher.commits(new).unwrap();
+    let first = served.fetcher().commits(served.source.head()).unwrap();
+    let new = served.source.commit(100);
+    let second = served.fetcher().commits(new).unwrap();
     assert_eq!(second.objects, 1);
     assert!(second.bytes < first.bytes, "{second:?} {first:?}");
-    assert_eq!(local(folder.path()), source.objects("commit"));
-    drop(fetcher);
+    assert_eq!(local(served.folder.path()), served.source.objects("commit"));
     // Nothing new: the server is not asked at all.
-    server.take_seen();
-    let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
-    assert_eq!(fetcher.commits(new).unwrap().bytes, 0);
-    assert_eq!(server.count(""), 0);
+    served.server.take_seen();
+    assert_eq!(served.fetcher().commits(new).unwrap().bytes, 0);
+    assert_eq!(served.server.count(""), 0);
 }
 
 #[test]
 fn force_pushed_branch() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    let folder = tempfile::tempdir().unwrap();
-    let url = server.url("repo/.git");
-    let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
+    let served = TestServer::new();
+    let (source, mut fetcher) = (&served.source, served.fetcher());
     let old = source.head();
     fetcher.commits(old).unwrap();
     source.git(&["reset", "-q", "--hard", "HEAD~3"]);
@@ -55,97 +43,112 @@ fn force_pushed_branch() {
     assert!(fetcher.contains(&new) && fetcher.contains(&old));
     // Back to a commit that is there.
     source.git(&["reset", "-q", "--hard", "HEAD~1"]);
-    assert_eq!(fetcher.commits(source.head()).unwrap().objects, 0);
-    assert_eq!(fetcher.commits(source.head()).unwrap().bytes, 0);
+    let received = fetcher.commits(source.head()).unwrap();
+    assert_eq!((received.objects, received.bytes), (0, 0));
     let error = fetcher.commits(ObjectId::from_hex(&[b'1'; 40]).unwrap()).unwrap_err();
     assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
 }
 
 #[test]
-fn killed_run_goes_on() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    let url = server.url("repo/.git");
-    let folder = tempfile::tempdir().unwrap();
+fn killed_run_is_continued() {
+    let served = TestServer::new();
+    let (source, head) = (&served.source, served.source.head());
     let blobs: Vec<ObjectId> = source.objects("blob").into_iter().collect();
     {
-        let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
-        fetcher.commits(source.head()).unwrap();
+        let mut fetcher = served.fetcher();
+        fetcher.commits(head).unwrap();
         fetcher.batch = 5;
-        fetcher.files(source.head(), &blobs[..5]).unwrap();
-        server.fail("git-upload-pack", 99, GitFault::Cut(200));
-        let error = fetcher.files(source.head(), &blobs).unwrap_err();
+        fetcher.files(head, &blobs[..5]).unwrap();
+        served.server.fail("git-upload-pack", 99, GitFault::Cut(200));
+        let error = fetcher.files(head, &blobs).unwrap_err();
         assert_eq!(error.kind, GitErrorKind::Transient, "{error}");
     }
     // Files that a killed process may leave.
-    let packs = folder.path().join("objects/pack");
+    let folder = served.folder.path();
+    let packs = folder.join("objects/pack");
     let orphan = packs.join(format!("pack-{}.pack", "1".repeat(40)));
     fs::write(&orphan, b"PACK").unwrap();
     fs::write(packs.join("tmp_pack_AbCdEf"), b"half").unwrap();
     fs::write(packs.join(format!("pack-{}.keep", "1".repeat(40))), b"").unwrap();
-    fs::write(folder.path().join("galeras-git/.tmpXyZ"), b"half").unwrap();
-    fs::remove_file(folder.path().join("config")).unwrap();
+    fs::write(folder.join("galeras-git/.tmpXyZ"), b"half").unwrap();
+    fs::remove_file(folder.join("config")).unwrap();
 
-    server.heal();
-    let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
+    served.server.heal();
+    let mut fetcher = served.fetcher();
     assert!(!orphan.exists());
     assert!(blobs[..5].iter().all(|id| fetcher.contains(id)));
     assert!(!blobs[5..].iter().any(|id| fetcher.contains(id)));
-    let received = fetcher.files(source.head(), &blobs).unwrap();
+    let received = fetcher.files(head, &blobs).unwrap();
     assert_eq!(received.objects, blobs.len() as u64 - 5);
     drop(fetcher);
-    git(folder.path(), &["cat-file", "-p", &blobs[7].to_string()]);
-    gix::open(folder.path()).unwrap();
-    let names = fs::read_dir(&packs).unwrap().map(|entry| entry.unwrap().path());
-    assert!(names.into_iter().all(|name| {
+    git(folder, &["cat-file", "-p", &blobs[7].to_string()]);
+    gix::open(folder).unwrap();
+    for entry in fs::read_dir(&packs).unwrap() {
+        let name = entry.unwrap().path();
         let extension = name.extension().and_then(|extension| extension.to_str());
-        matches!(extension, Some("pack" | "idx" | "promisor"))
-    }));
+        assert!(matches!(extension, Some("pack" | "idx" | "promisor")), "{name:?}");
+    }
+}
+
+/// The packs of a folder that was fetched into.
+fn packs(served: &TestServer) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(served.folder.path().join("objects/pack")).unwrap();
+    let files = entries.map(|entry| entry.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "pack")).collect()
 }
 
 #[test]
 fn a_removed_pack_is_fetched_again() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    let folder = tempfile::tempdir().unwrap();
-    let url = server.url("repo/.git");
-    Fetcher::open(&url, folder.path(), &net.net).unwrap().commits(source.head()).unwrap();
-    for entry in fs::read_dir(folder.path().join("objects/pack")).unwrap() {
-        let file = entry.unwrap().path();
-        if file.extension().is_some_and(|extension| extension == "pack") {
-            fs::remove_file(file).unwrap();
+    let served = TestServer::new();
+    served.fetcher().commits(served.source.head()).unwrap();
+    packs(&served).into_iter().for_each(|file| fs::remove_file(file).unwrap());
+    served.fetcher().commits(served.source.head()).unwrap();
+    assert_eq!(local(served.folder.path()), served.source.objects("commit"));
+}
+
+/// Each pack and each index ends in its checksum.
+#[test]
+fn a_changed_pack_or_index_is_found() {
+    let served = TestServer::new();
+    served.fetcher().commits(served.source.head()).unwrap();
+    let pack = packs(&served).remove(0);
+    for file in [pack.clone(), pack.with_extension("idx")] {
+        let whole = fs::read(&file).unwrap();
+        for at in [0, whole.len() / 2, whole.len() - 30, whole.len() - 1] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::remove_file(&file).unwrap();
+            fs::write(&file, bytes).unwrap();
+            let opened = Fetcher::open(&served.url(), served.folder.path(), &served.net.net);
+            assert_eq!(opened.err().unwrap().kind, GitErrorKind::Damaged, "{file:?} {at}");
         }
+        fs::write(&file, whole).unwrap();
     }
-    let mut fetcher = Fetcher::open(&url, folder.path(), &net.net).unwrap();
-    fetcher.commits(source.head()).unwrap();
-    assert_eq!(local(folder.path()), source.objects("commit"));
+    served.fetcher();
 }
 
 #[test]
 fn two_fetchers_take_turns() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    let folder = tempfile::tempdir().unwrap();
-    let url = server.url("repo/.git");
-    let mut first = Fetcher::open(&url, folder.path(), &net.net).unwrap();
+    let served = TestServer::new();
+    let mut first = served.fetcher();
+    let head = served.source.head();
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| {
-            let mut second = Fetcher::open(&url, folder.path(), &net.net).unwrap();
-            second.commits(source.head()).unwrap()
-        });
+        let second = scope.spawn(|| served.fetcher().commits(head).unwrap());
         std::thread::sleep(Duration::from_millis(300));
         assert!(!second.is_finished());
-        first.commits(source.head()).unwrap();
+        first.commits(head).unwrap();
         drop(first);
         assert_eq!(second.join().unwrap().bytes, 0);
     });
-    assert_eq!(net.waits(), 1);
+    assert_eq!(served.net.waits(), 1);
     // The wait for the lock can be interrupted.
-    let _first = Fetcher::open(&url, folder.path(), &net.net).unwrap();
+    let _first = served.fetcher();
+    let net = &served.net.net;
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| Fetcher::open(&url, folder.path(), &net.net).map(|_| ()));
+        let open = || Fetcher::open(&served.url(), served.folder.path(), net).map(|_| ());
+        let second = scope.spawn(open);
         std::thread::sleep(Duration::from_millis(100));
-        net.net.interrupt.store(true, Ordering::Relaxed);
+        net.interrupt.store(true, Ordering::Relaxed);
         let start = Instant::now();
         assert_eq!(second.join().unwrap().unwrap_err().kind, GitErrorKind::Interrupted);
         assert!(start.elapsed() < Duration::from_secs(1));

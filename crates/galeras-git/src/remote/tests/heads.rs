@@ -35,35 +35,20 @@ fn default_and_named_branches() {
 }
 
 #[test]
-fn detached() {
+fn detached_and_missing() {
     let (source, net) = (Source::new(), Net::new());
     source.git(&["checkout", "-q", "--detach", "HEAD~1"]);
-    let head = source.head();
+    let head = Head { branch: "HEAD".to_string(), commit: source.head() };
     everywhere(&source, |url| {
-        let found = remote_head(url, None, &net.net).unwrap();
-        assert_eq!(found, Head { branch: "HEAD".to_string(), commit: head });
+        assert_eq!(remote_head(url, None, &net.net).unwrap(), head);
+        let error = remote_head(&url.replace("repo", "nothing"), None, &net.net).unwrap_err();
+        assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
     });
-}
-
-#[test]
-fn empty_repository() {
-    let (source, net) = (Source::empty("main"), Net::new());
-    everywhere(&source, |url| {
+    let empty = Source::empty("main");
+    everywhere(&empty, |url| {
         let error = remote_head(url, None, &net.net).unwrap_err();
         assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
         assert!(error.message.contains("has no commits"), "{error}");
     });
-}
-
-#[test]
-fn no_such_repository() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    let error = remote_head(&server.url("nothing.git"), None, &net.net).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
-    assert_eq!(server.count(""), 1);
-    let daemon = Daemon::start(source.root.path());
-    let error = remote_head(&daemon.url("nothing"), None, &net.net).unwrap_err();
-    assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
     assert_eq!(net.waits(), 0);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::ssh::program;
-use super::{Net, Source, git, local};
+use super::{Net, Source, TestServer, git, local};
 use crate::{Fetcher, GitErrorKind, remote_head};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -12,13 +12,11 @@ use galeras_test_servers::http_git::{GitFault, HttpGit};
 /// of it is read.
 #[test]
 fn a_folder_in_the_cache_runs_nothing_and_leads_nowhere() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    let folder = tempfile::tempdir().unwrap();
-    let (dir, secret) = (folder.path().join("clone"), folder.path().join("secret"));
-    git(folder.path(), &["init", "-q", "--bare", "secret"]);
-    let ran = folder.path().join("ran");
-    let run = folder.path().join("run");
+    let served = TestServer::new();
+    let folder = served.folder.path();
+    let (dir, secret) = (folder.join("clone"), folder.join("secret"));
+    git(folder, &["init", "-q", "--bare", "secret"]);
+    let (ran, run) = (folder.join("ran"), folder.join("run"));
     program(&run, &format!("touch '{}'", ran.display()));
     let run = run.display();
     let config = format!(
@@ -40,11 +38,11 @@ fn a_folder_in_the_cache_runs_nothing_and_leads_nowhere() {
             program(&place.join("hooks").join(hook), &format!("touch '{}'", ran.display()));
         }
     }
-    let url = server.url("repo/.git");
-    let mut fetcher = Fetcher::open(&url, &dir, &net.net).unwrap();
-    fetcher.commits(source.head()).unwrap();
-    fetcher.trees(source.head(), &source.root_trees()).unwrap();
-    assert!(fetcher.contains(&source.head()));
+    let mut fetcher = Fetcher::open(&served.url(), &dir, &served.net.net).unwrap();
+    let head = served.source.head();
+    fetcher.commits(head).unwrap();
+    fetcher.trees(head, &served.source.root_trees()).unwrap();
+    assert!(fetcher.contains(&head));
     assert!(!ran.exists());
     assert!(!dir.join("objects/info/alternates").exists());
     assert_eq!(fs::read_to_string(dir.join("config")).unwrap().find("ssh"), None);
@@ -115,7 +113,6 @@ fn a_shallow_server_is_refused() {
 
 #[test]
 fn a_damaged_pack_of_a_server_is_not_kept() {
-    use std::io::Write as _;
     use std::os::unix::fs::PermissionsExt as _;
     let (source, net) = (Source::new(), Net::new());
     let head = source.bulk(300_000);
@@ -129,7 +126,7 @@ fn a_damaged_pack_of_a_server_is_not_kept() {
             let mut bytes = fs::read(&file).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 0xff;
-            fs::File::create(&file).unwrap().write_all(&bytes).unwrap();
+            fs::write(&file, &bytes).unwrap();
         }
     }
     let server = HttpGit::start(source.root.path());
@@ -147,12 +144,11 @@ fn a_damaged_pack_of_a_server_is_not_kept() {
 /// Files of a web server are not requested.
 #[test]
 fn a_web_page_is_not_a_git_server() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
+    let served = TestServer::new();
     let page = vec![("Content-Type".to_string(), "text/html".to_string())];
-    server.fail("", 99, GitFault::StatusWith(200, page));
-    let error = remote_head(&server.url("repo/.git"), None, &net.net).unwrap_err();
+    served.server.fail("", 99, GitFault::StatusWith(200, page));
+    let error = served.head().unwrap_err();
     assert_eq!(error.kind, GitErrorKind::Other, "{error}");
     assert!(error.message.contains("no git server"), "{error}");
-    assert_eq!((net.waits(), server.count("")), (0, 1));
+    assert_eq!((served.net.waits(), served.server.count("")), (0, 1));
 }

@@ -1,12 +1,12 @@
 //! Tests of this module against real Git servers on loopback: over HTTP
 //! (`galeras_test_servers::http_git`), from the daemon, and through a program that replaces ssh.
 
+mod failures;
 mod fetching;
 mod heads;
 mod hostile;
 mod ssh;
 mod stages;
-mod troubles;
 mod user;
 
 use std::collections::BTreeSet;
@@ -20,21 +20,14 @@ use std::time::Duration;
 
 use gix::ObjectId;
 
-use super::{Activity, Network};
+use super::{Activity, Fetcher, Head, Network, remote_head};
+use crate::GitError;
+use crate::tests::NEW_YEAR;
+use galeras_test_servers::http_git::HttpGit;
 
 /// Runs git in `folder` and returns what it prints.
 fn git(folder: &Path, args: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "gc.auto=0"])
-        .args(args)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {args:?}: {error}");
-    String::from_utf8(output.stdout).unwrap().trim().to_string()
+    crate::tests::git(folder, NEW_YEAR, args, b"")
 }
 
 fn ids(text: &str) -> Vec<ObjectId> {
@@ -81,8 +74,12 @@ impl Source {
             let lines: Vec<_> = (0..50).map(|line| format!("x{line} = {}", line * round)).collect();
             fs::write(file, format!("# {name} {round}\n{}\n", lines.join("\n"))).unwrap();
         }
+        self.commit_all()
+    }
+
+    fn commit_all(&self) -> ObjectId {
         self.git(&["add", "."]);
-        self.git(&["commit", "-q", "-m", &format!("round {round}")]);
+        self.git(&["commit", "-q", "-m", "message"]);
         self.head()
     }
 
@@ -97,9 +94,7 @@ impl Source {
         };
         let bytes: Vec<u8> = (0..bytes).map(random).collect();
         fs::write(self.repo().join("bulk.bin"), bytes).unwrap();
-        self.git(&["add", "."]);
-        self.git(&["commit", "-q", "-m", "bulk"]);
-        self.head()
+        self.commit_all()
     }
 
     fn head(&self) -> ObjectId {
@@ -118,6 +113,51 @@ impl Source {
     fn root_trees(&self) -> Vec<ObjectId> {
         ids(&self.git(&["log", "--format=%T"]))
     }
+}
+
+/// A repository that is served over HTTP, and a folder to fetch it into.
+struct TestServer {
+    source: Source,
+    server: HttpGit,
+    net: Net,
+    folder: tempfile::TempDir,
+}
+
+impl TestServer {
+    fn new() -> Self {
+        Self::of(Source::new())
+    }
+
+    fn of(source: Source) -> Self {
+        let (server, net) = (HttpGit::start(source.root.path()), Net::new());
+        Self { source, server, net, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn url(&self) -> String {
+        self.server.url("repo/.git")
+    }
+
+    fn fetcher(&self) -> Fetcher {
+        Fetcher::open(&self.url(), self.folder.path(), &self.net.net).unwrap()
+    }
+
+    fn head(&self) -> Result<Head, GitError> {
+        remote_head(&self.url(), None, &self.net.net)
+    }
+
+    /// Fetches all commits into a new folder.
+    fn commits(&self) -> Result<(), GitError> {
+        commits(&self.url(), &self.source, &self.net)
+    }
+}
+
+/// Fetches the commits of `source` from `url` into a new folder.
+fn commits(url: &str, source: &Source, net: &Net) -> Result<(), GitError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut fetcher = Fetcher::open(url, folder.path(), &net.net)?;
+    fetcher.commits(source.head())?;
+    assert_eq!(local(folder.path()), source.objects("commit"));
+    Ok(())
 }
 
 /// All objects in a folder that was fetched into.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use gix::ObjectId;
 
 use super::ssh::ssh;
-use super::{Daemon, Net, Source, git, local};
+use super::{Daemon, Net, Source, TestServer, git, local};
 use crate::Fetcher;
-use galeras_test_servers::http_git::HttpGit;
+use galeras_test_servers::http_git::Seen;
 
 fn union(sets: &[&BTreeSet<ObjectId>]) -> BTreeSet<ObjectId> {
     sets.iter().flat_map(|set| set.iter().copied()).collect()
@@ -63,28 +63,24 @@ fn full(url: &str, source: &Source, net: &Net) {
     let (head, trees) = (source.head(), source.root_trees());
     fetcher.commits(head).unwrap();
     fetcher.trees(head, &trees).unwrap();
-    let all = ["commit", "tree", "blob"].map(|kind| source.objects(kind));
-    assert_eq!(local(folder.path()), union(&[&all[0], &all[1], &all[2]]));
-    let blobs: Vec<ObjectId> = all[2].iter().copied().collect();
+    let all = || ["commit", "tree", "blob"].map(|kind| source.objects(kind));
+    assert_eq!(local(folder.path()), union(&all().each_ref()));
+    let blobs: Vec<ObjectId> = source.objects("blob").into_iter().collect();
     assert_eq!(fetcher.files(head, &blobs).unwrap().bytes, 0);
     let commit = source.commit(100 + trees.len());
     fetcher.commits(commit).unwrap();
     fetcher.trees(commit, &source.root_trees()).unwrap();
-    let all = ["commit", "tree", "blob"].map(|kind| source.objects(kind));
-    assert_eq!(local(folder.path()), union(&[&all[0], &all[1], &all[2]]));
+    assert_eq!(local(folder.path()), union(&all().each_ref()));
     git(folder.path(), &["fsck", "--no-dangling"]);
     assert_eq!(net.warnings(), [""; 0]);
 }
 
 #[test]
 fn partial_over_http() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    partial(&server.url("repo/.git"), &source, &net);
-    let seen = server.take_seen();
-    let agent = |seen: &galeras_test_servers::http_git::Seen| {
-        seen.header("user-agent").unwrap().starts_with("git/")
-    };
+    let served = TestServer::new();
+    partial(&served.url(), &served.source, &served.net);
+    let seen = served.server.take_seen();
+    let agent = |seen: &Seen| seen.header("user-agent").unwrap().starts_with("git/");
     assert!(seen.iter().all(agent));
     // A handshake and a request for each stage or batch that had something to ask for.
     let posts = seen.iter().filter(|seen| seen.method == "POST").count();
@@ -116,66 +112,18 @@ fn full_over_ssh_in_the_oldest_protocol() {
 }
 
 #[test]
-fn full_without_filters() {
-    let (source, net) = (Source::new(), Net::new());
-    source.git(&["config", "uploadpack.allowFilter", "false"]);
-    let server = HttpGit::start(source.root.path());
-    full(&server.url("repo/.git"), &source, &net);
-    let daemon = Daemon::start(source.root.path());
-    full(&daemon.url("repo"), &source, &net);
-}
-
-#[test]
-fn full_with_a_filter_that_the_server_does_not_allow() {
-    let (source, net) = (Source::new(), Net::new());
-    source.git(&["config", "uploadpackfilter.tree.allow", "false"]);
-    let server = HttpGit::start(source.root.path());
-    full(&server.url("repo/.git"), &source, &net);
-}
-
-#[test]
-fn full_in_the_oldest_protocol() {
-    let (source, net) = (Source::new(), Net::new());
-    let server = HttpGit::start(source.root.path());
-    server.use_old_protocol();
-    full(&server.url("repo/.git"), &source, &net);
-}
-
-#[test]
-#[ignore = "large"]
-fn many_objects() {
-    use std::fmt::Write as _;
-    use std::time::Instant;
-    let (source, net) = (Source::empty("main"), Net::new());
-    let mut text = String::new();
-    for n in 1..=30_000_u32 {
-        let body = format!("def f{n}():\n    return {n}\n");
-        write!(text, "commit refs/heads/main\ncommitter T <t@e> {n} +0000\ndata 2\nm\n").unwrap();
-        let file = format!("d{}/e{}/f{}.py", n % 40, n % 7, n % 200);
-        write!(text, "M 100644 inline {file}\ndata {}\n{body}\n", body.len()).unwrap();
+fn full_over_http() {
+    let setting = |name: &'static str| {
+        let served = TestServer::new();
+        served.source.git(&["config", name, "false"]);
+        served
+    };
+    let old = TestServer::new();
+    old.server.use_old_protocol();
+    let without_filters = setting("uploadpack.allowFilter");
+    for served in [&old, &without_filters, &setting("uploadpackfilter.tree.allow")] {
+        full(&served.url(), &served.source, &served.net);
     }
-    let input = source.root.path().join("stream");
-    std::fs::write(&input, text).unwrap();
-    let done = std::process::Command::new("git")
-        .args(["fast-import", "--quiet"])
-        .current_dir(source.repo())
-        .stdin(std::fs::File::open(&input).unwrap())
-        .status()
-        .unwrap();
-    assert!(done.success());
-    source.git(&["repack", "-adq"]);
-    let server = HttpGit::start(source.root.path());
-    let folder = tempfile::tempdir().unwrap();
-    let mut fetcher = Fetcher::open(&server.url("repo/.git"), folder.path(), &net.net).unwrap();
-    let start = Instant::now();
-    println!("{:?} {:?}", fetcher.commits(source.head()).unwrap(), start.elapsed());
-    let trees = source.root_trees();
-    let start = Instant::now();
-    println!("{:?} {:?}", fetcher.trees(source.head(), &trees).unwrap(), start.elapsed());
-    let blobs: Vec<ObjectId> = source.objects("blob").into_iter().collect();
-    let start = Instant::now();
-    println!("{:?} {:?}", fetcher.files(source.head(), &blobs).unwrap(), start.elapsed());
-    let start = Instant::now();
-    assert_eq!(fetcher.files(source.head(), &blobs).unwrap().objects, 0);
-    println!("{:?}", start.elapsed());
+    let daemon = Daemon::start(without_filters.source.root.path());
+    full(&daemon.url("repo"), &without_filters.source, &without_filters.net);
 }

@@ -3,18 +3,14 @@
 use std::fs;
 
 use super::ssh::program;
-use super::{Net, Source, local};
-use crate::{Fetcher, GitErrorKind, remote_head};
+use super::{Net, Source, commits};
+use crate::{GitErrorKind, remote_head};
 use galeras_test_servers::http_git::HttpGit;
 
 /// Fetches the commits of `source` from `url`.
 fn fetched(url: &str, source: &Source, net: &Net) {
-    let folder = tempfile::tempdir().unwrap();
-    let head = remote_head(url, None, &net.net).unwrap();
-    assert_eq!(head.commit, source.head());
-    let mut fetcher = Fetcher::open(url, folder.path(), &net.net).unwrap();
-    fetcher.commits(head.commit).unwrap();
-    assert_eq!(local(folder.path()), source.objects("commit"));
+    assert_eq!(remote_head(url, None, &net.net).unwrap().commit, source.head());
+    commits(url, source, net).unwrap();
 }
 
 #[test]
@@ -46,7 +42,7 @@ fn a_host_alias_of_ssh_is_left_to_ssh() {
     let bin = net.home.path().join("bin");
     fs::create_dir(&bin).unwrap();
     fs::create_dir(net.home.path().join(".ssh")).unwrap();
-    let config = format!("Host lab\n  HostName 127.0.0.1\n  User {}\n", "carol");
+    let config = "Host lab\n  HostName 127.0.0.1\n  User carol\n";
     fs::write(net.home.path().join(".ssh/config"), config).unwrap();
     // As OpenSSH reads it: the lines below `Host lab`.
     let script = format!(
@@ -106,12 +102,10 @@ fn a_proxy_is_used() {
 
 #[test]
 fn a_missing_or_old_git_is_reported() {
-    let (source, mut net) = (Source::new(), Net::new());
+    let mut net = Net::new();
     let bin = net.home.path().join("bin");
     fs::create_dir(&bin).unwrap();
-    let path = net.net.environment.len();
     net.set("PATH", bin.as_os_str());
-    let url = format!("ssh://example.test{}", source.repo().display());
     for (script, words) in [
         ("", "cannot be run"),
         ("echo git version 2.35.9", "returns `git version 2.35.9`; install git 2.36 or later"),
@@ -120,10 +114,9 @@ fn a_missing_or_old_git_is_reported() {
         if !script.is_empty() {
             program(&bin.join("git"), script);
         }
-        let error = remote_head(&url, None, &net.net).unwrap_err();
+        let error = remote_head("ssh://example.test/x", None, &net.net).unwrap_err();
         assert_eq!(error.kind, GitErrorKind::Transient, "the next run tries again");
         assert!(error.message.contains(words) && error.message.contains("2.36"), "{error}");
     }
     assert_eq!(net.waits(), 0);
-    net.net.environment.truncate(path);
 }
