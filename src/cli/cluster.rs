@@ -13,7 +13,7 @@ use super::store_places::StorePlaces;
 use crate::registry::REGISTRY;
 use galeras_base::visible::escape;
 use galeras_cluster::{ClusterError, ExecutorOptions, run_executor, run_scheduler};
-use galeras_engine::runner::{Resources, Worker, build_stamp};
+use galeras_engine::runner::{Worker, build_stamp};
 use galeras_store::StoreLocation;
 
 const PORT: u16 = 50050;
@@ -96,7 +96,7 @@ async fn executor(args: ExecutorArgs) -> Exit {
     };
     let slots = args.slots.map_or_else(all_threads, usize::from);
     let name = args.name.unwrap_or_else(|| format!("{}-{}", host_name(), std::process::id()));
-    let resources = Resources { jobs: slots, memory: args.memory.bytes() / slots };
+    let resources = (slots, args.memory.bytes() / slots);
     let worker = Worker::new(name.clone(), REGISTRY, store, downloads, resources);
     let options =
         ExecutorOptions { scheduler, bind: args.bind, slots, build: build(), ..Default::default() };

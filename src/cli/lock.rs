@@ -16,7 +16,7 @@ use super::consent::{load_trusted, require};
 use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics};
 use super::lock_writer::only_writer;
 use super::registrations::register;
-use super::resources::default_resources;
+use super::resources::default_env;
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::scratch::WholeFile;
@@ -159,18 +159,15 @@ async fn ask(
         Arc::clone(plan),
         store.clone(),
         RunOptions {
-            resources: default_resources(),
+            env: default_env(consent, cancel, Arc::clone(&events)),
             select: Some(asking.clone()),
             force: asking.iter().copied().collect::<HashSet<_>>(),
             outputs: None,
             remembered: None,
             keep_going: false,
-            cancel,
             engine: Arc::new(Embedded),
             remote: None,
-            consent,
             started,
-            events: Arc::clone(&events),
         },
     )
     .await;

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Exit, fail, fail_cache, fail_run, note, print, print_json};
 use super::diff_tables::{PortDiff, compare_stored};
 use super::diff_text::table_text;
-use super::resources::default_resources;
+use super::resources::default_env;
 use super::signals::watch_signals;
 use super::unpacked::folder;
 use super::{Format, screen};
@@ -53,15 +53,8 @@ pub(super) async fn recompute(
 ) -> Exit {
     let cancel = CancellationToken::new();
     watch_signals(cancel.clone());
-    let again = Recomputation {
-        plan,
-        store,
-        done,
-        resources: default_resources(),
-        consent: trust,
-        cancel: cancel.clone(),
-        events: Arc::new(Warnings),
-    };
+    let env = default_env(trust, cancel.clone(), Arc::new(Warnings));
+    let again = Recomputation { plan, store, done, env };
     match recomputed(&again, &asked, &cancel).await {
         Ok(exit) | Err(exit) => exit,
     }

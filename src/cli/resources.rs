@@ -1,9 +1,10 @@
 //! Threads and memory of a run, and the limit of the memory guard.
 
 use std::io::Read as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use clap::Args;
+use tokio_util::sync::CancellationToken;
 
 use super::screen::{fail, is_terminal, tell};
 use super::sizes::parse_size;
@@ -11,7 +12,8 @@ use super::{Exit, Verb};
 use galeras_base::memory_guard::{self, MemoryExcess};
 use galeras_base::visible::escape;
 use galeras_display::bytes;
-use galeras_engine::runner::Resources;
+use galeras_operator::event::EventSink;
+use galeras_operator::{Consent, RunEnv};
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct MemoryArgs {
@@ -32,8 +34,13 @@ pub(super) fn all_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-pub(super) fn default_resources() -> Resources {
-    Resources { jobs: all_threads(), memory: default_memory() }
+/// The environment of steps that no argument gives other threads or memory.
+pub(super) fn default_env(
+    consent: Arc<dyn Consent>,
+    cancel: CancellationToken,
+    events: Arc<dyn EventSink>,
+) -> RunEnv {
+    RunEnv { jobs: all_threads(), memory: default_memory(), consent, cancel, events }
 }
 
 /// Starts the memory guard of a verb. Verbs that only read a workflow get less: SQL constants are

@@ -26,11 +26,11 @@ use super::{Format, Settings, WorkflowArgs, logging, screen};
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
 use galeras_engine::runner::{
-    OutputOptions, Remote, Resources, RunOptions, output_conflicts, run as run_plan, survey,
+    OutputOptions, Remote, RunOptions, output_conflicts, run as run_plan, survey,
 };
 use galeras_engine::trust::{AccessRequest, Trust, report_request, requests};
-use galeras_operator::Access;
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
+use galeras_operator::{Access, RunEnv};
 use galeras_store::Store;
 
 #[derive(Args)]
@@ -164,18 +164,21 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let cancel = CancellationToken::new();
     watch_signals(cancel.clone());
     let options = RunOptions {
-        resources: Resources { jobs: args.jobs(), memory: args.memory.bytes() },
+        env: RunEnv {
+            jobs: args.jobs(),
+            memory: args.memory.bytes(),
+            consent: trust,
+            cancel,
+            events: Arc::clone(&events),
+        },
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
         outputs: Some(outputs),
         remembered: settings_of_run(&args.workflow.file, &Settings::typed(&args.workflow.set)),
         keep_going: args.keep_going,
-        cancel,
         engine,
         remote,
-        consent: trust,
         started,
-        events: Arc::clone(&events),
     };
     let plan = Arc::new(plan);
     let outcome = run_plan(Arc::clone(&plan), store.clone(), options).await;

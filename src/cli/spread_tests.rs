@@ -14,10 +14,10 @@ use crate::registry::REGISTRY;
 use galeras_base::digest::Digest;
 use galeras_engine::plan::{Plan, PlanSettings, plan};
 use galeras_engine::runner::{
-    Embedded, Engine, EngineError, Resources, RunOptions, RunOutcome, Worker, build_stamp, run,
+    Embedded, Engine, EngineError, RunOptions, RunOutcome, Worker, build_stamp, run,
 };
 use galeras_operator::event::{EventSink, RunEvent, RunStatus};
-use galeras_operator::{Access, Consent, FullConsent, RefusedAccess};
+use galeras_operator::{Access, Consent, FullConsent, RefusedAccess, RunEnv};
 use galeras_store::Store;
 
 const WORKFLOW: &str = r#"galeras: 1
@@ -135,18 +135,21 @@ async fn ran_with(
 ) -> (RunOutcome, Vec<RunEvent>) {
     let events = Arc::new(Events::default());
     let options = RunOptions {
-        resources: Resources { jobs: 2, memory: 1 << 30 },
+        env: RunEnv {
+            jobs: 2,
+            memory: 1 << 30,
+            consent,
+            cancel: CancellationToken::new(),
+            events: Arc::clone(&events) as Arc<dyn EventSink>,
+        },
         select: None,
         force: Default::default(),
         outputs: None,
         remembered: None,
         keep_going: false,
-        cancel: CancellationToken::new(),
         engine,
         remote: None,
-        consent,
         started: Instant::now(),
-        events: Arc::clone(&events) as Arc<dyn EventSink>,
     };
     let outcome = run(Arc::clone(plan), store.clone(), options).await;
     let events = std::mem::take(&mut *events.0.lock().unwrap());
@@ -183,10 +186,9 @@ fn project() -> tempfile::TempDir {
 }
 
 fn inside(store: &Store, folder: &Path, mood: Mood, build: Option<&str>) -> Arc<Inside> {
-    let resources = Resources { jobs: 2, memory: 1 << 30 };
     let downloads = folder.join("downloads");
     let name = "worker-1".to_string();
-    let worker = Arc::new(Worker::new(name, REGISTRY, store.clone(), downloads, resources));
+    let worker = Arc::new(Worker::new(name, REGISTRY, store.clone(), downloads, (2, 1 << 30)));
     let build = build.map_or_else(|| build_stamp(&REGISTRY), str::to_string);
     Arc::new(Inside { worker, mood, build, calls: AtomicU32::new(0), items: AtomicU32::new(0) })
 }

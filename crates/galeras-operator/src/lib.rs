@@ -41,7 +41,7 @@ pub use registry::Registry;
 pub use side_file::SideFile;
 pub use step::{
     Answers, BoundStep, FanOutError, FanOutStep, FanOutWork, KnownAnswers, LowerContext, Lowering,
-    PaidResult, PaidStep, Ports, Reads, RowStep, TableStep, Tell, Versioned,
+    PaidResult, PaidStep, Ports, Reads, RowStep, RunEnv, TableStep, Tell, Versioned,
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{

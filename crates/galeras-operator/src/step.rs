@@ -22,7 +22,7 @@ use super::pins::Fact;
 use super::side_file::SideFile;
 use super::step_error::StepError;
 use super::table::Port;
-use crate::event::ROWS;
+use crate::event::{EventSink, ROWS};
 use galeras_base::digest::Digest;
 use galeras_base::scratch::LazyScratch;
 use galeras_chat::Budget;
@@ -275,6 +275,21 @@ pub trait Answers: KnownAnswers {
     ) -> BoxFuture<'a, Result<(), StepError>>;
 }
 
+/// The environment that the steps of a run share.
+#[derive(Clone)]
+pub struct RunEnv {
+    /// The number of threads for CPU work.
+    pub jobs: usize,
+    /// Bytes of memory for work on large tables before it must use temporary files.
+    pub memory: usize,
+    /// The user's consent. The runner has already asked it for [`BoundStep::demands`].
+    pub consent: Arc<dyn Consent>,
+    /// Cancelled when the run is interrupted.
+    pub cancel: CancellationToken,
+    /// The receiver of events.
+    pub events: Arc<dyn EventSink>,
+}
+
 /// The resources of a running step.
 pub struct LowerContext {
     /// The session that runs the plans.
@@ -285,18 +300,12 @@ pub struct LowerContext {
     pub base: PathBuf,
     /// A folder for fetched files. It outlives the run.
     pub downloads: PathBuf,
-    /// The number of threads for CPU work.
-    pub jobs: usize,
-    /// Bytes of memory for work on large tables before it must use files in `scratch`.
-    pub memory: usize,
+    /// The environment of the run.
+    pub env: RunEnv,
     /// The user wants a new answer: results of earlier attempts must not be used.
     pub forced: bool,
     /// The budget for requests that may cost money.
     pub budget: Arc<Budget>,
-    /// The user's consent. The runner has already asked it for [`BoundStep::demands`].
-    pub consent: Arc<dyn Consent>,
-    /// Cancelled when the run is interrupted.
-    pub cancel: CancellationToken,
     /// Counts rows that failed for external reasons: the result is used, but the next run computes
     /// them again.
     pub retry: Arc<AtomicU64>,

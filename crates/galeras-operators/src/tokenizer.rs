@@ -174,7 +174,7 @@ impl TableStep for BoundTokenizer {
             let mut stream =
                 input.select(vec![column(&self.args.column)])?.execute_stream().await?;
             let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
-            let (jobs, vocab_size) = (cx.jobs, self.args.vocab_size);
+            let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);
             let learning = on_thread(move || {
                 let mut texts = 0i64;
                 let pool = pool(jobs)?;

@@ -234,7 +234,7 @@ impl Analysis for CorrelateAnalysis {
             let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
             let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
             let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
-            let (owned, jobs) = (args.clone(), cx.jobs);
+            let (owned, jobs) = (args.clone(), cx.env.jobs);
             let (names, rows) =
                 on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
             let results = record_batch(&rows)?;

@@ -103,7 +103,7 @@ impl Analysis for MixedAnalysis {
         Box::pin(async move {
             let (input, own) = (required(input, "mixed")?, &bound.analysis);
             let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
-            let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.jobs);
+            let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.env.jobs);
             let models = on_thread(move || {
                 let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);
                 let models: Vec<_> =

@@ -155,7 +155,7 @@ impl Analysis for RegressAnalysis {
             let group = by.id()?;
             let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
             let stop = StopOnDrop::default();
-            let (flag, jobs) = (stop.flag(), cx.jobs);
+            let (flag, jobs) = (stop.flag(), cx.env.jobs);
             let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
             let tables = on_thread(move || {
                 let activity = ActivityReporter::new(move |text| tell(Tell::Activity(text)));

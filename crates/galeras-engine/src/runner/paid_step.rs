@@ -51,7 +51,7 @@ pub(super) async fn run(
 ) -> Result<PaidResult, RunError> {
     let (journal, unfinished) =
         AnswerJournal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
-    let earlier = match cx.forced {
+    let earlier = match cx.lower.forced {
         true => EarlierAnswers::none(),
         false => {
             let parts = cx.parts(&recipe).await?;

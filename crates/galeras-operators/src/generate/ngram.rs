@@ -202,7 +202,7 @@ impl TableStep for Ngram {
             (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
             (cx.tell)(Tell::Total { work: outcomes.len() as u64, reused: 0 });
             let stop = StopOnDrop::default();
-            let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
+            let (stopped, jobs, tell) = (stop.flag(), cx.env.jobs, std::sync::Arc::clone(&cx.tell));
             let (work, outcomes, answers) = on_thread(move || {
                 let answers =
                     work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;

@@ -430,7 +430,7 @@ impl Asking<'_> {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(Ended::Skipped);
         }
-        let answer = self.client.ask(&ask, &notice, &self.cx.cancel).await;
+        let answer = self.client.ask(&ask, &notice, &self.cx.env.cancel).await;
         drop(place);
         let answer = match answer {
             Ok(answer) => answer,

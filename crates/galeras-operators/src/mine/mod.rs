@@ -209,7 +209,7 @@ impl BoundMine {
             address: text(row, "clone_url"),
             head: text(row, "head_sha"),
             branch: self.args.branch.clone(),
-            options: Arc::new(self.options(cx.jobs)),
+            options: Arc::new(self.options(cx.env.jobs)),
             patterns: listed(&self.args.include),
         }
     }

@@ -64,7 +64,7 @@ impl Task {
     /// The reason why the repository may not be read.
     pub(super) fn refusal(&self, cx: &LowerContext) -> Option<FanOutError> {
         let refused = |location| {
-            check_places(&location, cx.consent.as_ref())
+            check_places(&location, cx.env.consent.as_ref())
                 .map_err(|error| failure("fetch", &error, true))
         };
         self.location(cx).and_then(refused).err()
@@ -80,7 +80,7 @@ impl Task {
         }
         let failed = |error| failure("fetch", &error, true);
         let location = RepositoryLocation::parse(&self.address, &cx.base).map_err(failed)?;
-        check_consent(&location, cx.consent.as_ref()).map_err(failed)?;
+        check_consent(&location, cx.env.consent.as_ref()).map_err(failed)?;
         Ok(location)
     }
 
@@ -98,8 +98,8 @@ impl Task {
         let folder = matches!(location, RepositoryLocation::Folder(_));
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
-            let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.consent));
-            let redirects = redirect_check(Arc::clone(&cx.consent));
+            let (downloads, consent) = (cx.downloads.clone(), Arc::clone(&cx.env.consent));
+            let redirects = redirect_check(Arc::clone(&cx.env.consent));
             blocking(move || match location {
                 RepositoryLocation::Folder(folder) => task.open(&folder, consent.as_ref(), &stop),
                 RepositoryLocation::Remote(url) => {

@@ -255,7 +255,7 @@ impl BoundQuery {
                 let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
                 let journal = self.memory(cx);
                 create_private(&cx.downloads)?;
-                let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
+                let answer = search(&client, &wanted, &journal, &tell, &cx.env.cancel).await;
                 let mut repositories = answer.map_err(|error| self.failed(error))?;
                 // If a name was reused, it belongs to the newer repository.
                 let mut newest: HashMap<String, u64> = HashMap::new();
