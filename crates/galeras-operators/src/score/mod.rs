@@ -19,8 +19,8 @@ use galeras_operator::{
 };
 use galeras_sql::functions::call;
 use galeras_sql::functions::scores::{
-    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, ScoreContinuation, ScoreMode,
-    ScorePair, ScoreSpec, Tokenize, score_type,
+    BleuSmooth, CORPUS_FIELDS, COUNTS, CorpusScores, Metric, ScoreColumn, ScoreContinuation,
+    ScoreMode, ScorePair, ScoreSpec, Tokenize, count_of_counts,
 };
 use galeras_sql::projection::{keep_hidden, project};
 use galeras_sql::session::column;
@@ -66,7 +66,7 @@ fn prediction() -> String {
 }
 
 fn all_metrics() -> Vec<Metric> {
-    Metric::ALL.to_vec()
+    Metric::all().collect()
 }
 
 fn equal_weights() -> Vec<f64> {
@@ -128,7 +128,7 @@ impl Operator for ScoreOperator {
             }
             for (at, metric) in args.metrics.iter().enumerate() {
                 if args.metrics[..at].contains(metric) {
-                    let message = format!("`{}` is named twice", metric.columns()[0]);
+                    let message = format!("`{}` is named twice", metric.name());
                     let path = format!("metrics[{at}]");
                     errors.push(ArgError::new(path, Code::ConflictingArguments, message));
                 }
@@ -178,39 +178,13 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
 /// The port with the scores of the whole corpus.
 const CORPUS: &str = "corpus";
 
-/// The description of each column.
-fn about(column: &str) -> &'static str {
-    match column {
-        "bleu" => "BLEU of the prediction",
-        "codebleu" => "CodeBLEU of the prediction, as it is published",
-        "codebleu_ngram" => "CodeBLEU's n-gram match",
-        "codebleu_strict" => "CodeBLEU of the prediction without the faults of published programs",
-        "codebleu_strict_weighted" => "the same of its n-gram recall: short answers are penalised",
-        "codebleu_strict_syntax" => "the same of its syntax: no comments and docstrings",
-        "codebleu_strict_dataflow" => "the same of its data flow; null if the reference has none",
-        "codebleu_weighted" => "CodeBLEU's n-gram recall with weights for keywords",
-        "codebleu_syntax" => "share of the reference's subtrees in the prediction",
-        "codebleu_dataflow" => "share of the reference's data flow; 0 if it has none",
-        "levenshtein" => "edits from the reference to the prediction",
-        "similarity" => "1 - edits / length of the longer text",
-        "exact_match" => "1 if the texts are equal, else 0",
-        "chrf" => "chrF2 of the prediction",
-        "rouge_l" => "ROUGE-L (F1) of the prediction",
-        _ => "1 if the prediction has no syntax error, else 0",
-    }
-}
-
 fn added(spec: &ScoreSpec, prefix: &str) -> Vec<FieldRef> {
-    let types = score_type();
-    let names = spec.metrics.iter().flat_map(|metric| metric.columns());
-    names
-        .filter_map(|name| types.iter().find(|field| field.name() == name))
-        .map(|field| {
-            let unit = (field.name() == "levenshtein").then_some("characters");
-            let name = format!("{prefix}{}", field.name());
-            describe(&name, field.data_type().clone(), true, about(field.name()), unit)
-        })
-        .collect()
+    let columns = spec.metrics.iter().flat_map(|metric| metric.columns);
+    let field = |column: &ScoreColumn| {
+        let name = format!("{prefix}{}", column.name);
+        describe(&name, column.data_type(), true, column.about, column.unit)
+    };
+    columns.map(field).collect()
 }
 
 fn corpus(input: &TableSchema, by: &[String]) -> TableSchema {
@@ -249,7 +223,7 @@ impl BoundScore {
     fn corpus(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let of_row = || get_field(column(STRUCT), COUNTS);
         let groups: Vec<Expr> = self.by.iter().map(|name| column(name)).collect();
-        let names: Vec<String> = (0..COUNT).map(|at| format!("__sum{at}")).collect();
+        let names: Vec<String> = (0..count_of_counts()).map(|at| format!("__sum{at}")).collect();
         let mut sums: Vec<Expr> = names
             .iter()
             .enumerate()
@@ -326,9 +300,9 @@ impl RowStep for BoundScore {
     }
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
-        let names = self.spec.metrics.iter().flat_map(|metric| metric.columns());
+        let names = self.spec.metrics.iter().flat_map(|metric| metric.columns);
         let names: Vec<(String, &str)> =
-            names.map(|name| (format!("{}{name}", self.prefix), *name)).collect();
+            names.map(|column| (format!("{}{}", self.prefix, column.name), column.name)).collect();
         let produced = names
             .iter()
             .map(|(column_name, name)| (column_name.as_str(), get_field(column(STRUCT), *name)));

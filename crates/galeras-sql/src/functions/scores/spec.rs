@@ -6,74 +6,9 @@ use datafusion::logical_expr::ColumnarValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::metric::Metric;
 use galeras_metrics::codebleu;
 use galeras_metrics::text::{BleuOptions, BleuSmoothing, BleuTokenizer, RougeWords};
-
-/// A score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// BLEU of the sentence.
-    Bleu,
-    /// CodeBLEU with its four components, as it is published.
-    Codebleu,
-    /// CodeBLEU with the faults of the published programs mended.
-    CodebleuStrict,
-    /// The edit distance in characters.
-    Levenshtein,
-    /// 1 - distance / length of the longer text.
-    Similarity,
-    /// 1 if the texts are equal, else 0.
-    ExactMatch,
-    /// chrF2.
-    Chrf,
-    /// ROUGE-L.
-    RougeL,
-    /// 1 if the prediction is Python without a syntax error, else 0.
-    Parses,
-}
-
-impl Metric {
-    /// All of them, in the order of the columns.
-    pub const ALL: [Self; 9] = [
-        Self::Bleu,
-        Self::Codebleu,
-        Self::CodebleuStrict,
-        Self::Levenshtein,
-        Self::Similarity,
-        Self::ExactMatch,
-        Self::Chrf,
-        Self::RougeL,
-        Self::Parses,
-    ];
-
-    /// The names of its columns: its own first.
-    pub fn columns(self) -> &'static [&'static str] {
-        match self {
-            Self::Bleu => &["bleu"],
-            Self::Codebleu => &[
-                "codebleu",
-                "codebleu_ngram",
-                "codebleu_weighted",
-                "codebleu_syntax",
-                "codebleu_dataflow",
-            ],
-            // The n-grams are those of `codebleu`.
-            Self::CodebleuStrict => &[
-                "codebleu_strict",
-                "codebleu_strict_weighted",
-                "codebleu_strict_syntax",
-                "codebleu_strict_dataflow",
-            ],
-            Self::Levenshtein => &["levenshtein"],
-            Self::Similarity => &["similarity"],
-            Self::ExactMatch => &["exact_match"],
-            Self::Chrf => &["chrf"],
-            Self::RougeL => &["rouge_l"],
-            Self::Parses => &["parses"],
-        }
-    }
-}
 
 /// Whose numbers are given where they differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -176,10 +111,6 @@ impl ScoreSpec {
             ));
         };
         serde_json::from_str(json).map_err(|error| DataFusionError::Execution(error.to_string()))
-    }
-
-    pub(super) fn has(&self, metric: Metric) -> bool {
-        self.metrics.contains(&metric)
     }
 
     pub(super) fn bleu(&self) -> BleuOptions {
