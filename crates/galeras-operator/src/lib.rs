@@ -3,6 +3,7 @@
 
 mod access;
 mod args;
+mod choice;
 pub mod columns;
 mod contract;
 mod descriptor;
@@ -30,6 +31,7 @@ pub use access::{
     redirect_check,
 };
 pub use args::{ARGUMENT_LANGUAGE, args_schema, parse_args};
+pub use choice::{Choice, Entry};
 pub use contract::{BindContext, INPUT, Operator};
 pub use descriptor::{Descriptor, Effect, InputPorts};
 pub use error::ArgError;

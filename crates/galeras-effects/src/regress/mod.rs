@@ -15,7 +15,6 @@ mod args;
 mod attrition;
 mod balance;
 mod check;
-mod choice;
 mod comparison;
 mod contours;
 mod data_faults;

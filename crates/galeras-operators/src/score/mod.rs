@@ -14,7 +14,7 @@ use serde_json::Value;
 use galeras_metrics::codebleu;
 use galeras_operator::columns::{is_text, require_column, text_field};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Entry, Grain, InputPorts, Lowering, MAIN,
     Operator, Port, Ports, RowStep, StepError, TableSchema, args_schema, describe, parse_args,
 };
 use galeras_sql::functions::call;

@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::calls::share_calls;
-use self::named::{Named, NamedCheck};
+use self::named::NamedCheck;
 use galeras_operator::columns::is_number;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Entry, Grain, InputPorts, Lowering, MAIN,
     Operator, Port, Ports, REJECTS, RowStep, SUMMARY, StepError, TableSchema, args_schema,
     describe, parse_args,
 };
@@ -270,11 +270,8 @@ fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, A
         (None, Some(check)) => {
             let path = format!("rules[{at}].with");
             let with = rule.with.clone().unwrap_or_default();
-            check.arguments_fit(&with, &path, input)?;
-            let named = Named::new(*check, with)
-                .map_err(|message| ArgError::new(path.clone(), Code::WrongArgument, message))?;
             let name = rule.name.clone().unwrap_or_else(|| check.name().to_string());
-            Ok(Condition { name, check: named.sql(&path)?, on_fail })
+            Ok(Condition { name, check: check.condition(&with, &path, input)?, on_fail })
         }
         (None, None) => {
             let message = "a rule needs `check`, a condition, or `use`, a named check";

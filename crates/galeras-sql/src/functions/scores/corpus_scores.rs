@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::metric::{Metric, count_of_counts};
+use super::metric::{Metric, count_of_counts, places};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
@@ -113,7 +113,7 @@ pub(super) fn of_corpus(
     let asked = Metric::all().filter(|metric| spec.metrics.contains(metric));
     let scores = asked.filter_map(|metric| {
         let corpus = metric.corpus.as_ref()?;
-        let score = (corpus.score)(spec, rows, &sums[metric.count_places()]);
+        let score = (corpus.score)(spec, rows, &sums[places(metric).1]);
         let named = metric.columns.iter().zip(score.values);
         Some(named.map(move |(column, value)| (column.name, value, score.pairs)))
     });

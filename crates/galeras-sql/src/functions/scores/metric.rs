@@ -2,13 +2,9 @@
 //! [`METRICS`]: the operator `score`, its columns and JSON Schema, the function for `sql` and the
 //! manual follow from that.
 
-use std::borrow::Cow;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 
 use arrow::datatypes::DataType;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bleu::BLEU;
 use super::chrf::CHRF;
@@ -19,10 +15,20 @@ use super::parses::PARSES;
 use super::rouge_l::ROUGE_L;
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{FunctionDoc, FunctionGroup};
+use galeras_operator::{Choice, Entry};
 
 /// All metrics, in the order of their columns.
-static METRICS: [PairMetric; 9] =
-    [BLEU, CODEBLEU, CODEBLEU_STRICT, LEVENSHTEIN, SIMILARITY, EXACT_MATCH, CHRF, ROUGE_L, PARSES];
+const METRICS: &[&PairMetric] = &[
+    &BLEU,
+    &CODEBLEU,
+    &CODEBLEU_STRICT,
+    &LEVENSHTEIN,
+    &SIMILARITY,
+    &EXACT_MATCH,
+    &CHRF,
+    &ROUGE_L,
+    &PARSES,
+];
 
 /// A metric of a prediction against its reference.
 pub struct PairMetric {
@@ -114,35 +120,28 @@ pub struct CorpusScore {
     pub pairs: i64,
 }
 
-/// One of the registered metrics, written as the name of its first column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Metric(usize);
+/// One of the registered metrics.
+pub type Metric = Choice<PairMetric>;
 
-impl Metric {
-    /// All metrics, in the order of their columns.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (0..METRICS.len()).map(Self)
-    }
+impl Entry for PairMetric {
+    const ALL: &'static [&'static Self] = METRICS;
+    const ABOUT: &'static str = "A score.";
 
-    /// The name.
-    pub fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         self.columns[0].name
     }
 
-    /// The places of its columns among those of all metrics.
-    pub(super) fn places(self) -> Range<usize> {
-        range(self.0, |metric| metric.columns.len())
-    }
-
-    /// The places of its counts among those of all metrics.
-    pub(super) fn count_places(self) -> Range<usize> {
-        range(self.0, counts)
+    fn doc(&self) -> &'static str {
+        self.about
     }
 }
 
-fn range(at: usize, len: impl Fn(&PairMetric) -> usize) -> Range<usize> {
-    let start = METRICS[..at].iter().map(&len).sum();
-    start..start + len(&METRICS[at])
+/// The places of a metric's columns among those of all metrics, and of its counts.
+pub(super) fn places(metric: Metric) -> (Range<usize>, Range<usize>) {
+    let before = || METRICS.iter().take_while(|one| one.name() != metric.name());
+    let column = before().map(|one| one.columns.len()).sum();
+    let count = before().map(|one| counts(one)).sum();
+    (column..column + metric.columns.len(), count..count + counts(&metric))
 }
 
 fn counts(metric: &PairMetric) -> usize {
@@ -151,51 +150,7 @@ fn counts(metric: &PairMetric) -> usize {
 
 /// The number of counts of a pair, over all metrics.
 pub fn count_of_counts() -> usize {
-    METRICS.iter().map(counts).sum()
-}
-
-impl Deref for Metric {
-    type Target = PairMetric;
-
-    fn deref(&self) -> &Self::Target {
-        &METRICS[self.0]
-    }
-}
-
-impl Serialize for Metric {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for Metric {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Self::all().find(|metric| metric.name() == name).ok_or_else(|| {
-            let names: Vec<String> = Self::all().map(|m| format!("`{}`", m.name())).collect();
-            D::Error::custom(format!(
-                "unknown variant `{name}`, expected one of {}",
-                names.join(", ")
-            ))
-        })
-    }
-}
-
-impl JsonSchema for Metric {
-    fn schema_name() -> Cow<'static, str> {
-        "Metric".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let metrics = Self::all().map(|metric| {
-            serde_json::json!({
-                "description": metric.about,
-                "type": "string",
-                "const": metric.name(),
-            })
-        });
-        json_schema!({ "description": "A score.", "oneOf": metrics.collect::<Vec<_>>() })
-    }
+    METRICS.iter().map(|metric| counts(metric)).sum()
 }
 
 /// The SQL function `name(reference, prediction)`, in its first version.
@@ -231,15 +186,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_metrics_are_found_by_them() {
+    fn names_of_columns_are_unique() {
         let columns: Vec<&str> =
             METRICS.iter().flat_map(|metric| metric.columns).map(|c| c.name).collect();
         assert_eq!(columns.iter().collect::<BTreeSet<_>>().len(), columns.len());
-        for metric in Metric::all() {
-            let json = serde_json::to_value(metric).unwrap();
-            assert_eq!(json, metric.name());
-            assert_eq!(serde_json::from_value::<Metric>(json).unwrap(), metric);
-        }
-        assert!(serde_json::from_value::<Metric>("blue".into()).is_err());
     }
 }

@@ -8,7 +8,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::metric::Metric;
+use super::metric::{Metric, places};
 use super::pair_scores::{ScoredBatch, Texts};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::FunctionDoc;
@@ -52,6 +52,6 @@ impl ScalarUDFImpl for MetricFunction {
         let texts = Texts { given: None, references, predictions };
         let batch = ScoredBatch::of(&ScoreSpec::only(self.metric), texts)?;
         let is_whole = self.metric.columns[0].is_whole;
-        Ok(ColumnarValue::Array(batch.column(self.metric.places().start, is_whole)))
+        Ok(ColumnarValue::Array(batch.column(places(self.metric).0.start, is_whole)))
     }
 }

@@ -9,9 +9,10 @@ use arrow::array::{
 };
 use datafusion::error::{DataFusionError, Result};
 
-use super::metric::{Metric, Pair, PairScorer, count_of_counts};
+use super::metric::{Metric, Pair, PairScorer, count_of_counts, places};
 use super::spec::ScoreSpec;
 use galeras_metrics::text::{MAX_STEPS, continuation};
+use galeras_operator::Entry;
 use galeras_python::is_space;
 
 /// The reason why a pair has no scores.
@@ -26,12 +27,23 @@ pub(super) enum Unscored {
 /// Scores pairs with the metrics of a spec; one per thread.
 pub(super) struct Scorer {
     spec: ScoreSpec,
-    scorers: Vec<(Metric, PairScorer)>,
+    scorers: Vec<MetricScorer>,
+}
+
+struct MetricScorer {
+    metric: Metric,
+    /// The places of its columns and counts among those of all metrics.
+    columns: Range<usize>,
+    counts: Range<usize>,
+    score: PairScorer,
 }
 
 impl Scorer {
     pub(super) fn new(spec: ScoreSpec) -> Self {
-        let scorers = spec.metrics.iter().map(|metric| (*metric, (metric.scorer)(&spec)));
+        let scorers = spec.metrics.iter().map(|metric| {
+            let (columns, counts) = places(*metric);
+            MetricScorer { metric: *metric, columns, counts, score: (metric.scorer)(&spec) }
+        });
         Self { scorers: scorers.collect(), spec }
     }
 
@@ -82,11 +94,10 @@ impl Scorer {
     }
 
     fn score_pair(&mut self, pair: &Pair<'_>, row: ScoredRow<'_>) -> Result<(), Unscored> {
-        for (metric, scorer) in &mut self.scorers {
-            let values = &mut row.values[metric.places()];
-            let counts = &mut row.counts[metric.count_places()];
-            let scored = scorer(pair, values, counts);
-            scored.map_err(|_| Unscored::TooLarge(*metric))?;
+        for one in &mut self.scorers {
+            let values = &mut row.values[one.columns.clone()];
+            let counts = &mut row.counts[one.counts.clone()];
+            (one.score)(pair, values, counts).map_err(|_| Unscored::TooLarge(one.metric))?;
         }
         Ok(())
     }
@@ -238,7 +249,7 @@ mod tests {
 
     /// The value of a metric's first column.
     fn value(row: &Row, metric: &str) -> Option<f64> {
-        row.0[named(metric).places().start]
+        row.0[places(named(metric)).0.start]
     }
 
     fn continued(

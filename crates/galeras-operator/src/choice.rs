@@ -1,7 +1,8 @@
-//! Arguments whose values are the names of entries of a registry: `estimators`, `refuters`.
+//! Arguments whose values are names of entries of a registry: `metrics`, `estimators`, named checks.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,12 +11,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
 /// An entry of a registry.
-pub(super) trait Entry: 'static {
+pub trait Entry: 'static {
     /// The registry, in the order of its documentation.
     const ALL: &'static [&'static Self];
     /// The description of the argument's values in the schema.
     const ABOUT: &'static str;
 
+    /// The name in files.
     fn name(&self) -> &'static str;
 
     /// The description of the entry in the schema.
@@ -23,7 +25,14 @@ pub(super) trait Entry: 'static {
 }
 
 /// An entry of a registry, which files know by its name.
-pub(super) struct Choice<E: 'static>(pub(super) &'static E);
+pub struct Choice<E: 'static>(pub &'static E);
+
+impl<E: Entry> Choice<E> {
+    /// All entries, in the order of the registry.
+    pub fn all() -> impl Iterator<Item = Self> {
+        E::ALL.iter().map(|entry| Self(*entry))
+    }
+}
 
 impl<E: 'static> Clone for Choice<E> {
     fn clone(&self) -> Self {
@@ -47,6 +56,14 @@ impl<E: Entry> PartialEq for Choice<E> {
     }
 }
 
+impl<E: Entry> Eq for Choice<E> {}
+
+impl<E: Entry> Hash for Choice<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
 impl<E: Entry> fmt::Debug for Choice<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -62,8 +79,8 @@ impl<E: Entry> Serialize for Choice<E> {
 impl<'de, E: Entry> Deserialize<'de> for Choice<E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let entry = E::ALL.iter().find(|entry| entry.name() == name);
-        entry.copied().map(Self).ok_or_else(|| D::Error::custom(format!("unknown: `{name}`")))
+        let entry = Self::all().find(|entry| entry.name() == name);
+        entry.ok_or_else(|| D::Error::custom(format!("unknown: `{name}`")))
     }
 }
 
