@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use datafusion::execution::context::SessionContext;
 use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::access::Consent;
+use super::args::parse_args;
 use super::descriptor::Descriptor;
 use super::error::ArgError;
 use super::pins::Pins;
@@ -34,6 +36,41 @@ pub trait Operator: Send + Sync {
     /// checked even if this step's arguments are wrong.
     fn fixed_ports(&self) -> Option<Vec<Port>> {
         None
+    }
+}
+
+/// An [`Operator`] whose arguments are a type, and which binds them without waiting.
+pub trait TypedOperator: Send + Sync {
+    /// The arguments (`with:`).
+    type Args: DeserializeOwned;
+    /// Its description.
+    const DESCRIPTOR: Descriptor;
+    /// As [`Operator::bind`].
+    ///
+    /// # Errors
+    /// All mistakes in the arguments.
+    fn bind(args: Self::Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>>;
+    /// As [`Operator::fixed_ports`].
+    fn fixed_ports() -> Option<Vec<Port>> {
+        None
+    }
+}
+
+impl<T: TypedOperator> Operator for T {
+    fn descriptor(&self) -> &'static Descriptor {
+        &T::DESCRIPTOR
+    }
+
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
+        Box::pin(async move { T::bind(parse_args(args)?, cx) })
+    }
+
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        T::fixed_ports()
     }
 }
 

@@ -32,7 +32,7 @@ pub use access::{
 };
 pub use args::{ARGUMENT_LANGUAGE, args_schema, parse_args};
 pub use choice::{Choice, Entry};
-pub use contract::{BindContext, INPUT, Operator};
+pub use contract::{BindContext, INPUT, Operator, TypedOperator};
 pub use descriptor::{Descriptor, Effect, InputPorts};
 pub use error::ArgError;
 pub use grain::{Grain, LoweredBy};

@@ -21,7 +21,8 @@ use galeras_operator::columns::require_column;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, args_schema, parse_args,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, TypedOperator,
+    args_schema,
 };
 use galeras_sql::functions::{KeyedHash, RowId, call};
 use galeras_sql::projection::{project, text};
@@ -48,8 +49,10 @@ struct Args {
     stratify: Vec<String>,
 }
 
+struct SampleOperator;
+
 /// The operator.
-pub struct SampleOperator;
+pub const SAMPLE: &dyn Operator = &SampleOperator;
 
 const DOC: &str = r#"Draw rows at random, the same ones every time.
 
@@ -82,67 +85,54 @@ sampled:
 One pass over the ids, one over the rows. Runs as a whole when its input changes.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "sample",
-    version: 2,
-    grain: Grain::of::<BoundSample, _>(),
-    effect: Effect::Seeded,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for SampleOperator {
+    type Args = Args;
 
-impl Operator for SampleOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "sample",
+        version: 2,
+        grain: Grain::of::<BoundSample, _>(),
+        effect: Effect::Seeded,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            match (args.n, args.fraction) {
-                (None, None) => {
-                    let error = ArgError::new(
-                        "",
-                        Code::MissingArgument,
-                        "`sample` needs `n` or `fraction`",
-                    );
-                    errors.push(error);
-                }
-                (Some(_), Some(_)) => errors.push(ArgError::new(
-                    "fraction",
-                    Code::ConflictingArguments,
-                    "give either `n` or `fraction`, not both",
-                )),
-                _ => {}
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        match (args.n, args.fraction) {
+            (None, None) => {
+                let error =
+                    ArgError::new("", Code::MissingArgument, "`sample` needs `n` or `fraction`");
+                errors.push(error);
             }
-            if let Some(share) = args.fraction
-                && !(0.0..=1.0).contains(&share)
-            {
-                errors.push(ArgError::new(
-                    "fraction",
-                    Code::OutOfRange,
-                    "a fraction must be between 0 and 1",
-                ));
-            }
-            require_column(cx, "", ID, "an id", |_| true, &mut errors);
-            for (at, name) in args.stratify.iter().enumerate() {
-                let path = format!("stratify[{at}]");
-                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-            }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let input = cx.input();
-            let ports =
-                vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
-            Ok(Box::new(BoundSample { args, ports }) as Box<dyn BoundStep>)
-        })
+            (Some(_), Some(_)) => errors.push(ArgError::new(
+                "fraction",
+                Code::ConflictingArguments,
+                "give either `n` or `fraction`, not both",
+            )),
+            _ => {}
+        }
+        if let Some(share) = args.fraction
+            && !(0.0..=1.0).contains(&share)
+        {
+            errors.push(ArgError::new(
+                "fraction",
+                Code::OutOfRange,
+                "a fraction must be between 0 and 1",
+            ));
+        }
+        require_column(cx, "", ID, "an id", |_| true, &mut errors);
+        for (at, name) in args.stratify.iter().enumerate() {
+            let path = format!("stratify[{at}]");
+            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let input = cx.input();
+        let ports = vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
+        Ok(Box::new(BoundSample { args, ports }))
     }
 }
 

@@ -35,8 +35,10 @@ struct Args {
     key: Option<Vec<String>>,
 }
 
+struct SqlOperator;
+
 /// The operator.
-pub struct SqlOperator;
+pub const SQL: &dyn Operator = &SqlOperator;
 
 const DOC: &str = r#"Compute a table with SQL.
 

@@ -19,7 +19,6 @@ use futures::future::BoxFuture;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use self::number_column::NumberColumn;
 use crate::checks::ArgChecks;
@@ -33,7 +32,7 @@ use galeras_operator::small_table::{TableColumn, TableRow, record_batch, table_s
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext, MAIN,
-    Operator, Port, Ports, StepError, args_schema, parse_args,
+    Operator, Port, Ports, StepError, TypedOperator, args_schema,
 };
 use galeras_sql::group_columns::{GroupColumns, check_by};
 use galeras_sql::projection::in_key_order;
@@ -100,56 +99,49 @@ impl MethodName {
     }
 }
 
+struct CorrelateOperator;
+
 /// The operator.
-pub struct CorrelateOperator;
+pub const CORRELATE: &dyn Operator = &CorrelateOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "correlate",
-    version: 2,
-    grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for CorrelateOperator {
+    type Args = Args;
 
-impl Operator for CorrelateOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "correlate",
+        version: 2,
+        grain: Grain::of::<BoundAnalysis<CorrelateAnalysis>, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut checks = ArgChecks::new(cx);
-            checks.columns("outcomes", &args.outcomes, "a number", is_number);
-            checks.columns("variables", &args.variables, "a number", is_number);
-            let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
-            checks.role("variables", &args.variables, Code::DuplicateColumn, outcome);
-            let is_result =
-                |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
-            check_by(cx, &args.by, is_result, &mut checks.errors);
-            checks.alpha(args.alpha);
-            if !checks.errors.is_empty() {
-                return Err(checks.errors);
-            }
-            let input = cx.input();
-            let groups = GroupColumns::new(&args.by, &input);
-            let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
-            let table = groups.in_front_of(&produced);
-            Ok(Box::new(BoundAnalysis {
-                resolved_args: resolved(&args)?,
-                analysis: CorrelateAnalysis { args, groups },
-                key: input.key,
-                ports: vec![Port::new(MAIN, table)],
-            }) as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut checks = ArgChecks::new(cx);
+        checks.columns("outcomes", &args.outcomes, "a number", is_number);
+        checks.columns("variables", &args.variables, "a number", is_number);
+        let outcome = |name: &String| args.outcomes.contains(name).then_some("an outcome");
+        checks.role("variables", &args.variables, Code::DuplicateColumn, outcome);
+        let is_result =
+            |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
+        check_by(cx, &args.by, is_result, &mut checks.errors);
+        checks.alpha(args.alpha);
+        if !checks.errors.is_empty() {
+            return Err(checks.errors);
+        }
+        let input = cx.input();
+        let groups = GroupColumns::new(&args.by, &input);
+        let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
+        let table = groups.in_front_of(&produced);
+        Ok(Box::new(BoundAnalysis {
+            resolved_args: resolved(&args)?,
+            analysis: CorrelateAnalysis { args, groups },
+            key: input.key,
+            ports: vec![Port::new(MAIN, table)],
+        }))
     }
 }
 

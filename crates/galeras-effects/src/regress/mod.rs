@@ -45,7 +45,6 @@ use std::sync::Arc;
 
 use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
-use serde_json::Value;
 
 use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan};
@@ -56,69 +55,60 @@ use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
-    Operator, Ports, REGISTRATION, StepError, Tell, args_schema, parse_args,
+    Operator, Ports, REGISTRATION, StepError, Tell, TypedOperator, args_schema,
 };
 use galeras_sql::group_columns::GroupColumns;
 use galeras_workflow::code::Code;
 
+struct RegressOperator;
+
 /// The operator.
-pub struct RegressOperator;
+pub const REGRESS: &dyn Operator = &RegressOperator;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "regress",
-    version: 6,
-    grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
-    effect: Effect::Seeded,
-    inputs: InputPorts::One,
-    doc: include_str!("doc.md"),
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for RegressOperator {
+    type Args = Args;
 
-impl Operator for RegressOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "regress",
+        version: 6,
+        grain: Grain::of::<BoundAnalysis<RegressAnalysis>, _>(),
+        effect: Effect::Seeded,
+        inputs: InputPorts::One,
+        doc: include_str!("doc.md"),
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let mut args: Args = parse_args(args)?;
-            // A unit is a cluster where there are no others.
-            args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
-            let graph = check::check(&args, cx)?;
-            let (mut adjustments, mut errors) = (Vec::new(), Vec::new());
-            for outcome in &args.outcomes {
-                match adjustment_plan(&args, graph.as_ref(), outcome) {
-                    Ok(plan) => adjustments.push(plan),
-                    Err(error) => {
-                        errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
-                    }
+    fn bind(mut args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        // A unit is a cluster where there are no others.
+        args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
+        let graph = check::check(&args, cx)?;
+        let (mut adjustments, mut errors) = (Vec::new(), Vec::new());
+        for outcome in &args.outcomes {
+            match adjustment_plan(&args, graph.as_ref(), outcome) {
+                Ok(plan) => adjustments.push(plan),
+                Err(error) => {
+                    errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
                 }
             }
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let mut resolved_args = resolved(&args)?;
-            let registered = cx.registration.as_deref().map(|registration| {
-                Arc::new(RegisteredEstimates::new(registration, &args, &resolved_args))
-            });
-            if let (Some(registration), Some(args)) =
-                (&cx.registration, resolved_args.as_object_mut())
-            {
-                args.insert(REGISTRATION.to_string(), resolved(registration)?);
-            }
-            let input = cx.input();
-            let groups = GroupColumns::new(&args.by, &input);
-            let ports = ports::ports(&groups, registered.is_some());
-            let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
-            let analysis = RegressAnalysis { plan, groups, registered };
-            let key = input.key;
-            Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports })
-                as Box<dyn BoundStep>)
-        })
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut resolved_args = resolved(&args)?;
+        let registered = cx.registration.as_deref().map(|registration| {
+            Arc::new(RegisteredEstimates::new(registration, &args, &resolved_args))
+        });
+        if let (Some(registration), Some(args)) = (&cx.registration, resolved_args.as_object_mut())
+        {
+            args.insert(REGISTRATION.to_string(), resolved(registration)?);
+        }
+        let input = cx.input();
+        let groups = GroupColumns::new(&args.by, &input);
+        let ports = ports::ports(&groups, registered.is_some());
+        let plan = Arc::new(AnalysisPlan { args, graph, adjustments });
+        let analysis = RegressAnalysis { plan, groups, registered };
+        let key = input.key;
+        Ok(Box::new(BoundAnalysis { analysis, resolved_args, key, ports }))
     }
 }
 

@@ -157,8 +157,10 @@ enum Keep {
     Last,
 }
 
+struct DedupOperator;
+
 /// The operator.
-pub struct DedupOperator;
+pub const DEDUP: &dyn Operator = &DedupOperator;
 
 /// The port with the members of clusters.
 const CLUSTERS: &str = "clusters";

@@ -18,61 +18,54 @@ use galeras_operator::columns::text_field;
 use galeras_operator::worker_threads::on_thread;
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
-    parse_args,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, TypedOperator,
+    args_schema,
 };
 use galeras_sql::session::{FigureColumn, column, figure_data};
 use galeras_workflow::code::Code;
 
+struct FigureOperator;
+
 /// The operator.
-pub struct FigureOperator;
+pub const FIGURE: &dyn Operator = &FigureOperator;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "figure",
-    version: 1,
-    grain: Grain::of::<BoundFigure, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: include_str!("doc.md"),
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for FigureOperator {
+    type Args = Args;
 
-impl Operator for FigureOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "figure",
+        version: 1,
+        grain: Grain::of::<BoundFigure, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: include_str!("doc.md"),
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let errors = args.check(cx);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
-            let input = cx.input();
-            let drawn = args.columns().into_iter().filter_map(|(name, number)| {
-                input.field(&name).map(|field| FigureColumn::of(field, number))
-            });
-            let fields = [
-                text_field("svg", "the picture, its font by name"),
-                text_field("caption", "what stands below: what is drawn, of how many rows"),
-                text_field("alt", "the picture in words, for those who do not see it"),
-            ];
-            let table = TableSchema::default().with(&fields);
-            Ok(Box::new(BoundFigure {
-                drawn: drawn.collect(),
-                key: input.key.clone(),
-                args,
-                resolved_args,
-                ports: vec![Port::new(MAIN, table)],
-            }) as Box<dyn BoundStep>)
-        })
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let errors = args.check(cx);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let resolved_args = serde_json::to_value(&args)
+            .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+        let input = cx.input();
+        let drawn = args.columns().into_iter().filter_map(|(name, number)| {
+            input.field(&name).map(|field| FigureColumn::of(field, number))
+        });
+        let fields = [
+            text_field("svg", "the picture, its font by name"),
+            text_field("caption", "what stands below: what is drawn, of how many rows"),
+            text_field("alt", "the picture in words, for those who do not see it"),
+        ];
+        let table = TableSchema::default().with(&fields);
+        Ok(Box::new(BoundFigure {
+            drawn: drawn.collect(),
+            key: input.key.clone(),
+            args,
+            resolved_args,
+            ports: vec![Port::new(MAIN, table)],
+        }))
     }
 }
 

@@ -39,8 +39,10 @@ const TRAIN: &str = "train";
 /// The port with the answers that `replay` gives.
 const ANSWERS: &str = "answers";
 
+struct GenerateOperator;
+
 /// The operator.
-pub struct GenerateOperator;
+pub const GENERATE: &dyn Operator = &GenerateOperator;
 
 const DOC: &str = include_str!("doc.md");
 

@@ -86,8 +86,10 @@ struct Position {
     within: Vec<String>,
 }
 
+struct ReadOperator;
+
 /// The operator.
-pub struct ReadOperator;
+pub const READ: &dyn Operator = &ReadOperator;
 
 const DOC: &str = r#"Read a table from a file or a URL.
 

@@ -30,7 +30,7 @@ use galeras_operator::small_table::{record_batch, table_schema};
 use galeras_operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError, TableStep,
-    Tell, args_schema, parse_args,
+    Tell, TypedOperator, args_schema,
 };
 use galeras_ratings::{QuestionAgreement, RatingAnswer, Ratings};
 use galeras_sql::projection::project;
@@ -100,8 +100,10 @@ enum DropRows {
     None,
 }
 
+struct ReviewOperator;
+
 /// The operator.
-pub struct ReviewOperator;
+pub const REVIEW: &dyn Operator = &ReviewOperator;
 
 const DOC: &str = r#"Let people judge data points, measure their agreement, and drop the invalid ones.
 
@@ -168,60 +170,49 @@ One pass over the ids, one over the rows. Runs as a whole when its input or a fi
 what follows runs only if another row leaves.
 "#;
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "review",
-    version: 1,
-    grain: Grain::of::<BoundReview, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::OneAnd(&[SHEET]),
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for ReviewOperator {
+    type Args = Args;
 
-impl Operator for ReviewOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "review",
+        version: 1,
+        grain: Grain::of::<BoundReview, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::OneAnd(&[SHEET]),
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            let questions = questions(&args, cx, &mut errors);
-            let input = cx.input();
-            let sheet = cx.inputs.get(SHEET).unwrap_or(&input);
-            require_column(cx, "", ID, "a plain value", |t| !t.is_nested(), &mut errors);
-            if sheet.field(ID).is_none() && cx.inputs.contains_key(SHEET) && !sheet.open {
-                let message = "the input `sheet` has no column `id`";
-                errors.push(ArgError::at_port(SHEET, Code::UnknownColumn, message));
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        let questions = questions(&args, cx, &mut errors);
+        let input = cx.input();
+        let sheet = cx.inputs.get(SHEET).unwrap_or(&input);
+        require_column(cx, "", ID, "a plain value", |t| !t.is_nested(), &mut errors);
+        if sheet.field(ID).is_none() && cx.inputs.contains_key(SHEET) && !sheet.open {
+            let message = "the input `sheet` has no column `id`";
+            errors.push(ArgError::at_port(SHEET, Code::UnknownColumn, message));
+        }
+        let filled = answer_columns(&questions, args.raters);
+        for field in &filled {
+            if sheet.field(field.name()).is_some() {
+                let message = format!("the rows to rate have a column `{}` already", field.name());
+                let error = ArgError::new("questions", Code::DuplicateColumn, message);
+                errors.push(error.help("give the question another name"));
             }
-            let filled = answer_columns(&questions, args.raters);
-            for field in &filled {
-                if sheet.field(field.name()).is_some() {
-                    let message =
-                        format!("the rows to rate have a column `{}` already", field.name());
-                    let error = ArgError::new("questions", Code::DuplicateColumn, message);
-                    errors.push(error.help("give the question another name"));
-                }
-            }
-            let (folder, ratings) = read_ratings(&args, &questions, cx, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let ports = vec![
-                Port::new(MAIN, input.clone()),
-                Port::new(REJECTS, reject_table(&input)),
-                Port::new(AGREEMENT, table_schema::<AgreementRow>().keyed(&["question"])),
-                Port::new(SHEET, sheet.materialised().with(&filled)),
-                Port::new(ANSWERS, table_schema::<AnswerRow>().keyed(&["id", "question", "rater"])),
-            ];
-            Ok(Box::new(BoundReview { args, questions, folder, ratings, ports })
-                as Box<dyn BoundStep>)
-        })
+        }
+        let (folder, ratings) = read_ratings(&args, &questions, cx, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let ports = vec![
+            Port::new(MAIN, input.clone()),
+            Port::new(REJECTS, reject_table(&input)),
+            Port::new(AGREEMENT, table_schema::<AgreementRow>().keyed(&["question"])),
+            Port::new(SHEET, sheet.materialised().with(&filled)),
+            Port::new(ANSWERS, table_schema::<AnswerRow>().keyed(&["id", "question", "rater"])),
+        ];
+        Ok(Box::new(BoundReview { args, questions, folder, ratings, ports }))
     }
 }
 

@@ -6,7 +6,6 @@ use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::functions_nested::expr_fn::{array_element, make_array};
 use datafusion::logical_expr::{Expr, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +14,7 @@ use galeras_metrics::codebleu;
 use galeras_operator::columns::{is_text, require_column, text_field};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Entry, Grain, InputPorts, Lowering, MAIN,
-    Operator, Port, Ports, RowStep, StepError, TableSchema, args_schema, describe, parse_args,
+    Operator, Port, Ports, RowStep, StepError, TableSchema, TypedOperator, args_schema, describe,
 };
 use galeras_sql::functions::call;
 use galeras_sql::functions::scores::{
@@ -73,85 +72,74 @@ fn equal_weights() -> Vec<f64> {
     codebleu::EQUAL_WEIGHTS.to_vec()
 }
 
+struct ScoreOperator;
+
 /// The operator.
-pub struct ScoreOperator;
+pub const SCORE: &dyn Operator = &ScoreOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "score",
-    version: 2,
-    grain: Grain::of::<BoundScore, _>(),
-    effect: Effect::Pure,
-    inputs: InputPorts::One,
-    doc: DOC,
-    args_schema: args_schema::<Args>,
-};
+impl TypedOperator for ScoreOperator {
+    type Args = Args;
 
-impl Operator for ScoreOperator {
-    fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
-    }
+    const DESCRIPTOR: Descriptor = Descriptor {
+        name: "score",
+        version: 2,
+        grain: Grain::of::<BoundScore, _>(),
+        effect: Effect::Pure,
+        inputs: InputPorts::One,
+        doc: DOC,
+        args_schema: args_schema::<Args>,
+    };
 
-    fn bind<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let mut errors = Vec::new();
-            require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
-            require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
-            if let Some(given) = &args.given {
-                require_column(cx, "given", given, "utf8", is_text, &mut errors);
+    fn bind(args: Args, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
+        let mut errors = Vec::new();
+        require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
+        require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
+        if let Some(given) = &args.given {
+            require_column(cx, "given", given, "utf8", is_text, &mut errors);
+        }
+        let input = cx.input();
+        for (at, name) in args.by.iter().enumerate() {
+            let path = format!("by[{at}]");
+            require_column(cx, &path, name, "a group", |_| true, &mut errors);
+            if CORPUS_FIELDS.contains(&name.as_str()) {
+                let message = format!("the port `corpus` already has a column `{name}`");
+                errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
             }
-            let input = cx.input();
-            for (at, name) in args.by.iter().enumerate() {
-                let path = format!("by[{at}]");
-                require_column(cx, &path, name, "a group", |_| true, &mut errors);
-                if CORPUS_FIELDS.contains(&name.as_str()) {
-                    let message = format!("the port `corpus` already has a column `{name}`");
-                    errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
-                }
-                if args.by[..at].contains(name) {
-                    let message = format!("`{name}` is named twice");
-                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
-                }
+            if args.by[..at].contains(name) {
+                let message = format!("`{name}` is named twice");
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
-            if args.metrics.is_empty() {
-                errors.push(ArgError::new(
-                    "metrics",
-                    Code::OutOfRange,
-                    "at least one score is needed",
-                ));
+        }
+        if args.metrics.is_empty() {
+            errors.push(ArgError::new("metrics", Code::OutOfRange, "at least one score is needed"));
+        }
+        for (at, metric) in args.metrics.iter().enumerate() {
+            if args.metrics[..at].contains(metric) {
+                let message = format!("`{}` is named twice", metric.name());
+                let path = format!("metrics[{at}]");
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
-            for (at, metric) in args.metrics.iter().enumerate() {
-                if args.metrics[..at].contains(metric) {
-                    let message = format!("`{}` is named twice", metric.name());
-                    let path = format!("metrics[{at}]");
-                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
-                }
-            }
-            let weights = weights(&args.codebleu_weights, &mut errors);
-            if !errors.is_empty() {
-                return Err(errors);
-            }
-            let spec = ScoreSpec {
-                metrics: args.metrics,
-                mode: args.mode,
-                bleu_tokenize: args.bleu_tokenize,
-                bleu_smooth: args.bleu_smooth,
-                codebleu_weights: weights,
-            };
-            let ports = vec![
-                Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
-                Port::new(CORPUS, corpus(&input, &args.by)),
-            ];
-            let Args { reference, prediction, given, prefix, by, .. } = args;
-            let step = BoundScore { spec, reference, prediction, given, prefix, by, ports };
-            Ok(Box::new(step) as Box<dyn BoundStep>)
-        })
+        }
+        let weights = weights(&args.codebleu_weights, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let spec = ScoreSpec {
+            metrics: args.metrics,
+            mode: args.mode,
+            bleu_tokenize: args.bleu_tokenize,
+            bleu_smooth: args.bleu_smooth,
+            codebleu_weights: weights,
+        };
+        let ports = vec![
+            Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
+            Port::new(CORPUS, corpus(&input, &args.by)),
+        ];
+        let Args { reference, prediction, given, prefix, by, .. } = args;
+        let step = BoundScore { spec, reference, prediction, given, prefix, by, ports };
+        Ok(Box::new(step))
     }
 }
 
