@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -153,50 +153,48 @@ impl BoundStep for BoundTokenizer {
 
 const QUEUE: usize = 4;
 
+#[async_trait]
 impl TableStep for BoundTokenizer {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
-            let mut stream =
-                input.select(vec![column(&self.args.column)])?.execute_stream().await?;
-            let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
-            let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);
-            let learning = on_thread(move || {
-                let mut texts = 0i64;
-                let pool = pool(jobs)?;
-                let received = std::iter::from_fn(|| batches.blocking_recv());
-                let texts_of = |batch: RecordBatch| {
-                    let column = batch.column(0).as_string::<i32>();
-                    let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
-                    texts
-                };
-                let all = received.flat_map(texts_of).inspect(|_| texts += 1);
-                let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
-                Ok::<_, StepError>((bpe, texts))
-            });
-            let feeding = async move {
-                while let Some(batch) = stream.next().await {
-                    // A closed channel means that the thread has failed; its error follows.
-                    if send.send(batch?).await.is_err() {
-                        break;
-                    }
-                }
-                Ok(())
+    ) -> Result<Ports, StepError> {
+        let input = inputs
+            .remove(INPUT)
+            .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
+        let mut stream = input.select(vec![column(&self.args.column)])?.execute_stream().await?;
+        let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
+        let (jobs, vocab_size) = (cx.env.jobs, self.args.vocab_size);
+        let learning = on_thread(move || {
+            let mut texts = 0i64;
+            let pool = pool(jobs)?;
+            let received = std::iter::from_fn(|| batches.blocking_recv());
+            let texts_of = |batch: RecordBatch| {
+                let column = batch.column(0).as_string::<i32>();
+                let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
+                texts
             };
-            let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
-            let row: [(&str, ArrayRef); 4] = [
-                ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
-                ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
-                ("texts", Arc::new(Int64Array::from(vec![texts]))),
-                (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
-            ];
-            Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
-        })
+            let all = received.flat_map(texts_of).inspect(|_| texts += 1);
+            let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
+            Ok::<_, StepError>((bpe, texts))
+        });
+        let feeding = async move {
+            while let Some(batch) = stream.next().await {
+                // A closed channel means that the thread has failed; its error follows.
+                if send.send(batch?).await.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
+        let row: [(&str, ArrayRef); 4] = [
+            ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
+            ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
+            ("texts", Arc::new(Int64Array::from(vec![texts]))),
+            (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
+        ];
+        Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{
     Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit,
 };
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -208,6 +208,7 @@ const GROUP: &str = "__group";
 /// The columns of a group, by position in outcomes and then variables.
 type GroupNumbers = Vec<NumberColumn>;
 
+#[async_trait]
 impl Analysis for CorrelateAnalysis {
     const STAYS: Option<&'static str> =
         Some("its tables are small, and its sums are taken in one order");
@@ -217,40 +218,38 @@ impl Analysis for CorrelateAnalysis {
         outcomes.iter().chain(variables).chain(by).cloned().collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
-            let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
-            let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
-            let (owned, jobs) = (args.clone(), cx.env.jobs);
-            let (names, rows) =
-                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
-            let results = record_batch(&rows)?;
-            if args.by.is_empty() {
-                return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
-            }
-            // The values of the group columns come from the input again, with their types.
-            let names: StringArray = names.iter().map(Some).collect();
-            let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
-            for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
-                columns.push((column.name(), results.column(at).clone()));
-            }
-            let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
-            let mut kept: Vec<Expr> =
-                by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
-            kept.push(group.alias("__of"));
-            let groups = input.select(kept)?.distinct()?;
-            let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
-            let all = bound.ports[0].table.names().map(|name| match name {
-                "note" => bound.analysis.where_it_holds().alias(name),
-                _ => column(name),
-            });
-            Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
-        })
+    ) -> Result<Ports, StepError> {
+        let (input, args) = (required(input, "correlate")?, &bound.analysis.args);
+        let (by, group) = (bound.analysis.groups.values()?, bound.analysis.groups.id()?);
+        let groups = bound.analysis.read(input.clone(), &bound.key, group.clone()).await?;
+        let (owned, jobs) = (args.clone(), cx.env.jobs);
+        let (names, rows) =
+            on_thread(move || Ok(pool(jobs)?.install(|| correlate(&owned, &groups)))).await?;
+        let results = record_batch(&rows)?;
+        if args.by.is_empty() {
+            return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
+        }
+        // The values of the group columns come from the input again, with their types.
+        let names: StringArray = names.iter().map(Some).collect();
+        let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
+        for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
+            columns.push((column.name(), results.column(at).clone()));
+        }
+        let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
+        let mut kept: Vec<Expr> =
+            by.into_iter().zip(&args.by).map(|(value, name)| value.alias(name)).collect();
+        kept.push(group.alias("__of"));
+        let groups = input.select(kept)?.distinct()?;
+        let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
+        let all = bound.ports[0].table.names().map(|name| match name {
+            "note" => bound.analysis.where_it_holds().alias(name),
+            _ => column(name),
+        });
+        Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
     }
 }
 

@@ -12,8 +12,8 @@ mod tables;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use self::args::{Args, check};
@@ -81,31 +81,30 @@ impl MixedAnalysis {
     }
 }
 
+#[async_trait]
 impl Analysis for MixedAnalysis {
     fn columns(&self) -> Vec<String> {
         self.numbers().into_iter().chain(self.labels()).collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let (input, own) = (required(input, "mixed")?, &bound.analysis);
-            let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
-            let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.env.jobs);
-            let models = on_thread(move || {
-                let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);
-                let models: Vec<_> =
-                    pool(jobs)?.install(|| args.outcomes.par_iter().map(fit).collect());
-                Ok(ResultTables::new(&args, models))
-            })
-            .await?;
-            for warning in &models.warnings {
-                (cx.tell)(Tell::Warning(warning.clone()));
-            }
-            models.into_ports(&cx.session)
+    ) -> Result<Ports, StepError> {
+        let (input, own) = (required(input, "mixed")?, &bound.analysis);
+        let frame = frame::read(input, &bound.key, &own.numbers(), &own.labels()).await?;
+        let (args, texts, jobs) = (Arc::clone(&own.args), Arc::clone(&own.texts), cx.env.jobs);
+        let models = on_thread(move || {
+            let fit = |outcome: &String| model::fit(&args, &texts, &frame, outcome);
+            let models: Vec<_> =
+                pool(jobs)?.install(|| args.outcomes.par_iter().map(fit).collect());
+            Ok(ResultTables::new(&args, models))
         })
+        .await?;
+        for warning in &models.warnings {
+            (cx.tell)(Tell::Warning(warning.clone()));
+        }
+        models.into_ports(&cx.session)
     }
 }

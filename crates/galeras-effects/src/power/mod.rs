@@ -8,8 +8,8 @@ mod rows;
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -299,6 +299,7 @@ struct PowerAnalysis {
     pilot: Option<PilotColumns>,
 }
 
+#[async_trait]
 impl Analysis for PowerAnalysis {
     fn columns(&self) -> Vec<String> {
         let Some(pilot) = &self.pilot else { return Vec::new() };
@@ -306,27 +307,25 @@ impl Analysis for PowerAnalysis {
         labels.chain(&pilot.outcomes).cloned().collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let Self { args, pilot } = &bound.analysis;
-            let sources = match pilot {
-                None => Sources::assumed(args),
-                Some(pilot) => {
-                    let missing = || StepError::new("`power` needs the table of its pilot");
-                    let frame = read_pilot(input.ok_or_else(missing)?, &bound.key, pilot).await?;
-                    Sources::of_pilot(args, pilot, &frame)
-                }
-            };
-            let rows = power_rows(args, &sources);
-            let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
-            Ok(vec![
-                (MAIN, table(record_batch(&rows)?)?),
-                (COMPONENTS, table(record_batch(&sources.rows)?)?),
-            ])
-        })
+    ) -> Result<Ports, StepError> {
+        let Self { args, pilot } = &bound.analysis;
+        let sources = match pilot {
+            None => Sources::assumed(args),
+            Some(pilot) => {
+                let missing = || StepError::new("`power` needs the table of its pilot");
+                let frame = read_pilot(input.ok_or_else(missing)?, &bound.key, pilot).await?;
+                Sources::of_pilot(args, pilot, &frame)
+            }
+        };
+        let rows = power_rows(args, &sources);
+        let table = |batch| Ok::<_, StepError>(cx.session.read_batch(batch)?);
+        Ok(vec![
+            (MAIN, table(record_batch(&rows)?)?),
+            (COMPONENTS, table(record_batch(&sources.rows)?)?),
+        ])
     }
 }

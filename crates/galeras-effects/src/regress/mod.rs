@@ -43,8 +43,8 @@ mod usable_rows;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 
 use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan};
@@ -119,6 +119,7 @@ struct RegressAnalysis {
     registered: Option<Arc<RegisteredEstimates>>,
 }
 
+#[async_trait]
 impl Analysis for RegressAnalysis {
     const STAYS: Option<&'static str> =
         Some("its tables are small, and its sums are taken in one order");
@@ -129,36 +130,34 @@ impl Analysis for RegressAnalysis {
         labels.chain([&args.treatment]).cloned().chain(self.plan.numbers()).collect()
     }
 
-    fn tables<'a>(
-        bound: &'a BoundAnalysis<Self>,
-        cx: &'a LowerContext,
+    async fn tables(
+        bound: &BoundAnalysis<Self>,
+        cx: &LowerContext,
         input: Option<DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let Self { plan, groups: by, registered } = &bound.analysis;
-            let (input, plan) = (required(input, "regress")?, Arc::clone(plan));
-            let groups = match by.is_empty() {
-                true => None,
-                false => Some(Arc::new(by.groups(input.clone()).await?)),
+    ) -> Result<Ports, StepError> {
+        let Self { plan, groups: by, registered } = &bound.analysis;
+        let (input, plan) = (required(input, "regress")?, Arc::clone(plan));
+        let groups = match by.is_empty() {
+            true => None,
+            false => Some(Arc::new(by.groups(input.clone()).await?)),
+        };
+        let group = by.id()?;
+        let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
+        let stop = StopOnDrop::default();
+        let (flag, jobs) = (stop.flag(), cx.env.jobs);
+        let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
+        let tables = on_thread(move || {
+            let activity = ActivityReporter::new(move |text| tell(Tell::Activity(text)));
+            let frames = match of.as_deref() {
+                None => vec![frame],
+                Some(groups) => frame.split(groups.ids()),
             };
-            let group = by.id()?;
-            let frame = frame::read(input, &bound.key, &plan.args, &plan.numbers(), group).await?;
-            let stop = StopOnDrop::default();
-            let (flag, jobs) = (stop.flag(), cx.env.jobs);
-            let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
-            let tables = on_thread(move || {
-                let activity = ActivityReporter::new(move |text| tell(Tell::Activity(text)));
-                let frames = match of.as_deref() {
-                    None => vec![frame],
-                    Some(groups) => frame.split(groups.ids()),
-                };
-                pool(jobs)?.install(|| analyse(&plan, &frames, of.as_deref(), &flag, &activity))
-            })
-            .await?;
-            for warning in tables.iter().flat_map(|tables| &tables.warnings) {
-                (cx.tell)(Tell::Warning(warning.clone()));
-            }
-            ports::into_ports(&tables, groups.as_deref(), registered.as_deref(), &cx.session)
+            pool(jobs)?.install(|| analyse(&plan, &frames, of.as_deref(), &flag, &activity))
         })
+        .await?;
+        for warning in tables.iter().flat_map(|tables| &tables.warnings) {
+            (cx.tell)(Tell::Warning(warning.clone()));
+        }
+        ports::into_ports(&tables, groups.as_deref(), registered.as_deref(), &cx.session)
     }
 }

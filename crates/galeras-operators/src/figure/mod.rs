@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use galeras_figures::{Data, Picture, draw};
 use serde_json::Value;
 
@@ -104,25 +104,23 @@ impl BoundStep for BoundFigure {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundFigure {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`figure` needs an input table"))?;
-            let data = self.data(input).await?;
-            let spec = self.args.spec();
-            let picture = on_thread(move || {
-                draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
-            })
-            .await?;
-            let row = self.row(picture)?;
-            Ok(vec![(MAIN, cx.session.read_batch(row)?)])
+    ) -> Result<Ports, StepError> {
+        let input =
+            inputs.remove(INPUT).ok_or_else(|| StepError::new("`figure` needs an input table"))?;
+        let data = self.data(input).await?;
+        let spec = self.args.spec();
+        let picture = on_thread(move || {
+            draw(&spec, &data).map_err(|error| StepError::refused(error.to_string()))
         })
+        .await?;
+        let row = self.row(picture)?;
+        Ok(vec![(MAIN, cx.session.read_batch(row)?)])
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use galeras_git::ObjectId;
 use tokio::sync::mpsc;
 
@@ -228,6 +228,7 @@ impl Task {
     }
 }
 
+#[async_trait]
 impl FanOutWork for MiningWork {
     fn pieces(&self) -> u32 {
         u32::try_from(self.mining.plan().pieces()).unwrap_or(u32::MAX)
@@ -237,11 +238,7 @@ impl FanOutWork for MiningWork {
         self.cut
     }
 
-    fn expand(
-        &self,
-        piece: u32,
-        out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'_, Result<(), FanOutError>> {
+    async fn expand(&self, piece: u32, out: mpsc::Sender<RecordBatch>) -> Result<(), FanOutError> {
         let stop = StopOnDrop::default();
         let flag = stop.flag();
         let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
@@ -257,20 +254,18 @@ impl FanOutWork for MiningWork {
             };
             mining.mine(piece as usize, &mut sink, &flag, &done)
         };
-        Box::pin(async move {
-            let _stop = stop;
-            blocking(work).await.map_err(|error| {
-                // A repository that is too large is rejected as a whole, at any point.
-                let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
-                failure(rule, &error, self.folder)
-            })?;
-            if let Some(warning) = self.task.nothing_matched(self.mining.plan())
-                && !self.warned.swap(true, Ordering::Relaxed)
-            {
-                (self.tell)(Tell::Warning(warning));
-            }
-            Ok(())
-        })
+        let _stop = stop;
+        blocking(work).await.map_err(|error| {
+            // A repository that is too large is rejected as a whole, at any point.
+            let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
+            failure(rule, &error, self.folder)
+        })?;
+        if let Some(warning) = self.task.nothing_matched(self.mining.plan())
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            (self.tell)(Tell::Warning(warning));
+        }
+        Ok(())
     }
 }
 

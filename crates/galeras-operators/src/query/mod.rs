@@ -9,8 +9,8 @@ mod table;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -394,27 +394,21 @@ impl BoundStep for BoundQuery {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundQuery {
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         _: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let (rows, rejected) = match &self.pinned {
-                Some(snapshot) => {
-                    (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?)
-                }
-                None => {
-                    let (rows, headless) = self.ask(cx).await?;
-                    (repositories(&rows)?, rejects(&headless)?)
-                }
-            };
-            Ok(vec![
-                (MAIN, cx.session.read_batch(rows)?),
-                (REJECTS, cx.session.read_batch(rejected)?),
-            ])
-        })
+    ) -> Result<Ports, StepError> {
+        let (rows, rejected) = match &self.pinned {
+            Some(snapshot) => (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?),
+            None => {
+                let (rows, headless) = self.ask(cx).await?;
+                (repositories(&rows)?, rejects(&headless)?)
+            }
+        };
+        Ok(vec![(MAIN, cx.session.read_batch(rows)?), (REJECTS, cx.session.read_batch(rejected)?)])
     }
 }
 

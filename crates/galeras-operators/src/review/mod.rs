@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, cast, lit};
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -397,68 +397,66 @@ impl BoundReview {
     }
 }
 
+#[async_trait]
 impl TableStep for BoundReview {
     fn bounded(&self) -> bool {
         true
     }
 
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
+    async fn lower(
+        &self,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>> {
-        Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`review` needs an input table"))?;
-            let sheet = inputs.remove(SHEET);
-            let rated: BTreeSet<&str> = self.ratings.points();
-            let to_rate = sheet.as_ref().unwrap_or(&input).clone();
-            let points = asked_points(to_rate.clone(), &self.questions, &rated).await?;
-            let all = match &sheet {
-                None => None,
-                Some(_) => Some(asked_points(input.clone(), &self.questions, &rated).await?),
-            };
-            let all = all.as_ref().unwrap_or(&points);
-            self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
-            warn_of_strays(cx, &rated, &points, all);
-            let agreements = self.agreements(&points);
-            Gates::of(&self.args).check(&agreements)?;
+    ) -> Result<Ports, StepError> {
+        let input =
+            inputs.remove(INPUT).ok_or_else(|| StepError::new("`review` needs an input table"))?;
+        let sheet = inputs.remove(SHEET);
+        let rated: BTreeSet<&str> = self.ratings.points();
+        let to_rate = sheet.as_ref().unwrap_or(&input).clone();
+        let points = asked_points(to_rate.clone(), &self.questions, &rated).await?;
+        let all = match &sheet {
+            None => None,
+            Some(_) => Some(asked_points(input.clone(), &self.questions, &rated).await?),
+        };
+        let all = all.as_ref().unwrap_or(&points);
+        self.ratings.warnings.iter().for_each(|text| (cx.tell)(Tell::Warning(text.clone())));
+        warn_of_strays(cx, &rated, &points, all);
+        let agreements = self.agreements(&points);
+        Gates::of(&self.args).check(&agreements)?;
 
-            let dropped = match self.args.drop {
-                DropRows::Invalid => self.dropped(all),
-                DropRows::None => Vec::new(),
-            };
-            let session = &cx.session;
-            let small = session.read_batch(Self::dropped_batch(&dropped)?)?;
-            let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
-            let join = |kind: JoinType| -> Result<DataFrame, StepError> {
-                Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
-            };
-            let kept = project(join(JoinType::RightAnti)?, &self.ports[0].table, Vec::new())?;
-            let values = reject_values(column(RULE), column(REASON));
-            let rejected = project(join(JoinType::Inner)?, &self.ports[1].table, values)?;
-            let empty = answer_columns(&self.questions, self.args.raters);
-            let empty: Vec<(&str, Expr)> =
-                empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
-            let sheet = project(to_rate, &self.ports[3].table, empty)?;
-            let texts: BTreeMap<&str, &str> =
-                self.questions.iter().map(|q| (q.name.as_str(), q.text.as_str())).collect();
-            let rows: Vec<AgreementRow> = agreements
-                .into_iter()
-                .map(|(numbers, not_in_sheet)| {
-                    let text = texts.get(numbers.question.as_str()).copied().unwrap_or_default();
-                    AgreementRow { text: text.to_string(), numbers, not_in_sheet }
-                })
-                .collect();
-            Ok(vec![
-                (MAIN, kept),
-                (REJECTS, rejected),
-                (AGREEMENT, session.read_batch(record_batch(&rows)?)?),
-                (SHEET, sheet),
-                (ANSWERS, session.read_batch(record_batch(&AnswerRow::all(&self.ratings))?)?),
-            ])
-        })
+        let dropped = match self.args.drop {
+            DropRows::Invalid => self.dropped(all),
+            DropRows::None => Vec::new(),
+        };
+        let session = &cx.session;
+        let small = session.read_batch(Self::dropped_batch(&dropped)?)?;
+        let keyed = input.with_column(KEY, cast(column(ID), DataType::Utf8))?;
+        let join = |kind: JoinType| -> Result<DataFrame, StepError> {
+            Ok(small.clone().join(keyed.clone(), kind, &[DROPPED], &[KEY], None)?)
+        };
+        let kept = project(join(JoinType::RightAnti)?, &self.ports[0].table, Vec::new())?;
+        let values = reject_values(column(RULE), column(REASON));
+        let rejected = project(join(JoinType::Inner)?, &self.ports[1].table, values)?;
+        let empty = answer_columns(&self.questions, self.args.raters);
+        let empty: Vec<(&str, Expr)> =
+            empty.iter().map(|field| (field.name().as_str(), lit(""))).collect();
+        let sheet = project(to_rate, &self.ports[3].table, empty)?;
+        let texts: BTreeMap<&str, &str> =
+            self.questions.iter().map(|q| (q.name.as_str(), q.text.as_str())).collect();
+        let rows: Vec<AgreementRow> = agreements
+            .into_iter()
+            .map(|(numbers, not_in_sheet)| {
+                let text = texts.get(numbers.question.as_str()).copied().unwrap_or_default();
+                AgreementRow { text: text.to_string(), numbers, not_in_sheet }
+            })
+            .collect();
+        Ok(vec![
+            (MAIN, kept),
+            (REJECTS, rejected),
+            (AGREEMENT, session.read_batch(record_batch(&rows)?)?),
+            (SHEET, sheet),
+            (ANSWERS, session.read_batch(record_batch(&AnswerRow::all(&self.ratings))?)?),
+        ])
     }
 }
 
