@@ -552,7 +552,7 @@ mod tests {
         for (text, message) in [
             (large.as_str(), "a text of more than 64 MiB"),
             (
-                "{{ 'x' | indent(9223372036854775807) }}",
+                "{{ 'x' | indent(9223372036854775808) }}",
                 "it cannot be evaluated: capacity overflow",
             ),
             ("{{ '%(größe)s' | format(1) }}", "it cannot be evaluated: "),
