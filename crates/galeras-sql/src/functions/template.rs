@@ -264,8 +264,8 @@ const IMPLICIT: [&str; 3] = ["loop", "caller", "self"];
 /// The methods of the variable `loop`, the only ones there are.
 const LOOP_METHODS: [&str; 2] = ["cycle", "changed"];
 
-/// Writes a value. What is sliced out of something undefined is an empty list, so that no empty
-/// list is written where a column is null.
+/// Writes a value. A slice of an undefined value is an empty list, so an empty list is an error
+/// where a column is null.
 fn write(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     let empty = value.kind() == ValueKind::Seq && value.len() == Some(0);
     if empty && state.lookup(NULLS).is_some_and(|nulls| nulls.is_true()) {

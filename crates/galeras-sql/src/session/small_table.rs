@@ -1,8 +1,8 @@
 //! A stored table of a few kilobytes as a table of plans: its file is read in one go.
 //!
-//! A workflow may have thousands of small tables. To list a file, to look for its size, and to read
-//! its footer and its columns one after another, each on another thread, takes longer than all that
-//! is done with their rows.
+//! A workflow may have thousands of small tables. Listing a file, asking for its size, and reading
+//! its footer and columns one after another on other threads takes longer than the work on their
+//! rows.
 
 use std::fmt;
 use std::io;
@@ -171,8 +171,7 @@ impl Planned {
     }
 }
 
-/// Checks that a stored column has the planned type: a cast would change its values, whatever they
-/// lose.
+/// Checks that a stored column has the planned type: a cast might lose digits.
 ///
 /// # Errors
 /// If it does not.

@@ -131,8 +131,7 @@ fn strict_components(scores: &CodeBleuScores) -> Vec<Option<f64>> {
 /// takes some hundred times as much memory as the texts.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// The references that the scorers of all threads have read, as rows with the same reference come
-/// to any of them.
+/// References that any thread has read: rows with the same reference may go to several threads.
 static READINGS: LazyLock<[(CodeBleuMode, CodeBleuReadings); 3]> = LazyLock::new(|| {
     [CodeBleuMode::Strict, CodeBleuMode::Published, CodeBleuMode::CodeXGlue]
         .map(|mode| (mode, CodeBleuReadings::new(mode)))

@@ -136,7 +136,7 @@ impl Entry for PairMetric {
     }
 }
 
-/// The places of a metric's columns among those of all metrics, and of its counts.
+/// The places of a metric's columns in a row of scores, and of its counts.
 pub(super) fn places(metric: Metric) -> (Range<usize>, Range<usize>) {
     let before = || METRICS.iter().take_while(|one| one.name() != metric.name());
     let column = before().map(|one| one.columns.len()).sum();

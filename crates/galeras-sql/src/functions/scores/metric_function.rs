@@ -22,7 +22,7 @@ pub(super) struct MetricFunction {
 }
 
 impl MetricFunction {
-    /// The functions of all metrics that have one, with their descriptions.
+    /// The functions of the metrics that have one, with their descriptions.
     pub(super) fn all() -> impl Iterator<Item = (FunctionDoc, Self)> {
         Metric::all().filter_map(|metric| {
             let doc = metric.function?;

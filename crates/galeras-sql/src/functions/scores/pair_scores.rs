@@ -32,7 +32,7 @@ pub(super) struct Scorer {
 
 struct MetricScorer {
     metric: Metric,
-    /// The places of its columns and counts among those of all metrics.
+    /// The places of its columns and counts in a row.
     columns: Range<usize>,
     counts: Range<usize>,
     score: PairScorer,
@@ -47,7 +47,7 @@ impl Scorer {
         Self { scorers: scorers.collect(), spec }
     }
 
-    /// Scores two texts into a row: the values of all metrics, and their counts, which add up to
+    /// Scores two texts into a row: the values of the metrics, and their counts, which add up to
     /// those of a corpus.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ thread_local! {
 
 /// The scores of the rows of a batch.
 pub(super) struct ScoredBatch {
-    /// The values of all columns of all metrics, row by row.
+    /// The values of every column of every metric, row by row.
     values: Vec<Option<f64>>,
     counts: Vec<i64>,
     /// The rows that have scores.
@@ -167,7 +167,7 @@ impl ScoredBatch {
         })
     }
 
-    /// A column by its place among those of all metrics.
+    /// A column by its place in a row.
     pub(super) fn column(&self, place: usize, is_whole: bool) -> ArrayRef {
         let values = self.values.iter().skip(place).step_by(all_columns().end).copied();
         match is_whole {
@@ -194,7 +194,7 @@ fn text(column: &StringArray, row: usize) -> Option<&str> {
     column.is_valid(row).then(|| column.value(row))
 }
 
-/// The places of the columns of all metrics.
+/// The places of a row: the columns of every metric.
 fn all_columns() -> Range<usize> {
     0..Metric::all().map(|metric| metric.columns.len()).sum()
 }

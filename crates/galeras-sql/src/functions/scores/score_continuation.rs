@@ -1,5 +1,5 @@
-//! `score_continuation(spec, given, reference, prediction)`: the chosen scores of what comes after
-//! a text that was given.
+//! `score_continuation(spec, given, reference, prediction)`: the chosen scores of the continuations
+//! of a given text.
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
