@@ -1,7 +1,5 @@
 //! Mixed models against lme4's published results, statsmodels, and a dense computation.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod designs;
 mod oracle;
 mod peers;

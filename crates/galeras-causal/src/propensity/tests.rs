@@ -1,8 +1,6 @@
 //! Tests of the propensity estimators against the reference files, and helpers for the files below.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cases;
-mod coverage;
 mod properties;
 mod reference;
 mod sandwich;

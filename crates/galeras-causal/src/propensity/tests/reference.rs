@@ -1,13 +1,14 @@
 //! The numbers of the reference data sets: scores, matching, strata, weights, augmented weights.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::close;
+use crate::Estimate;
+use crate::linear::LinearFit;
 use crate::propensity::{
-    Estimand, Propensity, aipw, cross_fit_aipw, matching, partially_linear, regression_adjustment,
-    stratification, weighting,
+    Estimand, Propensity, aipw, cross_fit_aipw, matching, stratification, weighting,
 };
-use crate::tests::{Study, json, numbers};
+use crate::tests::{Study, numbers, slices};
 
 const CLOSED: f64 = 1e-9;
 const OPTIMISED: f64 = 1e-6;
@@ -26,7 +27,7 @@ fn scores(data: &Study, c: Option<f64>, expected: &Value) -> Propensity {
     for (found, coefficient) in fit.coefficients.iter().zip(numbers(&expected["coef"])) {
         close("coefficient", *found / coefficient, 1.0, OPTIMISED);
     }
-    let (low, high) = fit.range();
+    let (low, high) = super::super::logistic::range(&fit.scores);
     close("least score", low, &expected["min"], CLOSED);
     close("greatest score", high, &expected["max"], CLOSED);
     let mut sorted = fit.scores.clone();
@@ -56,47 +57,34 @@ fn weights(data: &Study, fit: &Propensity, clip: (f64, f64), expected: &Value) {
     close("ato", run(Estimand::Ato).estimate.value, &expected["ato_overlap"], CLOSED);
 }
 
-fn augmented(data: &Study, fit: &Propensity, additive: bool, expected: &Value) {
-    let covariates = data.covariates();
-    let found =
-        aipw(&covariates, &data.treated(), data.outcome(), fit, (0.01, 0.99), additive, None)
-            .unwrap();
-    close("aipw", found.estimate.value, &expected["ate"], CLOSED);
-    close("aipw se", found.se_influence, &expected["se_if"], CLOSED);
-}
-
 fn model(data: &Study, c: Option<f64>, expected: &Value) {
     let fit = scores(data, c, expected);
-    let matched = matching(&fit.scores, &data.treated(), data.outcome()).unwrap();
-    let pairs = &expected["match_tie_averaged"];
-    close("match ate", matched.ate.value, &pairs["ate"], CLOSED);
-    close("match att", matched.att.value, &pairs["att"], CLOSED);
-    close("match atc", matched.atc.value, &pairs["atc"], CLOSED);
+    let (x, t, y) = (data.covariates(), &data.treated(), data.outcome());
+    let matched = matching(&fit.scores, t, y).unwrap();
+    three([matched.ate, matched.att, matched.atc], &expected["match_tie_averaged"]);
     let strata = &expected["stratify"];
-    let found = stratification(&fit.scores, &data.treated(), data.outcome(), None, None).unwrap();
-    close("strata ate", found.ate.value, &strata["ate"], CLOSED);
-    close("strata att", found.att.value, &strata["att"], CLOSED);
-    close("strata atc", found.atc.value, &strata["atc"], CLOSED);
+    let found = stratification(&fit.scores, t, y, None, None).unwrap();
+    three([found.ate, found.att, found.atc], strata);
     close("k", found.strata_parameter, &strata["num_strata_param"], 0.0);
     assert_eq!(found.strata_kept as u64, strata["strata_kept"].as_u64().unwrap());
     assert_eq!(found.rows_kept as u64, strata["rows_kept"].as_u64().unwrap());
     weights(data, &fit, (0.05, 0.95), &expected["ipw_clip_05_95"]);
     weights(data, &fit, (0.0, 1.0), &expected["ipw_noclip"]);
-    let stacked = weighting(
-        &data.covariates(),
-        &data.treated(),
-        data.outcome(),
-        &fit,
-        Estimand::Ate,
-        (0.0, 1.0),
-        None,
-    )
-    .unwrap();
+    let stacked = weighting(&x, t, y, &fit, Estimand::Ate, (0.0, 1.0), None).unwrap();
     let ipw = &expected["ipw_stacked_noclip"];
     close("ipw", stacked.estimate.value, &ipw["ate"], CLOSED);
     close("ipw se", stacked.estimate.standard_error, &ipw["se"], CLOSED);
-    augmented(data, &fit, false, &expected["aipw_armwise_clip_01_99"]);
-    augmented(data, &fit, true, &expected["aipw_additive_dowhy_clip_01_99"]);
+    let found = aipw(&x, t, y, &fit, (0.01, 0.99), None).unwrap();
+    let armwise = &expected["aipw_armwise_clip_01_99"];
+    close("aipw", found.estimate.value, &armwise["ate"], CLOSED);
+    close("aipw se", found.se_influence, &armwise["se_if"], CLOSED);
+}
+
+/// The effects over all, treated and controls.
+fn three(found: [Estimate; 3], expected: &Value) {
+    for (estimate, name) in found.iter().zip(["ate", "att", "atc"]) {
+        close(name, estimate.value, &expected[name], CLOSED);
+    }
 }
 
 fn stack(data: &Study, expected: &Value) {
@@ -104,14 +92,11 @@ fn stack(data: &Study, expected: &Value) {
     let (treated, outcome) = (&data.treated(), data.outcome());
     let fit = Propensity::fit(&covariates, treated, None).unwrap();
     let clip = (0.0, 1.0);
-    let ra = regression_adjustment(&covariates, treated, outcome, None).unwrap();
     let ipw = weighting(&covariates, treated, outcome, &fit, Estimand::Ate, clip, None).unwrap();
-    let robust = aipw(&covariates, treated, outcome, &fit, clip, false, None).unwrap();
-    for (name, estimate, mean) in [
-        ("ra", ra.estimate, ra.control_mean),
-        ("ipw", ipw.estimate, ipw.control_mean),
-        ("aipw", robust.estimate, robust.control_mean),
-    ] {
+    let robust = aipw(&covariates, treated, outcome, &fit, clip, None).unwrap();
+    for (name, estimate, mean) in
+        [("ipw", ipw.estimate, ipw.control_mean), ("aipw", robust.estimate, robust.control_mean)]
+    {
         let numbers = &expected[name];
         close(name, estimate.value, &numbers["ate"], CLOSED);
         close(name, mean, &numbers["pom0"], CLOSED);
@@ -134,27 +119,43 @@ fn equals_the_reference_studies() {
     }
 }
 
+/// The least and greatest score of the reference, and the estimate from the rows of each fold by
+/// definition.
 #[test]
 fn equals_the_cross_fitted_reference() {
-    let expected = json("causal/crossfit.json");
+    let expected = crate::tests::json("causal/crossfit.json");
     for name in ["formula_splitmix42", "nsw_dw"] {
         let data = Study::read(name);
-        let numbers = &expected[name];
-        let covariates = data.covariates();
-        let folds: Vec<u32> = (0..data.treated().len() as u32).map(|row| row % 5).collect();
-        let (treated, outcome) = (&data.treated(), data.outcome());
-        let linear = partially_linear(&covariates, treated, outcome, &folds, None, None).unwrap();
-        let plr = &numbers["plr_dml2"];
-        close("theta", linear.estimate.value, &plr["theta"], CLOSED);
-        close("theta se", linear.estimate.standard_error, &plr["se_HC0"], CLOSED);
-        let clip = (0.0, 1.0);
-        let fit =
-            cross_fit_aipw(&covariates, treated, outcome, &folds, None, true, clip, None).unwrap();
-        let aipw = &numbers["crossfit_aipw_additive"];
-        close("aipw", fit.estimate.value, &aipw["ate"], CLOSED);
-        close("aipw se", fit.estimate.standard_error, &aipw["se"], CLOSED);
-        close("least", fit.range().0, &numbers["e_min_max"][0], CLOSED);
-        close("greatest", fit.range().1, &numbers["e_min_max"][1], CLOSED);
+        let (x, t, y) = (data.covariates(), data.treated(), data.outcome());
+        let folds: Vec<u32> = (0..t.len() as u32).map(|row| row % 5).collect();
+        let fit = cross_fit_aipw(&x, &t, y, &folds, None, (0.0, 1.0), None).unwrap();
+        let (low, high) = super::super::logistic::range(&fit.scores);
+        close("least", low, &expected[name]["e_min_max"][0], CLOSED);
+        close("greatest", high, &expected[name]["e_min_max"][1], CLOSED);
+        let mut effect = vec![0.0; t.len()];
+        for fold in 0..5 {
+            let means = [false, true].map(|arm| {
+                let used = |row: &usize| folds[*row] != fold && t[*row] == arm;
+                let rows: Vec<usize> = (0..t.len()).filter(used).collect();
+                let pick = |column: &[f64]| rows.iter().map(|row| column[*row]).collect::<Vec<_>>();
+                let columns: Vec<Vec<f64>> = x.iter().map(|column| pick(column)).collect();
+                LinearFit::fit(&slices(&columns), &pick(y)).unwrap().coefficients.to_vec()
+            });
+            for row in (0..t.len()).filter(|row| folds[*row] == fold) {
+                let [none, one] = means
+                    .each_ref()
+                    .map(|b| b[0] + x.iter().zip(&b[1..]).map(|(x, b)| x[row] * b).sum::<f64>());
+                let e = fit.scores[row];
+                let correction =
+                    if t[row] { (y[row] - one) / e } else { (none - y[row]) / (1.0 - e) };
+                effect[row] = one - none + correction;
+            }
+        }
+        let n = t.len() as f64;
+        let mean = effect.iter().sum::<f64>() / n;
+        let squares: f64 = effect.iter().map(|effect| (effect - mean).powi(2)).sum();
+        close("aipw", fit.estimate.value, mean, CLOSED);
+        close("aipw se", fit.estimate.standard_error, squares.sqrt() / n, CLOSED);
     }
 }
 
@@ -168,19 +169,15 @@ fn equals_the_reference_with_clusters() {
     let clusters = Some(clusters.as_slice());
     let fit = Propensity::fit(&x, t, None).unwrap();
     let all = (0.0, 1.0);
-    let ra = regression_adjustment(&x, t, y, clusters).unwrap().estimate;
-    close("ra", ra.standard_error, 0.039082805546390785, CLOSED);
     let ipw = weighting(&x, t, y, &fit, Estimand::Ate, all, clusters).unwrap().estimate;
     close("ipw", ipw.standard_error, 0.04033800274000907, CLOSED);
-    let robust = aipw(&x, t, y, &fit, all, false, clusters).unwrap().estimate;
+    let robust = aipw(&x, t, y, &fit, all, clusters).unwrap().estimate;
     close("aipw", robust.standard_error, 0.03921613645261484, CLOSED);
     let ridge = Propensity::fit(&x, t, Some(1.0)).unwrap();
     let ipw = weighting(&x, t, y, &ridge, Estimand::Ate, all, clusters).unwrap().estimate;
     close("ridge", ipw.standard_error, 0.04024807119681362, CLOSED);
-    for (additive, expected) in [(false, 0.039047247963392165), (true, 0.03971498195210862)] {
-        let found = aipw(&x, t, y, &ridge, (0.01, 0.99), additive, clusters).unwrap();
-        close("influence", found.se_influence, expected, CLOSED);
-    }
+    let found = aipw(&x, t, y, &ridge, (0.01, 0.99), clusters).unwrap();
+    close("influence", found.se_influence, 0.039047247963392165, CLOSED);
 }
 
 /// The numbers below are those of the reference algorithms for scores with ties and few strata.
@@ -191,23 +188,23 @@ fn equals_the_reference_with_ties() {
     let (t, y) = (&data.treated(), data.outcome());
     let fit = Propensity::fit(&x, t, Some(1.0)).unwrap();
     let six = stratification(&fit.scores, t, y, Some(6), None).unwrap();
-    close("ate", six.ate.value, 2.007289802346608, CLOSED);
-    close("att", six.att.value, 2.1370865827501624, CLOSED);
-    close("atc", six.atc.value, 1.8855424346812577, CLOSED);
+    let expected =
+        json!({ "ate": 2.007289802346608, "att": 2.1370865827501624, "atc": 1.8855424346812577 });
+    three([six.ate, six.att, six.atc], &expected);
     assert_eq!((six.strata_parameter, six.strata_kept, six.rows_kept), (6.0, 7, 1000));
     let coarse: Vec<f64> =
         fit.scores.iter().map(|e| (e * 100.0).round_ties_even() / 100.0).collect();
     let strata = stratification(&coarse, t, y, None, None).unwrap();
-    close("ate", strata.ate.value, 2.1231626657553786, CLOSED);
-    close("att", strata.att.value, 2.194668645628307, CLOSED);
-    close("atc", strata.atc.value, 2.0497749495700046, CLOSED);
+    let expected =
+        json!({ "ate": 2.1231626657553786, "att": 2.194668645628307, "atc": 2.0497749495700046 });
+    three([strata.ate, strata.att, strata.atc], &expected);
     assert_eq!((strata.strata_parameter, strata.strata_kept, strata.rows_kept), (25.0, 18, 770));
     let coarse: Vec<f64> = fit.scores.iter().map(|e| (e * 64.0).round_ties_even() / 64.0).collect();
     let matched = matching(&coarse, t, y).unwrap();
-    close("ate", matched.ate.value, 2.0082718056758875, CLOSED);
-    close("att", matched.att.value, 2.109151775288214, CLOSED);
-    close("atc", matched.atc.value, 1.9136479582100627, CLOSED);
-    let expected = serde_json::json!({
+    let expected =
+        json!({ "ate": 2.0082718056758875, "att": 2.109151775288214, "atc": 1.9136479582100627 });
+    three([matched.ate, matched.att, matched.atc], &expected);
+    let expected = json!({
         "ate_hajek": 1.97387919786639, "att": 2.101000302313796, "atc": 1.847958046614714,
         "ato_overlap": 1.977006569138025, "atm_matching_weights": 1.9839681410294947,
         "ate_horvitz_thompson": 1.8336823975991439,
