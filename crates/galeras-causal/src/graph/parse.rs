@@ -4,15 +4,16 @@
 //! differ only in their headers, keywords and ports, so one parser reads both. Its explicit stack
 //! keeps deep nesting from overflowing the thread's.
 
-mod lexer;
+use std::fmt;
 
-use crate::graph::dag::{CausalGraph, Edge, GraphBuilder, NodeAttributes};
-use crate::graph::error::GraphError;
-use crate::graph::parse::lexer::{Arrow, Lexer, Token};
+use super::dag::{CausalGraph, Edge, GraphBuilder, GraphError, NodeAttributes};
 
 /// The most edges, and names moved in and out of groups, of a text: `{a b c ...} -> {a b c ...}` is
 /// short and has many edges.
 const MOST_WORK: usize = 4_000_000;
+
+const QUOTE_NAMES: &str = "a name with other characters than letters, digits, `_` and `.` must \
+                           stand in double quotes";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
@@ -20,6 +21,7 @@ enum Language {
     Dagitty,
 }
 
+#[derive(Default)]
 struct Frame {
     offset: usize,
     /// All nodes inside, which an edge to the group connects.
@@ -36,19 +38,6 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(offset: usize, node_marks: NodeAttributes, direction: Direction) -> Frame {
-        Frame {
-            offset,
-            members: Vec::new(),
-            left: None,
-            arrow: None,
-            edges: Vec::new(),
-            closed: false,
-            node_marks,
-            direction,
-        }
-    }
-
     /// Ends the statement; an arrow needs a right side.
     fn end_statement(&mut self) -> Result<(), GraphError> {
         if let Some((_, offset)) = self.arrow.take() {
@@ -76,22 +65,14 @@ impl CausalGraph {
     /// Supported are quoted names, comments, chains, groups in braces, `subgraph`, DOT's defaults
     /// (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and `dir=both`. `X <->
     /// Y` is an unnamed latent common cause. A node is latent by `latent`, `unobserved` or
-    /// `observed="no"`. Other attributes concern the drawing and are ignored.
-    ///
-    /// # Errors
-    /// A [`GraphError`] with its byte for other text, an edge without a direction, a cycle, which
-    /// is named, or more than 4,000,000 edges.
+    /// `observed="no"`. Other attributes concern the drawing. Errors are other text, an edge
+    /// without a direction, a cycle, which is named, or more than 4,000,000 edges.
     pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
         let mut lexer = Lexer::new(text);
         let (language, offset) = header(&mut lexer)?;
-        let root = Frame::new(offset, NodeAttributes::default(), Direction::Forward);
-        let mut reader = Parser {
-            lexer,
-            language,
-            builder: GraphBuilder::default(),
-            stack: vec![root],
-            work: 0,
-        };
+        let stack = vec![Frame { offset, ..Frame::default() }];
+        let builder = GraphBuilder::default();
+        let mut reader = Parser { lexer, language, builder, stack, work: 0 };
         reader.body()?;
         reader.builder.finish()
     }
@@ -104,25 +85,23 @@ fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
         (token, offset) = lexer.next()?;
     }
     let start = "start the text with `digraph {` (DOT) or `dag {` (dagitty)";
-    let Token::Name(kind) = &token else {
+    let is = |words: &[&str]| match &token {
+        Token::Name(kind) => words.iter().any(|word| kind.is_keyword(word)),
+        _ => false,
+    };
+    let language = if is(&["digraph"]) {
+        Language::Dot
+    } else if is(&["dag"]) {
+        Language::Dagitty
+    } else if is(&["graph", "pdag", "mag", "pag"]) {
+        let message = format!("{token} is not a directed acyclic graph");
+        let help = "every edge needs a direction: use `digraph {` or `dag {`";
+        return Err(GraphError::new(message, offset).help(help));
+    } else {
         let message = match token {
             Token::End => "the graph is empty".to_owned(),
             other => format!("expected `digraph` or `dag`, found {other}"),
         };
-        return Err(GraphError::new(message, offset).help(start));
-    };
-    let language = if kind.is_keyword("digraph") {
-        Language::Dot
-    } else if kind.is_keyword("dag") {
-        Language::Dagitty
-    } else if ["graph", "pdag", "mag", "pag"].iter().any(|word| kind.is_keyword(word)) {
-        return Err(GraphError::new(
-            format!("`{}` is not a directed acyclic graph", kind.text),
-            offset,
-        )
-        .help("every edge needs a direction: use `digraph {` or `dag {`"));
-    } else {
-        let message = format!("expected `digraph` or `dag`, found {token}");
         return Err(GraphError::new(message, offset).help(start));
     };
     let (mut token, mut offset) = lexer.next()?;
@@ -148,8 +127,8 @@ impl Parser<'_> {
                 Token::Name(name) => self.name(&name, offset)?,
                 Token::OpenBrace => {
                     let outer = self.frame(offset)?;
-                    let inner = Frame::new(offset, outer.node_marks, outer.direction);
-                    self.stack.push(inner);
+                    let (node_marks, direction) = (outer.node_marks, outer.direction);
+                    self.stack.push(Frame { offset, node_marks, direction, ..Frame::default() });
                 }
                 Token::CloseBrace => {
                     self.frame(offset)?.end_statement()?;
@@ -168,9 +147,8 @@ impl Parser<'_> {
                         .help("add a `}` at the end"));
                 }
                 other => {
-                    return Err(GraphError::new(format!("unexpected {other}"), offset)
-                        .help("a name with other characters than letters, digits, `_` and `.` must stand in \
-                             double quotes"));
+                    let error = GraphError::new(format!("unexpected {other}"), offset);
+                    return Err(error.help(QUOTE_NAMES));
                 }
             }
         }
@@ -189,7 +167,7 @@ impl Parser<'_> {
             .help("one text holds one graph"))
     }
 
-    fn name(&mut self, name: &lexer::Name, offset: usize) -> Result<(), GraphError> {
+    fn name(&mut self, name: &Name, offset: usize) -> Result<(), GraphError> {
         if self.lexer.peek_is(&Token::Equals)? {
             // `bb = "0,0,1,1"`, `rankdir=LR`: settings of the drawing.
             self.lexer.next()?;
@@ -344,8 +322,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The attributes of the previous statement: of its edges if it has any, otherwise of its
-    /// nodes.
+    /// The attributes of the previous statement: of its edges, or of its nodes if it has none.
     fn brackets(&mut self, offset: usize) -> Result<(), GraphError> {
         let dagitty = self.language == Language::Dagitty;
         let frame = self.frame(offset)?;
@@ -388,8 +365,9 @@ enum Target {
     Graph,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Direction {
+    #[default]
     Forward,
     Back,
     Both,
@@ -420,10 +398,10 @@ impl Attribute {
         match value.trim().to_ascii_lowercase().as_str() {
             "yes" | "true" | "1" | "y" | "t" => Ok(true),
             "no" | "false" | "0" | "n" | "f" => Ok(false),
-            other => Err(GraphError::new(
-                format!("`{}` must be `yes` or `no`, found `{other}`", self.key),
-                self.offset,
-            )),
+            other => {
+                let message = format!("`{}` must be `yes` or `no`, found `{other}`", self.key);
+                Err(GraphError::new(message, self.offset))
+            }
         }
     }
 
@@ -452,17 +430,16 @@ impl Attribute {
             "forward" => Ok(Some(Direction::Forward)),
             "back" => Ok(Some(Direction::Back)),
             "both" => Ok(Some(Direction::Both)),
-            other => Err(GraphError::new(
-                format!("`dir` must be `forward`, `back` or `both`, found `{other}`"),
-                self.offset,
-            )
-            .help("every edge of a causal graph needs a direction")),
+            other => {
+                let message = format!("`dir` must be `forward`, `back` or `both`, found `{other}`");
+                let error = GraphError::new(message, self.offset);
+                Err(error.help("every edge of a causal graph needs a direction"))
+            }
         }
     }
 }
 
-/// Reads attributes up to the closing bracket. Unknown ones, which concern the drawing, are kept
-/// and ignored later.
+/// Reads attributes up to the closing bracket; unknown ones are ignored later.
 fn read_attributes(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> {
     let mut attributes = Vec::new();
     loop {
@@ -479,11 +456,263 @@ fn read_attributes(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> 
                 attributes.push(Attribute { key: name.text.to_ascii_lowercase(), value, offset });
             }
             other => {
-                return Err(GraphError::new(
-                    format!("expected an attribute or `]`, found {other}"),
-                    offset,
-                ));
+                let message = format!("expected an attribute or `]`, found {other}");
+                return Err(GraphError::new(message, offset));
             }
         }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrow {
+    Right,
+    Left,
+    Both,
+    Undirected,
+}
+
+/// A name, a number, or a quoted or HTML string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    text: String,
+    /// Unquoted, so that it can be a keyword.
+    bare: bool,
+    /// An unquoted negative number, which cannot name a node.
+    negative: bool,
+}
+
+impl Name {
+    /// Compares case-insensitively with a keyword.
+    fn is_keyword(&self, word: &str) -> bool {
+        self.bare && self.text.eq_ignore_ascii_case(word)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Name(Name),
+    Arrow(Arrow),
+    OpenBrace,
+    CloseBrace,
+    OpenBracket,
+    CloseBracket,
+    Semicolon,
+    Comma,
+    Equals,
+    Colon,
+    End,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Token::Name(name) => {
+                // A name can be as long as the text.
+                let shown: String = name.text.chars().take(40).collect();
+                let more = if shown.len() < name.text.len() { "…" } else { "" };
+                return write!(f, "`{}{more}`", shown.escape_debug());
+            }
+            Token::Arrow(Arrow::Right) => "`->`",
+            Token::Arrow(Arrow::Left) => "`<-`",
+            Token::Arrow(Arrow::Both) => "`<->`",
+            Token::Arrow(Arrow::Undirected) => "an edge without a direction",
+            Token::OpenBrace => "`{`",
+            Token::CloseBrace => "`}`",
+            Token::OpenBracket => "`[`",
+            Token::CloseBracket => "`]`",
+            Token::Semicolon => "`;`",
+            Token::Comma => "`,`",
+            Token::Equals => "`=`",
+            Token::Colon => "`:`",
+            Token::End => "the end of the text",
+        };
+        f.write_str(text)
+    }
+}
+
+/// The tokens of a text, with one token of lookahead.
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    peeked: Option<(Token, usize)>,
+    /// The last token was `=`: only then can an HTML string follow.
+    after_equals: bool,
+}
+
+fn in_name(c: char) -> bool {
+    c == '_'
+        || c == '.'
+        || c.is_alphanumeric()
+        || (!c.is_ascii() && !c.is_whitespace() && !c.is_control())
+}
+
+impl<'a> Lexer<'a> {
+    fn new(text: &'a str) -> Lexer<'a> {
+        Lexer { text, at: 0, peeked: None, after_equals: false }
+    }
+
+    fn next(&mut self) -> Result<(Token, usize), GraphError> {
+        match self.peeked.take() {
+            Some(token) => Ok(token),
+            None => self.read(),
+        }
+    }
+
+    fn peek(&mut self) -> Result<&Token, GraphError> {
+        let token = self.next()?;
+        Ok(&self.peeked.insert(token).0)
+    }
+
+    fn peek_is(&mut self, wanted: &Token) -> Result<bool, GraphError> {
+        Ok(self.peek()? == wanted)
+    }
+
+    /// True if the next token uses the operand before it.
+    fn peek_starts_use(&mut self) -> Result<bool, GraphError> {
+        Ok(matches!(self.peek()?, Token::Arrow(_) | Token::OpenBracket))
+    }
+
+    /// The value of attribute or keyword `what`.
+    fn value(&mut self, what: &str) -> Result<String, GraphError> {
+        match self.next()? {
+            (Token::Name(name), _) => Ok(name.text),
+            (other, offset) => {
+                let message = format!("expected a value after {what}, found {other}");
+                Err(GraphError::new(message, offset))
+            }
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// True if only blanks precede this position in its line.
+    fn at_line_start(&self) -> bool {
+        let before = self.text.get(..self.at).unwrap_or_default();
+        let before = before.trim_end_matches([' ', '\t', '\u{feff}']);
+        before.is_empty() || before.ends_with(['\n', '\r'])
+    }
+
+    /// Skips blanks and comments (`// ...`, `/* ... */`, and lines that begin with `#`).
+    fn skip(&mut self) -> Result<(), GraphError> {
+        loop {
+            let rest = self.rest();
+            let blank = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+            self.at += rest.len() - blank.len();
+            if blank.starts_with("//") || (blank.starts_with('#') && self.at_line_start()) {
+                self.at += blank.find(['\n', '\r']).unwrap_or(blank.len());
+            } else if let Some(inside) = blank.strip_prefix("/*") {
+                let Some(end) = inside.find("*/") else {
+                    return Err(GraphError::new("this comment is not closed", self.at)
+                        .help("a comment ends with `*/`"));
+                };
+                self.at += end + 4;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<(Token, usize), GraphError> {
+        self.skip()?;
+        let offset = self.at;
+        let html = std::mem::replace(&mut self.after_equals, false);
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else { return Ok((Token::End, offset)) };
+        // Longer arrows come first.
+        for (text, arrow) in [
+            ("<->", Arrow::Both),
+            ("<-@", Arrow::Undirected),
+            ("<-", Arrow::Left),
+            ("->", Arrow::Right),
+            ("--", Arrow::Undirected),
+            ("@-@", Arrow::Undirected),
+            ("@->", Arrow::Undirected),
+        ] {
+            if !html && rest.starts_with(text) {
+                self.at += text.len();
+                return Ok((Token::Arrow(arrow), offset));
+            }
+        }
+        let token = match first {
+            '{' => Token::OpenBrace,
+            '}' => Token::CloseBrace,
+            '[' => Token::OpenBracket,
+            ']' => Token::CloseBracket,
+            ';' => Token::Semicolon,
+            ',' => Token::Comma,
+            ':' => Token::Colon,
+            '=' => Token::Equals,
+            '"' => return self.quoted(offset),
+            '<' if html => return self.html(offset),
+            '-' if rest[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+                return Ok(self.bare(offset, 1));
+            }
+            c if in_name(c) => return Ok(self.bare(offset, 0)),
+            c => {
+                let message = format!("unexpected character `{}`", c.escape_debug());
+                return Err(GraphError::new(message, offset).help(QUOTE_NAMES));
+            }
+        };
+        self.at += 1;
+        self.after_equals = token == Token::Equals;
+        Ok((token, offset))
+    }
+
+    fn bare(&mut self, offset: usize, sign: usize) -> (Token, usize) {
+        let rest = self.rest();
+        let length = rest[sign..].find(|c: char| !in_name(c)).unwrap_or(rest.len() - sign) + sign;
+        self.at += length;
+        let text = rest[..length].to_owned();
+        (Token::Name(Name { text, bare: true, negative: sign > 0 }), offset)
+    }
+
+    fn quoted(&mut self, offset: usize) -> Result<(Token, usize), GraphError> {
+        let mut text = String::new();
+        let mut escaped = false;
+        for (place, c) in self.rest().char_indices().skip(1) {
+            match c {
+                '\0' => {
+                    return Err(GraphError::new("a name holds a NUL character", offset + place));
+                }
+                // DOT has `\"` and the line continuation; every other backslash is a character.
+                '"' if escaped => {
+                    text.pop();
+                    text.push('"');
+                    escaped = false;
+                }
+                '"' => {
+                    self.at = offset + place + 1;
+                    return Ok((Token::Name(Name { text, bare: false, negative: false }), offset));
+                }
+                '\n' if escaped => {
+                    text.pop();
+                    escaped = false;
+                }
+                c => {
+                    text.push(c);
+                    escaped = c == '\\' && !escaped;
+                }
+            }
+        }
+        Err(GraphError::new("this quote is not closed", offset).help("add a `\"`"))
+    }
+
+    fn html(&mut self, offset: usize) -> Result<(Token, usize), GraphError> {
+        let mut depth = 0usize;
+        for (place, c) in self.rest().char_indices() {
+            match c {
+                '<' => depth += 1,
+                '>' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                let text = self.rest()[..=place].to_owned();
+                self.at += place + 1;
+                return Ok((Token::Name(Name { text, bare: false, negative: false }), offset));
+            }
+        }
+        Err(GraphError::new("this `<` is not closed", offset))
     }
 }

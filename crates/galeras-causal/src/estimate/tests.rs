@@ -1,5 +1,4 @@
 //! Tests of equivalence against statsmodels, by definition, and refusals.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 use serde_json::Value;
