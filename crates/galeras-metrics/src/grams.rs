@@ -1,10 +1,10 @@
 //! N-grams that two sequences share: the clipped number of matches per order.
 
-use super::interner::{UNKNOWN, mixed};
+use crate::interner::{UNKNOWN, mixed};
 
 /// Counts shared n-grams; keeps its buffers between calls.
 #[derive(Debug, Default)]
-pub(super) struct Grams {
+pub(crate) struct Grams {
     /// A power of two, at least twice the reference's n-grams; open addressing.
     slots: Vec<Slot>,
     /// The mark of used slots, which differs for each order.
@@ -30,7 +30,7 @@ impl Grams {
     /// For each order n from 1 to `N`: the sum over the hypothesis' distinct n-grams of the lesser
     /// of its counts in the two sequences. Items of the reference are below `items`; the hypothesis
     /// may have others. At most 2^31 items.
-    pub(super) fn matches<const N: usize>(
+    pub(crate) fn matches<const N: usize>(
         &mut self,
         reference: &[u32],
         hypothesis: &[u32],
@@ -123,8 +123,8 @@ fn place(slots: &[Slot], stamp: u32, key: u64) -> usize {
 mod tests {
     use std::collections::HashMap;
 
-    use super::super::tests::Numbers;
     use super::*;
+    use crate::text::tests::Numbers;
 
     fn by_maps<const N: usize>(reference: &[u32], hypothesis: &[u32]) -> [u64; N] {
         std::array::from_fn(|n| {

@@ -1,20 +1,21 @@
-//! A table from tokens (byte strings) to small numbers, emptied in constant time.
+//! Tables from tokens (byte strings) and from characters to small numbers.
 
 /// [`Interner::find`] returns this for a token without a number.
-pub(super) const UNKNOWN: u32 = u32::MAX;
+pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// Odd, with evenly spread bits: the golden ratio in 64 bits.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The bits of `key`, mixed so that the upper ones depend on all others.
-pub(super) fn mixed(key: u64) -> u64 {
+pub(crate) fn mixed(key: u64) -> u64 {
     let product = u128::from(key ^ MULTIPLIER.rotate_left(32)) * u128::from(MULTIPLIER);
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Numbers tokens from 0 on, in the order of their first appearance.
-#[derive(Debug, Default)]
-pub(super) struct Interner {
+/// Numbers tokens from 0 on, in the order of their first appearance. [`Interner::clear`] must be
+/// called first; it takes constant time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interner {
     /// A power of two, at least twice the tokens; open addressing.
     slots: Vec<Slot>,
     /// The mark of used slots.
@@ -57,7 +58,7 @@ fn key(token: &[u8]) -> u64 {
 }
 
 impl Interner {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
         self.stamp = self.stamp.wrapping_add(1);
@@ -68,12 +69,12 @@ impl Interner {
         }
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.spans.len()
     }
 
     /// The number of `token`, new if needed. At most 2^32 - 1 tokens.
-    pub(super) fn id(&mut self, token: &[u8]) -> u32 {
+    pub(crate) fn id(&mut self, token: &[u8]) -> u32 {
         let key = key(token);
         let mut at = match self.place(token, key) {
             (_, Some(id)) => return id,
@@ -96,7 +97,7 @@ impl Interner {
     }
 
     /// The number of `token`, or [`UNKNOWN`].
-    pub(super) fn find(&self, token: &[u8]) -> u32 {
+    pub(crate) fn find(&self, token: &[u8]) -> u32 {
         self.place(token, key(token)).1.unwrap_or(UNKNOWN)
     }
 
@@ -135,6 +136,42 @@ impl Interner {
     }
 }
 
+/// Numbers characters from 0 on, in the order of their first appearance.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    /// Code point -> 1 + its number, or 0. Only the touched pages use memory.
+    numbers: Vec<u32>,
+    seen: Vec<char>,
+}
+
+impl Ids {
+    /// The number of `c`, new if needed.
+    pub(crate) fn id(&mut self, c: char) -> u32 {
+        if self.numbers.is_empty() {
+            self.numbers = vec![0; 0x11_0000];
+        }
+        let Some(number) = self.numbers.get_mut(c as usize) else { return 0 };
+        if *number == 0 {
+            self.seen.push(c);
+            *number = self.seen.len() as u32;
+        }
+        *number - 1
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Removes all numbers.
+    pub(crate) fn forget(&mut self) {
+        for c in self.seen.drain(..) {
+            if let Some(number) = self.numbers.get_mut(c as usize) {
+                *number = 0;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,5 +199,14 @@ mod tests {
             assert!(tokens.iter().zip(&ids).all(|(t, &id)| interner.id(t) == id));
             assert_eq!(interner.count(), tokens.len());
         }
+    }
+
+    #[test]
+    fn ids_count_distinct_characters_and_can_be_forgotten() {
+        let mut ids = Ids::default();
+        let first: Vec<u32> = "añb🎉ña".chars().map(|c| ids.id(c)).collect();
+        assert_eq!((first.as_slice(), ids.count()), ([0, 1, 2, 3, 1, 0].as_slice(), 4));
+        ids.forget();
+        assert_eq!((ids.id('🎉'), ids.count()), (0, 1));
     }
 }
