@@ -115,7 +115,6 @@ pub(super) async fn table(
         next: if page < pages { query.page(page + 1) } else { String::new() },
         first: address("/table", &[("name", &query.name)]),
         last: if page < pages { query.page(pages) } else { String::new() },
-        page,
     };
     let link =
         |position: &u64| address("/row", &[("name", &query.name), ("at", &position.to_string())]);
