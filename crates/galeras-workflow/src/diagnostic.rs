@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::code::Code;
-use galeras_base::visible::is_hidden;
+use galeras_base::terminal_escape::is_hidden;
 
 use super::source::{Source, SourceSpan, Span};
 

@@ -14,7 +14,7 @@ use miette::{
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::source::{Source, SourceSpan};
-use galeras_base::visible::{escape, escape_lines, is_hidden};
+use galeras_base::terminal_escape::{escape, escape_lines, is_hidden};
 use galeras_net::{UrlSecret, secret_in};
 
 /// Longer lines, in characters, are shown in part.
