@@ -13,7 +13,7 @@ use super::report::bundled as bundled_report;
 use super::unpacked::{fail_share, folder};
 use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs, allow};
 use galeras_base::scratch::{WholeFile, make_folder};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
 use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::runner::stored_results;

@@ -11,7 +11,7 @@ use super::resources::{MemoryArgs, all_threads};
 use super::signals::watch_signals;
 use super::store_places::StorePlaces;
 use crate::registry::REGISTRY;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_cluster::{ClusterError, ExecutorOptions, run_executor, run_scheduler};
 use galeras_engine::runner::{Worker, build_stamp};
 use galeras_store::StoreLocation;

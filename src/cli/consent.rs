@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::context::{Exit, note, plan_file, print_json, show_diagnostics};
 use super::hint::with_flags;
 use super::{Format, Settings, WorkflowArgs, screen};
-use galeras_base::visible::{escape_all, shell_word};
+use galeras_base::terminal_escape::{escape_all, shell_word};
 use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::trust::{AccessRequest, Allowance, Trust, phrase, program_lines};
 use galeras_operator::{Access, Consent as _};

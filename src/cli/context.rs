@@ -13,7 +13,7 @@ pub(super) use super::screen::{color, fail, note, print, print_json, width};
 use super::store_places::{StorePlaces, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;
-use galeras_base::visible::{escape, shell_word};
+use galeras_base::terminal_escape::{escape, shell_word};
 use galeras_engine::plan::{
     Input, Locking, Plan, PlanSettings, PlannedSigners, PlannedStep, plan, preflight,
 };

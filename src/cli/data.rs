@@ -16,7 +16,7 @@ use super::plot::show_plot;
 use super::recall::LookArgs;
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
 use super::stats::show_stats;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{TableStyle, count};
 use galeras_engine::plan::{Input, Plan, cell_columns};
 use galeras_engine::runner::{StepManifests, open};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::diff_tables::PortDiff;
 use super::run_pair::{StepPair, Verdict, changed_params};
 use super::runs::outcome;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_operator::MAIN;
 use galeras_store::RunRecord;

@@ -14,7 +14,7 @@ use super::graph::drawn;
 use super::unpacked::fail_share;
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{ScratchFolder, make_folder};
-use galeras_base::visible::{escape, shell_word};
+use galeras_base::terminal_escape::{escape, shell_word};
 use galeras_display::{GraphFormat, bytes, count, render_graph};
 use galeras_engine::plan::{Input, LockFile, OutputFormat};
 use galeras_study::sharing::{Dataset, Licences, Publisher, copy_workflow};

@@ -2,7 +2,7 @@
 //! be pasted into a shell.
 
 use super::DEFAULT_CACHE;
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 
 /// `galeras VERB FILE`, with settings and store.
 pub(super) fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {

@@ -9,7 +9,7 @@ use super::context::{Exit, fail, print};
 use super::contracts::QUICKSTART;
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
-use galeras_base::visible::shell_word;
+use galeras_base::terminal_escape::shell_word;
 use galeras_workflow::{Source, parse_source};
 
 #[derive(Args)]

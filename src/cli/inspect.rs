@@ -17,7 +17,7 @@ use super::requests::PlannedRequests;
 use super::resources::MemoryArgs;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
-use galeras_base::visible::{escape, escape_json, shell_word};
+use galeras_base::terminal_escape::{escape, escape_json, shell_word};
 use galeras_display::{bytes, count};
 use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::runner::{Forecast, StepState, output_conflicts};

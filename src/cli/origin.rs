@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::context::{Exit, fail_run, open_store, print, print_json};
 use super::{Format, StoreArgs};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_engine::runner::{FileOrigin, file_origin};
 use galeras_store::{OutputOrigin, OutputRecord};
 

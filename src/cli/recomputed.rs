@@ -13,7 +13,7 @@ use super::resources::default_env;
 use super::signals::watch_signals;
 use super::unpacked::folder;
 use super::{Format, screen};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_engine::plan::Plan;
 use galeras_engine::runner::{Recomputation, RowsAgain, RunError, StepManifests, drawn};

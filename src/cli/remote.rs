@@ -12,7 +12,7 @@ use super::allow::trust;
 use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
 use super::remote_args::RemoteArgs;
 use super::{Format, WorkflowArgs, hint, screen};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes as size, count};
 use galeras_engine::plan::{PlannedRemote, PlannedSigners};
 use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};

@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::screen::{fail, note};
 use super::unpacked::unpacked_store;
 use galeras_base::small_file;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_engine::plan::{Plan, PlannedSigners};
 use galeras_engine::runner::{Remote, SignatureDemand};
 use galeras_operator::{Consent, RefusedAccess};

@@ -4,7 +4,7 @@
 use galeras_chat::Usd;
 
 use super::context::{Exit, Surveyed, fail_run};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{count, limit_text, requests_text};
 use galeras_engine::runner::{Forecast, StepState, limit_states, step_requests};
 use galeras_operator::event::{LimitState, StepRequests};

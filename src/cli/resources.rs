@@ -10,7 +10,7 @@ use super::screen::{fail, is_terminal, tell};
 use super::sizes::parse_size;
 use super::{Exit, Verb};
 use galeras_base::memory_guard::{self, MemoryExcess};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::bytes;
 use galeras_operator::event::EventSink;
 use galeras_operator::{Consent, RunEnv};

@@ -10,7 +10,7 @@ use super::context::{Exit, fail, fail_cache, note, open_store, print, print_json
 use super::past_runs::PastRuns;
 use super::{Format, StoreArgs};
 use galeras_base::digest::Digest;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{count, seconds};
 use galeras_operator::event::{RunStatus, StepStatus};
 use galeras_store::RunRecord;

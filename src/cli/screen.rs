@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Stderr, Write};
 
 use super::exit::Exit;
 use super::stdout::{self, StandardOutput};
-use galeras_base::visible::{VisibleWriter, escape, escape_json};
+use galeras_base::terminal_escape::{VisibleWriter, escape, escape_json};
 
 /// Standard output, for people: no colours.
 pub(super) fn stdout() -> VisibleWriter<StandardOutput> {

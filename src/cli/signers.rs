@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Format;
 use super::context::{Exit, fail_cache, print, print_json};
 use galeras_base::digest::Digest;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_engine::runner::SignatureDemand;
 use galeras_store::{SignatureState, SignerKey, Store};

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::context::{Exit, fail};
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
-use galeras_base::visible::escape_json;
+use galeras_base::terminal_escape::escape_json;
 use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
 use galeras_operator::plain_message;
 use galeras_sql::session::session;

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-use galeras_base::cause::copy_of;
+use galeras_base::error_chain::copy_of;
 
 /// The error of the first failed write.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);

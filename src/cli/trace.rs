@@ -13,7 +13,7 @@ use super::Format;
 use super::context::{Exit, Surveyed, fail, print, print_json};
 use super::recall::LookArgs;
 use galeras_base::id::ID;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_engine::runner::open_port;
 use galeras_operator::{MAIN, REJECTS, plain_message};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::exit::Exit;
 use super::screen::{fail, note};
 use galeras_base::scratch::ScratchFolder;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::count;
 use galeras_study::sharing::{FileProblem, OpenedBundle, ShareError};
 

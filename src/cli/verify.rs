@@ -20,7 +20,7 @@ use super::signers::SignedResults;
 use super::unpacked::{fail_share, folder, unpack};
 use super::{Format, Settings, StoreArgs, allow, hint};
 use galeras_base::digest::Digest;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
 use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};

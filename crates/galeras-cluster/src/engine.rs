@@ -64,7 +64,7 @@ impl ClusterEngine {
 
     async fn connect(&self) -> Result<Scheduler, EngineError> {
         let channel = self.endpoint.connect().await.map_err(|error| {
-            let cause = galeras_base::cause::chain(&error)
+            let cause = galeras_base::error_chain::chain(&error)
                 .last()
                 .map(ToString::to_string)
                 .unwrap_or_default();

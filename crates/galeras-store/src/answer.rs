@@ -19,7 +19,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
-use galeras_base::cause;
+use galeras_base::error_chain;
 
 /// How long a server may say nothing.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -46,12 +46,12 @@ pub(super) enum ServerFailure {
 
 impl ServerFailure {
     fn of(error: &object_store::Error) -> Self {
-        let known = cause::chain(error).find_map(|error| error.downcast_ref());
+        let known = error_chain::chain(error).find_map(|error| error.downcast_ref());
         if let Some(Self::NoCredentials(instead)) = known {
             return Self::NoCredentials(instead);
         }
         let mut innermost = String::new();
-        for error in cause::chain(error) {
+        for error in error_chain::chain(error) {
             innermost = error.to_string();
             if let Some(answer) = innermost.strip_prefix("Server returned non-2xx status code: ") {
                 let (status, body) = answer.split_once(": ").unwrap_or((answer, ""));
@@ -67,8 +67,8 @@ impl ServerFailure {
                 return Self::Refused { status: None, code };
             }
         }
-        let source = cause::io_cause(error).map(cause::copy_of);
-        let cause = source.as_ref().map_or(innermost, cause::plain);
+        let source = error_chain::io_cause(error).map(error_chain::copy_of);
+        let cause = source.as_ref().map_or(innermost, error_chain::plain);
         Self::Unreached { cause, source }
     }
 
@@ -314,7 +314,7 @@ mod tests {
 
     fn said(error: E) -> String {
         let error = worded(error);
-        let failure = cause::chain(&error).last().map(ToString::to_string);
+        let failure = error_chain::chain(&error).last().map(ToString::to_string);
         failure.unwrap_or_default()
     }
 

@@ -14,8 +14,8 @@ use super::bucket::{BucketBackend, ConditionalPut};
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
 use super::local::TempFile;
-use galeras_base::cause;
 use galeras_base::digest::Digest;
+use galeras_base::error_chain;
 
 /// The most bytes that go to a bucket with one request. What is larger goes in parts of this size, or
 /// so many that a bucket takes.
@@ -181,7 +181,7 @@ async fn upload_parts(
 }
 
 fn from_disk(error: &io::Error) -> StoreError {
-    StoreError::at("read", &std::env::temp_dir(), cause::copy_of(error))
+    StoreError::at("read", &std::env::temp_dir(), error_chain::copy_of(error))
 }
 
 impl BlobFile {

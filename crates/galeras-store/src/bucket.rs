@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::answer::ServerFailure;
 use super::error::StoreError;
 use super::object::{MAX_SMALL, ObjectEntry};
-use galeras_base::cause;
+use galeras_base::error_chain;
 
 pub(super) struct BucketBackend {
     pub(super) objects: Arc<dyn ObjectStore>,
@@ -195,7 +195,7 @@ impl BucketBackend {
 }
 
 fn is_unknown(error: &Error) -> bool {
-    let failure = cause::chain(error).find_map(|error| error.downcast_ref::<ServerFailure>());
+    let failure = error_chain::chain(error).find_map(|error| error.downcast_ref::<ServerFailure>());
     failure.is_some_and(ServerFailure::is_unknown_request)
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::answer::ServerFailure;
-use galeras_base::cause;
+use galeras_base::error_chain;
 use galeras_operator::{StepError, StepErrorKind};
 
 /// What sort of failure a [`StoreError`] is.
@@ -63,10 +63,10 @@ impl StoreError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         let source = source.into();
-        let answer = cause::chain(source.as_ref()).find_map(|error| error.downcast_ref());
-        let (kind, cause) = match (answer, cause::io_cause(source.as_ref())) {
+        let answer = error_chain::chain(source.as_ref()).find_map(|error| error.downcast_ref());
+        let (kind, cause) = match (answer, error_chain::io_cause(source.as_ref())) {
             (Some(failure), _) => (failure_kind(failure), failure.to_string()),
-            (None, Some(io)) => (io_kind(io), cause::plain(io)),
+            (None, Some(io)) => (io_kind(io), error_chain::plain(io)),
             (None, None) => (StoreErrorKind::Io, source.to_string()),
         };
         let mut error = Self::new(kind, operation, place, cause);
@@ -153,7 +153,7 @@ fn failure_kind(failure: &ServerFailure) -> StoreErrorKind {
 
 fn io_kind(error: &io::Error) -> StoreErrorKind {
     match error.kind() {
-        kind if cause::is_full(kind) => StoreErrorKind::Full,
+        kind if error_chain::is_full(kind) => StoreErrorKind::Full,
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             StoreErrorKind::ReadOnly
         }

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
 use super::links::without_links;
-use galeras_base::cause;
 use galeras_base::digest::Digest;
+use galeras_base::error_chain;
 use galeras_base::scratch::{clear_place, make_lasting_folder, sync_folder};
 
 /// How often a journal is tried that another process has.
@@ -150,7 +150,7 @@ fn write_all(mut file: File, mut pending: mpsc::Receiver<PendingLine>) -> File {
         text.clear();
         for kept in waiting.drain(..) {
             // Nobody waits any more if the run was interrupted.
-            let _ = kept.send(written.as_ref().copied().map_err(cause::copy_of));
+            let _ = kept.send(written.as_ref().copied().map_err(error_chain::copy_of));
         }
     }
     file

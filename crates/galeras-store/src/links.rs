@@ -45,7 +45,8 @@ pub fn refuse_link(path: &Path) -> Result<(), StoreError> {
 
 fn linked(path: &Path) -> StoreError {
     let to = fs::read_link(path).unwrap_or_default();
-    let cause = format!("it is a link to {}", galeras_base::visible::escape(&to.to_string_lossy()));
+    let cause =
+        format!("it is a link to {}", galeras_base::terminal_escape::escape(&to.to_string_lossy()));
     StoreError::new(StoreErrorKind::Linked, "use", path.display(), cause)
 }
 

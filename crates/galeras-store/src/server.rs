@@ -18,7 +18,7 @@ use super::error::{StoreError, StoreErrorKind};
 use super::location::shown;
 #[cfg(any(feature = "gcs", feature = "s3"))]
 use super::machine_account::{self, MachineAccount};
-use galeras_base::cause;
+use galeras_base::error_chain;
 use galeras_operator::ServerAddress;
 
 /// How often, and for how long, a server is asked again that does not answer.
@@ -65,14 +65,14 @@ pub(super) fn open_bucket(
         _ => amazon(url, retries.retries()),
     };
     opened.map(served).map_err(|error| {
-        let cause = match cause::chain(&error).last() {
+        let cause = match error_chain::chain(&error).last() {
             // Its text may quote a key.
             Some(last) if last.is::<serde_json::Error>() => {
                 "the credentials that the environment names are not the JSON of a service account"
                     .to_string()
             }
             Some(last) => match last.downcast_ref() {
-                Some(io) => format!("the file of the credentials: {}", cause::plain(io)),
+                Some(io) => format!("the file of the credentials: {}", error_chain::plain(io)),
                 None => last.to_string(),
             },
             None => error.to_string(),

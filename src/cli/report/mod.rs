@@ -27,7 +27,7 @@ use super::context::{Exit, Surveyed, fail, note, print_json};
 use super::recall::LookArgs;
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{WholeFile, make_folder};
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_display::bytes;
 use galeras_engine::trust::report_request;
 pub(super) use in_bundle::bundled;

@@ -106,7 +106,10 @@ fn missing(surveyed: &Surveyed) -> Vec<MissingStep> {
         missing.push(MissingStep {
             step: step.family.clone(),
             reason: "not computed for the current workflow".to_string(),
-            command: format!("{run} --select {}", galeras_base::visible::shell_word(&step.family)),
+            command: format!(
+                "{run} --select {}",
+                galeras_base::terminal_escape::shell_word(&step.family)
+            ),
         });
     }
     missing

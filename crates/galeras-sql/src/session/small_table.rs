@@ -34,7 +34,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
-use galeras_base::cause;
+use galeras_base::error_chain;
 use galeras_operator::table_digest::type_name;
 use galeras_workflow::quote;
 
@@ -69,7 +69,7 @@ impl TableProvider for SmallTable {
         _: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let named = |error: io::Error| {
-            let message = format!("{}: {}", self.file.display(), cause::plain(&error));
+            let message = format!("{}: {}", self.file.display(), error_chain::plain(&error));
             io::Error::new(error.kind(), message)
         };
         let bytes = Bytes::from(std::fs::read(&self.file).map_err(named)?);

@@ -25,7 +25,7 @@ use super::blob_encoding::{BlobEncoding, EncodedBlob};
 use super::calendar::check_times;
 use galeras_base::digest::{ColumnDigest, table_digest};
 use galeras_base::id::ID;
-use galeras_base::visible::escape;
+use galeras_base::terminal_escape::escape;
 use galeras_operator::table_digest::TableHasher;
 use galeras_operator::{StepError, TableSchema, stored_type};
 use galeras_store::{PortArtifact, Store, StoreError, TableShape};
