@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::allow::trust;
-pub(super) use super::exit::Exit;
+pub(super) use super::exit::{Exit, Failure, both, cannot_write, fail, failed};
 use super::hint;
 use super::recall::LookArgs;
 use super::remote_args::RemoteArgs;
 use super::screen::tell;
-pub(super) use super::screen::{color, fail, note, print, print_json, width};
+pub(super) use super::screen::{color, note, print, print_json, width};
 use super::store_places::{StorePlaces, refuse_linked};
 use super::{Format, Settings, WorkflowArgs};
 use crate::registry::REGISTRY;
@@ -17,16 +17,11 @@ use galeras_base::visible::{escape, shell_word};
 use galeras_engine::plan::{
     Input, Locking, Plan, PlanSettings, PlannedSigners, PlannedStep, plan, preflight,
 };
-use galeras_engine::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
+use galeras_engine::runner::{Forecast, Remote, StepManifests, StepState, survey};
 use galeras_operator::Consent;
 use galeras_operator::event::Reason;
-use galeras_store::{LockGuard, Manifest, Store, StoreError};
+use galeras_store::{LockGuard, Manifest, Store};
 use galeras_workflow::{Diagnostics, did_you_mean, render, to_json};
-
-pub(super) fn fail_run(error: &RunError) -> Exit {
-    let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
-    fail(&error.explained(), exit)
-}
 
 /// Shows diagnostics: for people on standard error, as JSON on standard output.
 pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
@@ -46,20 +41,20 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
                 {
                     map.extend(rest);
                 }
-                print_json(&line);
+                // A failed write is reported when the program ends.
+                let _ = print_json(&line);
             }
         }
     }
 }
 
-/// Plans the workflow, with outputs below the folder `out`; shows its errors and returns the exit
-/// if there are any.
+/// Plans the workflow, with outputs below the folder `out`; shows its errors.
 async fn load_for(
     args: &WorkflowArgs,
     format: Format,
     lock: Locking,
     out: &Path,
-) -> Result<Plan, Exit> {
+) -> Result<Plan, Failure> {
     let consent = trust(&args.file, &args.set, &args.allow, None);
     load_with(args, Settings::typed(&args.set), format, lock, consent, out).await
 }
@@ -71,11 +66,11 @@ async fn load_with(
     lock: Locking,
     consent: Arc<dyn Consent>,
     out: &Path,
-) -> Result<Plan, Exit> {
+) -> Result<Plan, Failure> {
     let cache = &args.store.cache;
     let (plan, diagnostics) = plan_file(&args.file, settings, cache, lock, consent, out).await?;
     show_diagnostics(&diagnostics, format);
-    plan.ok_or(Exit::Invalid)
+    plan.ok_or_else(|| Exit::Invalid.into())
 }
 
 pub(super) async fn plan_file(
@@ -85,9 +80,8 @@ pub(super) async fn plan_file(
     lock: Locking,
     consent: Arc<dyn Consent>,
     out: &Path,
-) -> Result<(Option<Plan>, Diagnostics), Exit> {
-    let StorePlaces { downloads, guarded } =
-        StorePlaces::of(cache).map_err(|error| fail_cache(&error))?;
+) -> Result<(Option<Plan>, Diagnostics), Failure> {
+    let StorePlaces { downloads, guarded } = StorePlaces::of(cache)?;
     let settings = PlanSettings {
         set,
         set_folder: folder,
@@ -101,16 +95,9 @@ pub(super) async fn plan_file(
     Ok(plan(file, REGISTRY, &settings).await)
 }
 
-pub(super) async fn open_store(location: &str) -> Result<Store, Exit> {
-    refuse_linked(location).map_err(|error| fail_cache(&error))?;
-    Store::open(location).await.map_err(|error| fail_cache(&error))
-}
-
-pub(super) fn fail_cache(error: &StoreError) -> Exit {
-    match error.help() {
-        Some(help) => fail(&format!("{error}\nhelp: {help}"), Exit::Disk),
-        None => fail(&error.to_string(), Exit::Disk),
-    }
+pub(super) async fn open_store(location: &str) -> Result<Store, Failure> {
+    refuse_linked(location)?;
+    Ok(Store::open(location).await?)
 }
 
 /// A workflow with its store and the state of every step.
@@ -127,7 +114,7 @@ pub(super) struct Surveyed {
 }
 
 impl Surveyed {
-    pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Self, Exit> {
+    pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Self, Failure> {
         let plan = load_for(args, format, Locking::Pinned, Path::new(".")).await?;
         let store = open_store(&args.store.cache).await?;
         Self::of(plan, store, args, None).await
@@ -140,7 +127,7 @@ impl Surveyed {
         format: Format,
         out: &Path,
         remote: &RemoteArgs,
-    ) -> Result<Self, Exit> {
+    ) -> Result<Self, Failure> {
         let mut plan = load_for(args, format, Locking::Pinned, out).await?;
         remote.settle(&mut plan);
         let consent = trust(&args.file, &args.set, &args.allow, Some(out));
@@ -158,7 +145,7 @@ impl Surveyed {
         format: Format,
         out: &Path,
         remote: &RemoteArgs,
-    ) -> Result<Self, Exit> {
+    ) -> Result<Self, Failure> {
         let mut plan = load_for(args, format, Locking::Pinned, out).await?;
         remote.settle(&mut plan);
         let consent = trust(&args.file, &args.set, &args.allow, None);
@@ -173,9 +160,9 @@ impl Surveyed {
     }
 
     /// The workflow with the given settings, or else those of its last run.
-    pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Self, Exit> {
+    pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Self, Failure> {
         let store = open_store(&args.workflow.store.cache).await?;
-        let settings = args.settings(&store).await.map_err(|error| fail_cache(&error))?;
+        let settings = args.settings(&store).await?;
         // Only settings typed now name files that may be read: a store may come from anywhere.
         let consent = trust(&args.workflow.file, &args.workflow.set, &args.workflow.allow, None);
         let (workflow, out) = (&args.workflow, Path::new("."));
@@ -189,8 +176,8 @@ impl Surveyed {
         store: Store,
         results: &StepManifests,
         cache: &str,
-    ) -> Result<Self, Exit> {
-        let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
+    ) -> Result<Self, Failure> {
+        let reading = store.reading_lock().await?;
         let state = |manifest: &Option<Arc<Manifest>>| StepState {
             forecast: match manifest {
                 Some(_) => Forecast::Hit,
@@ -209,9 +196,9 @@ impl Surveyed {
         store: Store,
         args: &WorkflowArgs,
         remote: Option<Arc<Remote>>,
-    ) -> Result<Self, Exit> {
-        let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
-        let states = survey(&plan, &store, remote.as_deref()).await.map_err(|e| fail_run(&e))?;
+    ) -> Result<Self, Failure> {
+        let reading = store.reading_lock().await?;
+        let states = survey(&plan, &store, remote.as_deref()).await?;
         for warning in remote.iter().flat_map(|remote| remote.untold()) {
             note(&format!("warning: {}", escape(&warning)));
         }
@@ -231,15 +218,13 @@ impl Surveyed {
     }
 
     /// Resolves a table name (`valid`, `valid.rejects`, `gen[*]`) as `from:` does.
-    pub(super) fn table(&self, name: &str) -> Result<Input, Exit> {
-        self.plan.table(name).map_err(|problem| {
-            let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
-            fail(&format!("{}{help}", problem.message), Exit::Invalid)
-        })
+    pub(super) fn table(&self, name: &str) -> Result<Input, Failure> {
+        let table = self.plan.table(name);
+        table.map_err(|problem| fail(with_help(problem.message, problem.help), Exit::Invalid))
     }
 
     /// The same, if all of it is stored for the workflow in its current state.
-    pub(super) fn computed_table(&self, name: &str) -> Result<Input, Exit> {
+    pub(super) fn computed_table(&self, name: &str) -> Result<Input, Failure> {
         let input = self.table(name)?;
         let missing = |step: &usize| self.states[*step].manifest.is_none();
         let missing: Vec<usize> = input.tables.iter().map(|t| t.step).filter(missing).collect();
@@ -261,7 +246,7 @@ impl Surveyed {
     }
 
     /// The error that these steps have no stored result, and how to compute it.
-    pub(super) fn not_computed(&self, missing: &[usize]) -> Exit {
+    pub(super) fn not_computed(&self, missing: &[usize]) -> Failure {
         let steps: Vec<&PlannedStep> = missing.iter().map(|at| &self.plan.steps[*at]).collect();
         let mut names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
         let state = match (missing, names.as_slice()) {
@@ -283,19 +268,27 @@ impl Surveyed {
         }
         let select: String =
             names.iter().map(|name| format!(" --select {}", shell_word(name))).collect();
-        fail(&format!("{state}; run\n  {}{select}", self.command()), Exit::Failed)
+        fail(format!("{state}; run\n  {}{select}", self.command()), Exit::Failed)
     }
 }
 
 /// The most cells that a command names individually; otherwise it names their step.
 const SELECTED: usize = 3;
 
-pub(super) fn unknown_step(plan: &Plan, name: &str) -> Exit {
+pub(super) fn unknown_step(plan: &Plan, name: &str) -> Failure {
     let known = plan.table_names();
     // Ports and outputs of embedded workflows are not steps.
     let known = known.iter().map(String::as_str).filter(|name| !name.contains('.'));
     let message = format!("the workflow has no step `{name}`");
     fail_unknown(&message, name.split('[').next().unwrap_or(name), known, "the steps are")
+}
+
+/// `MESSAGE; HELP`
+pub(super) fn with_help(message: String, help: Option<String>) -> String {
+    match help {
+        Some(help) => format!("{message}; {help}"),
+        None => message,
+    }
 }
 
 /// The error for an unknown name on the command line, with the closest name, or else with all known
@@ -305,11 +298,11 @@ pub(super) fn fail_unknown<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
     known_as: &str,
-) -> Exit {
+) -> Failure {
     let known: Vec<&str> = known.into_iter().collect();
     let help = match did_you_mean(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("{known_as} {}", known.join(", ")),
     };
-    fail(&format!("{message}; {help}"), Exit::Invalid)
+    fail(format!("{message}; {help}"), Exit::Invalid)
 }

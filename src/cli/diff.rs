@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::context::{Exit, fail, fail_cache, fail_unknown, open_store, print, print_json};
+use super::context::{
+    Exit, Failure, both, fail, fail_unknown, failed, open_store, print, print_json,
+};
 use super::diff_tables::{PortDiff, compare_ports};
 use super::diff_text::{port_text, summary_text};
 use super::past_runs::PastRuns;
@@ -38,32 +40,20 @@ pub(crate) struct DiffArgs {
     format: Format,
 }
 
-pub(crate) async fn diff(args: DiffArgs) -> Exit {
+pub(crate) async fn diff(args: DiffArgs) -> Result<Exit, Failure> {
     if !args.file.is_file() {
         let message = format!("there is no workflow file {}", args.file.display());
-        return fail(&message, Exit::Invalid);
+        return Err(fail(message, Exit::Invalid));
     }
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
+    let store = open_store(&args.store.cache).await?;
     // The lock keeps `gc` from removing tables while they are read.
-    let _reading = match store.reading_lock().await {
-        Ok(guard) => guard,
-        Err(error) => return fail_cache(&error),
-    };
-    let past = match PastRuns::of(&args.file, &store).await {
-        Ok(past) => past,
-        Err(error) => return fail_cache(&error),
-    };
-    let (old, new) = match (past.find(&args.old), past.find(&args.new)) {
-        (Ok(old), Ok(new)) => (old, new),
-        (Err(exit), _) | (_, Err(exit)) => return exit,
-    };
+    let _reading = store.reading_lock().await?;
+    let past = PastRuns::of(&args.file, &store).await?;
+    let (old, new) = both(past.find(&args.old), past.find(&args.new))?;
     for run in [old, new] {
         if run.steps.is_empty() {
             let message = format!("nothing is recorded of run {}: {}", run.id, outcome(run));
-            return fail(&message, Exit::Failed);
+            return Err(failed(message));
         }
     }
     let pairs = step_pairs(old, new, &args.select);
@@ -73,31 +63,22 @@ pub(crate) async fn diff(args: DiffArgs) -> Exit {
         known.dedup();
         let chosen = args.select.join(", ");
         let message = format!("neither run has a step `{chosen}`");
-        return fail_unknown(&message, &chosen, known, "the steps are");
+        return Err(fail_unknown(&message, &chosen, known, "the steps are"));
     }
-    let exit = match args.format {
+    match args.format {
         Format::Human => print(&summary_text(old, new, &pairs)),
         Format::Json => print_json(&summary_json(old, new, &pairs)),
-    };
-    if exit != Exit::Done {
-        return exit;
-    }
+    }?;
     for pair in pairs.iter().filter(|pair| pair.verdict() == Verdict::Differs) {
         for port in pair.differing_ports() {
-            let diff = match compare_ports(&store, pair, &port, args.rows).await {
-                Ok(diff) => diff,
-                Err(exit) => return exit,
-            };
-            let exit = match args.format {
+            let diff = compare_ports(&store, pair, &port, args.rows).await?;
+            match args.format {
                 Format::Human => print(&port_text(pair, &diff)),
                 Format::Json => print_json(&port_json(pair, &diff)),
-            };
-            if exit != Exit::Done {
-                return exit;
-            }
+            }?;
         }
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn summary_json(old: &RunRecord, new: &RunRecord, pairs: &[StepPair<'_>]) -> Value {

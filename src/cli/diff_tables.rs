@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 use serde_json::{Map, Value};
 
-use super::context::{Exit, fail, fail_cache};
+use super::context::{Failure, failed};
 use super::run_pair::StepPair;
 use galeras_display::{TableFormat, TableWriter, compare_tables};
 use galeras_operator::event::StepSummary;
@@ -52,7 +52,7 @@ pub(super) async fn compare_ports(
     pair: &StepPair<'_>,
     port: &str,
     examples: usize,
-) -> Result<PortDiff, Exit> {
+) -> Result<PortDiff, Failure> {
     let old = artifact(store, pair.old, port).await?;
     let new = artifact(store, pair.new, port).await?;
     match (old, new) {
@@ -77,27 +77,25 @@ pub(super) async fn compare_stored(
     (old_store, old): (&Store, &PortArtifact),
     (new_store, new): (&Store, &PortArtifact),
     examples: usize,
-) -> Result<PortDiff, Exit> {
+) -> Result<PortDiff, Failure> {
     let mut diff = not_compared(&new.port, String::new());
     diff.key.clone_from(&new.key);
-    let failed = |error: DataFusionError| fail(&plain_message(&error), Exit::Failed);
-    let tables = match (Table::open(old_store, old).await, Table::open(new_store, new).await) {
-        (Ok(old), Ok(new)) => (old, new),
-        (Err(error), _) | (_, Err(error)) => return Err(failed(error)),
-    };
-    columns(&mut diff, &tables.0.schema, &tables.1.schema);
+    let broken = |error: DataFusionError| failed(plain_message(&error));
+    let old_table = Table::open(old_store, old).await.map_err(broken)?;
+    let new_table = Table::open(new_store, new).await.map_err(broken)?;
+    columns(&mut diff, &old_table.schema, &new_table.schema);
     if let Some(why) = keys_differ(old, new, &diff) {
         diff.rows = Err(why);
         return Ok(diff);
     }
-    let (old, new) =
-        (tables.0.rows().await.map_err(failed)?, tables.1.rows().await.map_err(failed)?);
-    let rows = compare_tables(old, new, &diff.key, examples).await.map_err(failed)?;
+    let old = old_table.rows().await.map_err(broken)?;
+    let new = new_table.rows().await.map_err(broken)?;
+    let rows = compare_tables(old, new, &diff.key, examples).await.map_err(broken)?;
     let example = |row: &galeras_display::ChangedRow| -> std::io::Result<Example> {
         Ok(Example { key: as_json(&row.key)?, old: as_json(&row.old)?, new: as_json(&row.new)? })
     };
     let examples = rows.examples.iter().map(example).collect::<Result<Vec<_>, _>>();
-    let examples = examples.map_err(|error| fail(&error.to_string(), Exit::Failed))?;
+    let examples = examples.map_err(failed)?;
     diff.rows = Ok(RowsDiff {
         added: rows.added,
         removed: rows.removed,
@@ -114,20 +112,19 @@ async fn artifact(
     store: &Store,
     step: Option<&StepSummary>,
     port: &str,
-) -> Result<Result<PortArtifact, String>, Exit> {
+) -> Result<Result<PortArtifact, String>, Failure> {
     let Some(summary) = step.and_then(|step| step.ports.iter().find(|p| p.port == port)) else {
         return Ok(Err("there is no such table".into()));
     };
     let gone = || Ok(Err("the table is no longer in the store".into()));
     let Some(key) = step.and_then(|step| step.key) else { return gone() };
-    let manifest = store.manifest(&key).await.map_err(|error| fail_cache(&error))?;
+    let manifest = store.manifest(&key).await?;
     let Some(manifest) = manifest else { return gone() };
     // The same key may have another result now if the step cannot be reused or was forced.
     let Some(table) = manifest.port(port).filter(|table| table.digest == summary.digest) else {
         return gone();
     };
-    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await;
-    let unsound = unsound.map_err(|error| fail_cache(&error))?;
+    let unsound = store.unsound_blobs(&manifest, VerifyLevel::Usual).await?;
     if unsound.iter().any(|(blob, _)| *blob == table.blob) {
         return Ok(Err("the table in the store is damaged or missing".into()));
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use clap::{Args, ValueEnum};
 
-use super::context::{Exit, Surveyed, print};
+use super::context::{Exit, Failure, Surveyed, print};
 use super::{Format, WorkflowArgs};
 use galeras_display::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph, render_graph};
 use galeras_engine::runner::Forecast;
@@ -36,11 +36,8 @@ pub(crate) struct GraphArgs {
     format: Picture,
 }
 
-pub(crate) async fn graph(args: GraphArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn graph(args: GraphArgs) -> Result<Exit, Failure> {
+    let surveyed = Surveyed::load(&args.workflow, Format::Human).await?;
     let format = match args.format {
         Picture::Mermaid => GraphFormat::Mermaid,
         Picture::Dot => GraphFormat::Dot,

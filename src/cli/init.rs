@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::context::{Exit, fail, print};
+use super::context::{Exit, Failure, cannot_write, fail, print};
 use super::contracts::QUICKSTART;
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
@@ -56,29 +56,24 @@ fn ignored(workflow: &str) -> Vec<String> {
     ignored
 }
 
-pub(crate) fn init(args: &InitArgs) -> Exit {
+pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let text = starter();
     let file = args.dir.join(NAME);
-    if let Err(e) = std::fs::create_dir_all(&args.dir) {
-        return fail(&format!("cannot create the folder {}: {e}", args.dir.display()), Exit::Disk);
-    }
+    std::fs::create_dir_all(&args.dir).map_err(|error| {
+        fail(format!("cannot create the folder {}: {error}", args.dir.display()), Exit::Disk)
+    })?;
     let written = WholeFile::create_in(&args.dir).and_then(|whole| {
         whole.file().write_all(text.as_bytes())?;
         whole.finish_new(&file)
     });
-    match written {
-        Ok(()) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-            let message = format!("{} already exists; nothing was written", file.display());
-            return fail(&message, Exit::Invalid);
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            fail(format!("{} already exists; nothing was written", file.display()), Exit::Invalid)
         }
-        Err(e) => return fail(&format!("cannot write {}: {e}", file.display()), Exit::Disk),
-    }
+        _ => cannot_write(&file)(error),
+    })?;
     let ignore = args.dir.join(IGNORE);
-    let added = match add_lines(&ignore, &ignored(&text)) {
-        Ok(added) => added,
-        Err(e) => return fail(&format!("cannot write {}: {e}", ignore.display()), Exit::Disk),
-    };
+    let added = add_lines(&ignore, &ignored(&text)).map_err(cannot_write(&ignore))?;
     let ignore = match added {
         Added::File => format!(" and {}", ignore.display()),
         Added::Lines(n) => format!(", and added {n} lines to {}", ignore.display()),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
 use super::context::{
-    Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
+    Exit, Failure, Surveyed, fail_unknown, note, plan_file, print, print_json, show_diagnostics,
 };
 use super::engine_args::EngineArgs;
 use super::recall::LookArgs;
@@ -42,26 +42,16 @@ pub(crate) struct PlanArgs {
     format: Format,
 }
 
-pub(crate) async fn plan(args: PlanArgs) -> Exit {
+pub(crate) async fn plan(args: PlanArgs) -> Result<Exit, Failure> {
     let out = &args.out.folder;
     let (workflow, format) = (&args.workflow, args.format);
-    let loaded = Surveyed::load_with_remote(workflow, format, out, &args.remote).await;
-    let surveyed = match loaded {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
+    let surveyed = Surveyed::load_with_remote(workflow, format, out, &args.remote).await?;
     let plan = &surveyed.plan;
     let asks = asks(&args.workflow, &surveyed, out);
-    let asked = match PlannedRequests::of(&surveyed).await {
-        Ok(asked) => asked,
-        Err(exit) => return exit,
-    };
+    let asked = PlannedRequests::of(&surveyed).await?;
     let mut refused = surveyed.lacking();
     let all: Vec<usize> = (0..plan.steps.len()).collect();
-    match output_conflicts(plan, &surveyed.store, &all, &args.out.options()).await {
-        Ok(conflicts) => refused.extend(conflicts),
-        Err(error) => return fail_run(&error),
-    }
+    refused.extend(output_conflicts(plan, &surveyed.store, &all, &args.out.options()).await?);
     if args.format == Format::Json {
         let steps: Vec<Value> = plan
             .steps
@@ -75,9 +65,10 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
                     "requests": requests, "place": args.engine.place(&*step.step)})
             })
             .collect();
-        let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
-            "limits": asked.limits, "memory": args.memory.bytes(), "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
-        return refusing(&refused, args.format, printed);
+        let asks: Vec<Value> = asks.iter().map(ask_json).collect();
+        print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
+            "limits": asked.limits, "memory": args.memory.bytes(), "asks": asks}))?;
+        return refusing(&refused, args.format);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -118,7 +109,8 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
         let (what, by, flag) = (phrase(&request.access), escape(&by), shell_word(&flag));
         let _ = writeln!(text, "  {by} {what}  (--allow {flag})");
     }
-    refusing(&refused, args.format, print(&text))
+    print(&text)?;
+    refusing(&refused, args.format)
 }
 
 /// The access that a run needs and the user has not yet agreed to.
@@ -137,10 +129,10 @@ fn ask_json(request: &AccessRequest) -> Value {
         "allow": Allowance::of(&request.access).to_string()})
 }
 
-/// Shows why a run would be refused; otherwise returns the exit `printed`.
-fn refusing(refused: &Diagnostics, format: Format, printed: Exit) -> Exit {
+/// Shows why a run would be refused, if so.
+fn refusing(refused: &Diagnostics, format: Format) -> Result<Exit, Failure> {
     show_diagnostics(refused, format);
-    if refused.is_empty() { printed } else { Exit::Invalid }
+    Ok(if refused.is_empty() { Exit::Done } else { Exit::Invalid })
 }
 
 fn rows(state: &StepState) -> Option<u64> {
@@ -183,7 +175,7 @@ pub(crate) struct CheckArgs {
     format: Format,
 }
 
-pub(crate) async fn check(args: CheckArgs) -> Exit {
+pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     if let Some(code) = &args.explain {
         return explain_code(code, args.format);
     }
@@ -191,35 +183,32 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
     for file in &args.files {
         let consent = trust(file, &args.set, &args.allow, None);
         let (set, cache, out) = (Settings::typed(&args.set), &args.store.cache, Path::new("."));
-        let planned = plan_file(file, set, cache, Locking::Pinned, consent, out).await;
-        let (plan, diagnostics) = match planned {
-            Ok(planned) => planned,
-            Err(exit) => return exit,
-        };
+        let (plan, diagnostics) =
+            plan_file(file, set, cache, Locking::Pinned, consent, out).await?;
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {
                 let file = escape(&file.display().to_string());
-                print(&format!("{file}: ok, {} steps\n", plan.steps.len()));
+                print(&format!("{file}: ok, {} steps\n", plan.steps.len()))?;
             }
             Some(_) => {}
             None => {
                 let hidden = diagnostics.dropped();
                 if hidden > 0 {
-                    fail(&format!("{hidden} more problems were not shown"), Exit::Invalid);
+                    note(&format!("error: {hidden} more problems were not shown"));
                 }
                 exit = Exit::Invalid;
             }
         }
     }
-    exit
+    Ok(exit)
 }
 
 /// Prints the explanation of a diagnostic code.
-fn explain_code(name: &str, format: Format) -> Exit {
+fn explain_code(name: &str, format: Format) -> Result<Exit, Failure> {
     let Some(code) = Code::named(name) else {
         let message = format!("there is no diagnostic code `{name}`");
-        return fail_unknown(&message, name, Code::all().map(Code::name), "the codes are");
+        return Err(fail_unknown(&message, name, Code::all().map(Code::name), "the codes are"));
     };
     let (title, explanation) = (code.title(), code.explanation());
     match format {
@@ -242,28 +231,19 @@ pub(crate) struct ExplainArgs {
     format: Format,
 }
 
-pub(crate) async fn explain(args: ExplainArgs) -> Exit {
-    let surveyed = match Surveyed::look(&args.look, args.format).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
-    let input = match surveyed.table(&args.step) {
-        Ok(input) => input,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn explain(args: ExplainArgs) -> Result<Exit, Failure> {
+    let surveyed = Surveyed::look(&args.look, args.format).await?;
+    let input = surveyed.table(&args.step)?;
     for (place, table) in input.tables.iter().enumerate() {
         if place > 0 && args.format == Format::Human {
-            print("\n");
+            print("\n")?;
         }
-        let exit = explain_step(&surveyed, table.step, args.format);
-        if exit != Exit::Done {
-            return exit;
-        }
+        explain_step(&surveyed, table.step, args.format)?;
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
-fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Exit {
+fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Result<Exit, Failure> {
     let (step, state) = (&surveyed.plan.steps[at], &surveyed.states[at]);
     let (word, reason, detail) = words(&surveyed.plan, state);
     let files = step.step.side_files().unwrap_or_default();

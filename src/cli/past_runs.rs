@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::context::{Exit, fail};
+use super::context::{Exit, Failure, fail, failed};
 use galeras_store::{RunRecord, Store, StoreError};
 
 /// The runs of one workflow file.
@@ -29,10 +29,10 @@ impl PastRuns {
         &self.runs
     }
 
-    pub(super) fn find(&self, name: &str) -> Result<&RunRecord, Exit> {
+    pub(super) fn find(&self, name: &str) -> Result<&RunRecord, Failure> {
         if self.runs.is_empty() {
             let message = format!("no run of {} is recorded", self.file);
-            return Err(fail(&message, Exit::Failed));
+            return Err(failed(message));
         }
         if let Some(back) = steps_back(name) {
             return self.runs.get(back).ok_or_else(|| {
@@ -41,7 +41,7 @@ impl PastRuns {
                     runs => format!("only {runs} runs are recorded"),
                 };
                 let file = &self.file;
-                fail(&format!("there is no run `{name}` of {file}: {recorded}"), Exit::Invalid)
+                fail(format!("there is no run `{name}` of {file}: {recorded}"), Exit::Invalid)
             });
         }
         // The digits after the time also distinguish runs.
@@ -65,11 +65,11 @@ impl PastRuns {
                      `last~1`; the runs are {}",
                     ids(&all)
                 );
-                Err(fail(&message, Exit::Invalid))
+                Err(fail(message, Exit::Invalid))
             }
             many => {
                 let message = format!("{} runs begin with `{name}`: {}", many.len(), ids(many));
-                Err(fail(&message, Exit::Invalid))
+                Err(fail(message, Exit::Invalid))
             }
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::exit::Exit;
-use super::screen::{fail, note};
+use super::exit::{Exit, Failure, fail};
+use super::screen::note;
 use super::unpacked::unpacked_store;
 use galeras_base::small_file;
 use galeras_base::visible::escape;
@@ -37,7 +37,7 @@ pub(crate) struct SignersArgs {
 }
 
 impl SignersArgs {
-    pub(super) fn named(&self) -> Result<Option<SignatureDemand>, Exit> {
+    pub(super) fn named(&self) -> Result<Option<SignatureDemand>, Failure> {
         let file = self.allowed_signers.as_ref().filter(|file| !file.is_empty());
         file.map(|file| read_signers(Path::new(file))).transpose()
     }
@@ -47,7 +47,7 @@ impl SignersArgs {
         &self,
         plan: &Plan,
         consent: &dyn Consent,
-    ) -> Result<Option<SignatureDemand>, Exit> {
+    ) -> Result<Option<SignatureDemand>, Failure> {
         match &plan.allowed_signers {
             Some(own) if self.allowed_signers.is_none() => match consent.refusal(&own.access()) {
                 Some(refused) => {
@@ -89,7 +89,7 @@ impl RemoteArgs {
         }
     }
 
-    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Exit> {
+    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Failure> {
         match &plan.allowed_signers {
             Some(own) if self.signers.allowed_signers.is_none() => {
                 read_signers(&own.path).map(Some)
@@ -107,7 +107,7 @@ impl RemoteArgs {
     }
 
     /// The named remote, or else the workflow's. No request is sent yet.
-    pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Exit> {
+    pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Failure> {
         let of_workflow = || plan.remote.as_ref().map(|remote| &remote.location);
         let location = self.remote.as_ref().or_else(of_workflow).filter(|text| !text.is_empty());
         let Some(location) = location else { return Ok(None) };
@@ -120,21 +120,18 @@ impl RemoteArgs {
             _ => location,
         };
         let demand = self.demand(plan)?;
-        let remote = Remote::open(location, demand).await.map_err(|error| {
-            let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
-            fail(&error.explained(), exit)
-        })?;
+        let remote = Remote::open(location, demand).await?;
         Ok(Some(Arc::new(remote)))
     }
 }
 
 const MAX_SIGNERS: u64 = 16 << 20;
 
-fn read_signers(path: &Path) -> Result<SignatureDemand, Exit> {
+fn read_signers(path: &Path) -> Result<SignatureDemand, Failure> {
     let file = path.display().to_string();
     let refused = |problem: String| {
         let message = format!("{}: {problem}", escape(&file));
-        fail(&format!("the allowed signers cannot be read: {message}"), Exit::Invalid)
+        fail(format!("the allowed signers cannot be read: {message}"), Exit::Invalid)
     };
     let bytes = small_file::read_named(path, MAX_SIGNERS);
     let bytes = bytes.map_err(|error| refused(error.to_string()))?;

@@ -3,7 +3,7 @@
 
 use galeras_chat::Usd;
 
-use super::context::{Exit, Surveyed, fail_run};
+use super::context::{Failure, Surveyed};
 use galeras_base::visible::escape;
 use galeras_display::{count, limit_text, requests_text};
 use galeras_engine::runner::{Forecast, StepState, limit_states, step_requests};
@@ -18,7 +18,7 @@ pub(super) struct PlannedRequests {
 
 impl PlannedRequests {
     /// Reads the inputs of paid steps and the answers to them. Sends no request.
-    pub(super) async fn of(surveyed: &Surveyed) -> Result<Self, Exit> {
+    pub(super) async fn of(surveyed: &Surveyed) -> Result<Self, Failure> {
         let (plan, store, done) = (&surveyed.plan, &surveyed.store, surveyed.done());
         let mut steps = Vec::with_capacity(plan.steps.len());
         let elsewhere = |step: usize| matches!(surveyed.states[step].forecast, Forecast::RemoteHit);
@@ -28,13 +28,12 @@ impl PlannedRequests {
                 // Tables in another store are not fetched for this.
                 _ if plan.steps[at].upstream().any(elsewhere) => None,
                 Forecast::Runs { .. } | Forecast::Waits { .. } => {
-                    let asked = step_requests(plan, store, at, &done, false).await;
-                    asked.map_err(|error| fail_run(&error))?
+                    step_requests(plan, store, at, &done, false).await?
                 }
             });
         }
-        let limits = limit_states(plan, |at| steps[at].is_some());
-        Ok(Self { limits: limits.map_err(|error| fail_run(&error))?, steps })
+        let limits = limit_states(plan, |at| steps[at].is_some())?;
+        Ok(Self { limits, steps })
     }
 
     pub(super) fn line(&self, surveyed: &Surveyed, at: usize) -> Option<String> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::context::{Exit, fail, fail_cache, note, open_store, print, print_json};
+use super::context::{Exit, Failure, fail, note, open_store, print, print_json};
 use super::past_runs::PastRuns;
 use super::{Format, StoreArgs};
 use galeras_base::digest::Digest;
@@ -31,42 +31,30 @@ pub(crate) struct RunsArgs {
 
 const SHOWN: usize = 20;
 
-pub(crate) async fn runs(args: RunsArgs) -> Exit {
+pub(crate) async fn runs(args: RunsArgs) -> Result<Exit, Failure> {
     if !args.file.is_file() {
         let message = format!("there is no workflow file {}", args.file.display());
-        return fail(&message, Exit::Invalid);
+        return Err(fail(message, Exit::Invalid));
     }
-    let store = match open_store(&args.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    let past = match PastRuns::of(&args.file, &store).await {
-        Ok(past) => past,
-        Err(error) => return fail_cache(&error),
-    };
+    let store = open_store(&args.store.cache).await?;
+    let past = PastRuns::of(&args.file, &store).await?;
     let all = past.all();
     if args.format == Format::Json {
         for run in all.iter().take(args.rows.unwrap_or(usize::MAX)) {
-            let exit = print_json(&as_json(run));
-            if exit != Exit::Done {
-                return exit;
-            }
+            print_json(&as_json(run))?;
         }
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     if all.is_empty() {
         let (file, store) = (args.file.display(), store.location());
         note(&format!("no run of {file} is recorded in {store}"));
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
     let shown = args.rows.unwrap_or(SHOWN).min(all.len());
-    let exit = print(&listing(&all[..shown]));
+    print(&listing(&all[..shown]))?;
     match all.len() - shown {
-        0 => exit,
-        more if exit == Exit::Done => {
-            print(&format!("… {} more (use --rows)\n", count(more as u64)))
-        }
-        _ => exit,
+        0 => Ok(Exit::Done),
+        more => print(&format!("… {} more (use --rows)\n", count(more as u64))),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::io::{self, IsTerminal, Stderr, Write};
 
-use super::exit::Exit;
+use super::exit::{Exit, Failure, fail};
 use super::stdout::{self, StandardOutput};
 use galeras_base::visible::{VisibleWriter, escape, escape_json};
 
@@ -35,23 +35,26 @@ pub(super) fn log_stderr() -> VisibleWriter<Stderr> {
 
 /// Writes to standard output. A reader that has gone away (`| head`) is not an error; other errors
 /// are reported when the program ends.
-pub(super) fn print(text: &str) -> Exit {
-    let mut out = stdout();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Exit::Done,
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(_) => Exit::Disk,
+pub(super) fn print(text: &str) -> Result<Exit, Failure> {
+    write_out(&mut stdout(), text.as_bytes())
+}
+
+/// The same for bytes to any writer over standard output.
+pub(super) fn write_out(out: &mut impl Write, bytes: &[u8]) -> Result<Exit, Failure> {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Exit::Disk.into()),
+        _ => Ok(Exit::Done),
     }
 }
 
 /// The exit of a verb that would end with `exit`, unless its output could not be written.
 pub(super) fn settled(exit: Exit) -> Exit {
     let Some(error) = stdout::failure() else { return exit };
-    let failed = fail(&format!("cannot write standard output: {error}"), Exit::Disk);
+    let failed = fail(format!("cannot write standard output: {error}"), Exit::Disk).show();
     if exit == Exit::Done { failed } else { exit }
 }
 
-pub(super) fn print_json(value: &serde_json::Value) -> Exit {
+pub(super) fn print_json(value: &serde_json::Value) -> Result<Exit, Failure> {
     print(&format!("{}\n", escape_json(value.to_string())))
 }
 
@@ -64,11 +67,6 @@ pub(super) fn tell(text: &str) {
 pub(super) fn note(message: &str) {
     let (mut out, line) = (log_stderr(), format!("{message}\n"));
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-}
-
-pub(super) fn fail(message: &str, exit: Exit) -> Exit {
-    note(&format!("error: {message}"));
-    exit
 }
 
 /// Shows clap's messages: help and versions on standard output, mistakes on standard error.

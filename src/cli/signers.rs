@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::Format;
-use super::context::{Exit, fail_cache, print, print_json};
+use super::context::{Exit, Failure, print, print_json};
 use galeras_base::digest::Digest;
 use galeras_base::visible::escape;
 use galeras_display::count;
@@ -30,13 +30,12 @@ impl SignedResults {
         store: &Store,
         keys: &[Digest],
         allowed: Option<&SignatureDemand>,
-    ) -> Result<Self, Exit> {
+    ) -> Result<Self, Failure> {
         let results = keys.len() as u64;
         let mut found =
             Self { results, files: 0, by_signer: BTreeMap::new(), signed: 0, wrong: Vec::new() };
         let allowed = allowed.map(|demand| &demand.signers);
-        let states = store.signature_states(keys.iter().copied(), allowed).await;
-        for (key, state) in states.map_err(|error| fail_cache(&error))? {
+        for (key, state) in store.signature_states(keys.iter().copied(), allowed).await? {
             found.files += u64::from(state != SignatureState::Unsigned);
             match state {
                 SignatureState::Unsigned => {}
@@ -53,9 +52,13 @@ impl SignedResults {
     }
 
     /// Prints how many results each key signed. Without any signature, prints only if signers are asked for.
-    pub(super) fn told(&self, allowed: Option<&SignatureDemand>, format: Format) -> Exit {
+    pub(super) fn told(
+        &self,
+        allowed: Option<&SignatureDemand>,
+        format: Format,
+    ) -> Result<Exit, Failure> {
         if self.signed == 0 && allowed.is_none() {
-            return Exit::Done;
+            return Ok(Exit::Done);
         }
         if format == Format::Json {
             let signers: Vec<_> = self

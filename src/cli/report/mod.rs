@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::allow::trust;
 use super::consent::require;
-use super::context::{Exit, Surveyed, fail, note, print_json};
+use super::context::{Exit, Failure, Surveyed, cannot_write, fail, failed, note, print_json};
 use super::recall::LookArgs;
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{WholeFile, make_folder};
@@ -47,11 +47,8 @@ pub(crate) struct ReportArgs {
     overwrite: bool,
 }
 
-pub(crate) async fn report(args: ReportArgs) -> Exit {
-    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
-        Ok(surveyed) => surveyed,
-        Err(exit) => return exit,
-    };
+pub(crate) async fn report(args: ReportArgs) -> Result<Exit, Failure> {
+    let surveyed = Surveyed::look(&args.look, Format::Human).await?;
     let path = match (args.output, &surveyed.plan.report.file) {
         (Some(path), _) => path,
         (None, Some(file)) => {
@@ -59,9 +56,7 @@ pub(crate) async fn report(args: ReportArgs) -> Exit {
             let here = Path::new(".");
             let trust = trust(workflow, set, allow, Some(here));
             let asked = report_request(&surveyed.plan, here).into_iter().collect();
-            if let Err(exit) = require(&args.look.workflow, asked, &trust, Format::Human) {
-                return exit;
-            }
+            require(&args.look.workflow, asked, &trust, Format::Human)?;
             file.path.clone()
         }
         (None, None) => {
@@ -78,38 +73,25 @@ pub(super) async fn write_report(
     path: &Path,
     overwrite: bool,
     format: Format,
-) -> Exit {
+) -> Result<Exit, Failure> {
     if !overwrite && let Some(objection) = objection(path) {
         let place = escape(&path.display().to_string());
         let help = "; `--overwrite` replaces it, `-o` names another file";
-        return fail(&format!("{place} {objection}{help}"), Exit::Invalid);
+        return Err(fail(format!("{place} {objection}{help}"), Exit::Invalid));
     }
-    let page = match study(surveyed).await {
-        Ok(report) => galeras_pages::report(&report).map_err(|error| error.to_string()),
-        Err(message) => Err(message),
-    };
-    let page = match page {
-        Ok(page) => page,
-        Err(message) => return fail(&message, Exit::Failed),
-    };
+    let page = study(surveyed).await.map_err(failed)?;
+    let page = galeras_pages::report(&page).map_err(failed)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let written =
         folder.map_or(Ok(()), make_folder).and_then(|()| WholeFile::write(path, page.as_bytes()));
-    match written {
-        Ok(()) => {
-            let place = path.strip_prefix(".").unwrap_or(path).display().to_string();
-            match format {
-                Format::Json => {
-                    print_json(&json!({"event": "report", "path": place, "bytes": page.len()}))
-                }
-                Format::Human => {
-                    let size = bytes(page.len() as u64);
-                    note(&format!("report: {} ({size})", escape(&place)));
-                    Exit::Done
-                }
-            }
+    written.map_err(cannot_write(path))?;
+    let place = path.strip_prefix(".").unwrap_or(path).display().to_string();
+    match format {
+        Format::Json => print_json(&json!({"event": "report", "path": place, "bytes": page.len()})),
+        Format::Human => {
+            note(&format!("report: {} ({})", escape(&place), bytes(page.len() as u64)));
+            Ok(Exit::Done)
         }
-        Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
     }
 }
 

@@ -31,7 +31,7 @@ use self::study::Study;
 use super::Format;
 use super::allow::trust;
 use super::context::{
-    Exit, fail, fail_cache, note, open_store, plan_file, print, show_diagnostics,
+    Exit, Failure, fail, failed, note, open_store, plan_file, print, show_diagnostics,
 };
 use super::recall::LookArgs;
 use super::signals::watch_signals;
@@ -52,67 +52,38 @@ pub(crate) struct ViewArgs {
     open: bool,
 }
 
-pub(crate) async fn view(args: ViewArgs) -> Exit {
+pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
     let workflow = &args.look.workflow;
-    let store = match open_store(&workflow.store.cache).await {
-        Ok(store) => store,
-        Err(exit) => return exit,
-    };
-    let settings = match args.look.settings(&store).await {
-        Ok(settings) => settings,
-        Err(error) => return fail_cache(&error),
-    };
+    let store = open_store(&workflow.store.cache).await?;
+    let settings = args.look.settings(&store).await?;
     let consent = trust(&workflow.file, &workflow.set, &workflow.allow, None);
     let (cache, out) = (&workflow.store.cache, Path::new("."));
-    let planned =
-        plan_file(&workflow.file, settings.clone(), cache, Locking::Pinned, consent, out).await;
-    let plan = match planned {
-        Ok((plan, diagnostics)) => {
-            show_diagnostics(&diagnostics, Format::Human);
-            match plan {
-                Some(plan) => plan,
-                None => return Exit::Invalid,
-            }
-        }
-        Err(exit) => return exit,
-    };
-    let study = match Study::open(workflow.clone(), settings, plan, store).await {
-        Ok(study) => Arc::new(study),
-        Err(message) => return fail(&message, Exit::Failed),
-    };
+    let (plan, diagnostics) =
+        plan_file(&workflow.file, settings.clone(), cache, Locking::Pinned, consent, out).await?;
+    show_diagnostics(&diagnostics, Format::Human);
+    let plan = plan.ok_or(Exit::Invalid)?;
+    let study = Study::open(workflow.clone(), settings, plan, store).await.map_err(failed)?;
     // Loopback only: the tables and ratings are private.
-    let bound = match TcpListener::bind(("127.0.0.1", args.port)).await {
-        Ok(listener) => listener.local_addr().map(|address| (listener, address.port())),
-        Err(error) => Err(error),
-    };
-    let (listener, port) = match bound {
-        Ok(bound) => bound,
-        Err(error) => {
-            let message = format!("cannot listen on 127.0.0.1:{}: {error}", args.port);
-            return fail(&format!("{message}; --port 0 takes any free port"), Exit::Failed);
-        }
-    };
-    let guard = match Guard::new(port) {
-        Ok(guard) => guard,
-        Err(error) => {
-            return fail(&format!("the system gives no random bytes: {error}"), Exit::Disk);
-        }
-    };
+    let bound = TcpListener::bind(("127.0.0.1", args.port)).await;
+    let bound = bound.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
+    let (port, listener) = bound.map_err(|error| {
+        let message = format!("cannot listen on 127.0.0.1:{}: {error}", args.port);
+        failed(format!("{message}; --port 0 takes any free port"))
+    })?;
+    let guard = Guard::new(port)
+        .map_err(|error| fail(format!("the system gives no random bytes: {error}"), Exit::Disk))?;
     // Set up before the address is printed: its reader may stop the server at once.
     let cancel = CancellationToken::new();
     watch_signals(cancel.clone());
     let address = guard.address();
-    if print(&format!("{address}\n")) != Exit::Done {
-        return Exit::Disk;
-    }
+    print(&format!("{address}\n"))?;
     note("open this address in a browser; everyone who has it can rate; Ctrl-C ends the server");
     if args.open {
         open_browser(&address);
     }
-    match serve(listener, guard, study, cancel).await {
-        Ok(()) => Exit::Done,
-        Err(error) => fail(&format!("the server ended: {error}"), Exit::Failed),
-    }
+    let served = serve(listener, guard, Arc::new(study), cancel).await;
+    served.map_err(|error| failed(format!("the server ended: {error}")))?;
+    Ok(Exit::Done)
 }
 
 /// Opens the address; a missing browser is not an error.
