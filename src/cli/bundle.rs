@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::context::{
-    Exit, Failure, Surveyed, cannot_write, fail, failed, plan_file, print, print_json,
+    Exit, Failure, Surveyed, cannot_write, fail, failed, load, plan_file, print, print_json,
     show_diagnostics,
 };
 use super::remote::bar;
@@ -42,13 +42,8 @@ pub(crate) struct BundleArgs {
 }
 
 pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
-    let surveyed = Surveyed::load(&args.workflow, args.format).await?;
-    let states = surveyed.states.iter().enumerate();
-    let missing: Vec<usize> =
-        states.filter(|(_, state)| !state.forecast.is_hit()).map(|(at, _)| at).collect();
-    if !missing.is_empty() {
-        return Err(surveyed.not_computed(&missing));
-    }
+    let surveyed = load(&args.workflow, args.format).await?;
+    surveyed.complete()?;
     let done = surveyed.done();
     let bundler = Bundler {
         plan: &surveyed.plan,
@@ -184,7 +179,7 @@ async fn leads_to_the_same(
     let lost = plan.steps.iter().zip(&results).find(|(_, result)| result.manifest().is_none());
     let Some((step, _)) = lost else {
         let done: Vec<_> = results.iter().map(|result| result.manifest().cloned()).collect();
-        return Surveyed::after_run(Arc::new(plan), store, &done, DEFAULT_CACHE).await;
+        return Ok(Surveyed::after_run(Arc::new(plan), store, &done, DEFAULT_CACHE).await?);
     };
     let message = format!(
         "`{}` would be computed again elsewhere: it depends on something of this machine that a \

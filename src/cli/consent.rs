@@ -9,7 +9,6 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::context::{Exit, Failure, note, plan_file, print_json, show_diagnostics};
-use super::hint::with_flags;
 use super::{Format, Settings, WorkflowArgs, screen};
 use galeras_base::visible::{escape_all, shell_word};
 use galeras_engine::plan::{Locking, Plan};
@@ -85,6 +84,13 @@ pub(super) fn require(
         note(&format!("to allow all of this:\n  {}", with_flags(&flags)));
     }
     Err(Exit::Invalid.into())
+}
+
+/// The current command with more flags, as typed.
+fn with_flags(flags: &str) -> String {
+    let typed = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
+    let words: Vec<String> = std::iter::once("galeras".to_string()).chain(typed).collect();
+    format!("{} {flags}", words.join(" "))
 }
 
 /// A user at a terminal can answer.

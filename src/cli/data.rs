@@ -1,6 +1,5 @@
 //! `show` and `sql`: the rows of results.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -11,14 +10,14 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 
 use super::Format;
-use super::context::{Exit, Failure, Surveyed, fail, fail_unknown, failed, print, with_help};
+use super::context::{Exit, Failure, Surveyed, fail, fail_unknown, failed, look, print, with_help};
 use super::plot::show_plot;
 use super::recall::LookArgs;
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
 use super::stats::show_stats;
 use galeras_base::visible::escape;
 use galeras_display::{TableStyle, count};
-use galeras_engine::plan::{Input, Plan, cell_columns};
+use galeras_engine::plan::{Input, Plan};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_operator::plain_message;
 use galeras_sql::session::{
@@ -26,6 +25,7 @@ use galeras_sql::session::{
     sorted_by_key,
 };
 use galeras_store::Store;
+use galeras_study::columns_for_people;
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
@@ -69,7 +69,7 @@ pub(crate) struct SqlArgs {
 
 pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     args.out.check()?;
-    let surveyed = Surveyed::look(&args.look, Format::Human).await?;
+    let surveyed = look(&args.look, Format::Human).await?;
     let input = surveyed.computed_table(&args.step)?;
     let session = session(1);
     if args.plot {
@@ -112,24 +112,6 @@ fn cells(
     };
     let tables = input.tables.iter().map(one).collect::<Result<Vec<_>, _>>();
     tables.map_err(failed)
-}
-
-/// The columns of a table for people: first its key, then the columns of the step, then those of
-/// its input.
-pub(super) fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
-    let mut order: Vec<&str> = Vec::new();
-    let mut known: HashSet<&str> = HashSet::new();
-    if let Some(table) = input.tables.first() {
-        order.extend(cell_columns(&table.cell).map(|(name, _)| name).filter(|_| input.united));
-        let inputs = &plan.steps[table.step].inputs;
-        known.extend(inputs.iter().flat_map(|input| input.schema.names()));
-    }
-    order.extend(input.schema.key.iter().map(String::as_str));
-    order.extend(input.schema.names().filter(|name| !known.contains(name)));
-    order.extend(input.schema.names());
-    let mut placed = HashSet::new();
-    order.retain(|name| input.schema.field(name).is_some() && placed.insert(*name));
-    order.into_iter().map(str::to_string).collect()
 }
 
 /// Rows of an output that are printed at the end of a run.
@@ -201,7 +183,7 @@ fn invalid(error: DataFusionError) -> Failure {
 
 pub(crate) async fn sql(args: SqlArgs) -> Result<Exit, Failure> {
     args.out.check()?;
-    let surveyed = Surveyed::look(&args.look, Format::Human).await?;
+    let surveyed = look(&args.look, Format::Human).await?;
     check_query(&args.query, "")
         .map_err(|error| fail(with_help(error.message, error.help), Exit::Invalid))?;
     let session = session(std::thread::available_parallelism().map_or(1, usize::from));

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::context::{
     Exit, Failure, both, fail, fail_unknown, failed, open_store, print, print_json,
 };
-use super::diff_tables::{PortDiff, compare_ports};
 use super::diff_text::{port_text, summary_text};
-use super::past_runs::PastRuns;
-use super::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use super::runs::outcome;
+use super::past_runs::find_run;
 use super::{Format, StoreArgs};
 use galeras_operator::event::StepSummary;
 use galeras_store::RunRecord;
+use galeras_study::diff_tables::{PortDiff, compare_ports};
+use galeras_study::run_pair::{StepPair, Verdict, changed_params, step_pairs};
+use galeras_study::runs::{outcome, past_runs};
 
 #[derive(Args)]
 pub(crate) struct DiffArgs {
@@ -48,8 +48,9 @@ pub(crate) async fn diff(args: DiffArgs) -> Result<Exit, Failure> {
     let store = open_store(&args.store.cache).await?;
     // The lock keeps `gc` from removing tables while they are read.
     let _reading = store.reading_lock().await?;
-    let past = PastRuns::of(&args.file, &store).await?;
-    let (old, new) = both(past.find(&args.old), past.find(&args.new))?;
+    let runs = past_runs(&args.file, &store).await?;
+    let find = |name: &str| find_run(&runs, &args.file, name);
+    let (old, new) = both(find(&args.old), find(&args.new))?;
     for run in [old, new] {
         if run.steps.is_empty() {
             let message = format!("nothing is recorded of run {}: {}", run.id, outcome(run));

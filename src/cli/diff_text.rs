@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::diff_tables::PortDiff;
-use super::run_pair::{StepPair, Verdict, changed_params};
-use super::runs::outcome;
 use galeras_base::visible::escape;
 use galeras_display::count;
 use galeras_operator::MAIN;
 use galeras_store::RunRecord;
+use galeras_study::diff_tables::PortDiff;
+use galeras_study::run_pair::{StepPair, Verdict, changed_params};
+use galeras_study::runs::outcome;
 
 /// The most steps per verdict that are named; others are only counted.
 const NAMED: usize = 10;

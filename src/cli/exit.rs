@@ -8,6 +8,7 @@ use galeras_base::visible::escape;
 use galeras_engine::runner::RunError;
 use galeras_operator::event::RunStatus;
 use galeras_store::StoreError;
+use galeras_study::TableError;
 use galeras_study::sharing::ShareError;
 
 /// How the program ends.
@@ -115,6 +116,15 @@ impl From<RunError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         RunError::from(error).into()
+    }
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Unknown(message) => fail(message, Exit::Invalid),
+            TableError::NotComputed(message) => failed(message),
+        }
     }
 }
 

@@ -9,14 +9,14 @@ use clap::Args;
 use serde_json::json;
 
 use super::bundle::privacy;
-use super::context::{Exit, Failure, Surveyed, fail, note, print, print_json};
-use super::graph::drawn;
+use super::context::{Exit, Failure, Surveyed, fail, load, note, print, print_json};
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{ScratchFolder, make_folder};
 use galeras_base::visible::{escape, shell_word};
 use galeras_display::{GraphFormat, bytes, count, render_graph};
 use galeras_engine::plan::{Input, LockFile, OutputFormat};
 use galeras_study::sharing::{Dataset, Licences, Publisher, copy_workflow};
+use galeras_study::step_graph;
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
@@ -48,14 +48,9 @@ pub(crate) struct ExportArgs {
 
 pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
     free(&args.output, args.overwrite)?;
-    let surveyed = Surveyed::load(&args.workflow, args.format).await?;
+    let surveyed = load(&args.workflow, args.format).await?;
     let chosen = chosen(&surveyed, &args.tables)?;
-    let states = surveyed.states.iter().enumerate();
-    let missing: Vec<usize> =
-        states.filter(|(_, state)| !state.forecast.is_hit()).map(|(at, _)| at).collect();
-    if !missing.is_empty() {
-        return Err(surveyed.not_computed(&missing));
-    }
+    surveyed.complete()?;
     let done = surveyed.done();
     let mut publisher = Publisher {
         plan: &surveyed.plan,
@@ -92,7 +87,7 @@ pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
         computed: done.iter().flatten().map(|m| m.created.clone()).max().unwrap_or_default(),
         authors: args.author.clone(),
         command: format!("galeras run {}{set}", shell_word(&main)),
-        graph: render_graph(&drawn(&surveyed, false), GraphFormat::Mermaid),
+        graph: render_graph(&step_graph(&surveyed, false), GraphFormat::Mermaid),
         attrition: attrition(&surveyed),
         locked: locked(&args.workflow.file)?,
         any_licence: args.any_license,

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
 use super::context::{
-    Exit, Failure, Surveyed, fail_unknown, note, plan_file, print, print_json, show_diagnostics,
+    Exit, Failure, Surveyed, fail_unknown, load_with_remote, look, note, plan_file, print,
+    print_json, show_diagnostics,
 };
 use super::engine_args::EngineArgs;
 use super::recall::LookArgs;
@@ -45,7 +46,7 @@ pub(crate) struct PlanArgs {
 pub(crate) async fn plan(args: PlanArgs) -> Result<Exit, Failure> {
     let out = &args.out.folder;
     let (workflow, format) = (&args.workflow, args.format);
-    let surveyed = Surveyed::load_with_remote(workflow, format, out, &args.remote).await?;
+    let (surveyed, _) = load_with_remote(workflow, format, out, &args.remote, true).await?;
     let plan = &surveyed.plan;
     let asks = asks(&args.workflow, &surveyed, out);
     let asked = PlannedRequests::of(&surveyed).await?;
@@ -232,7 +233,7 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) async fn explain(args: ExplainArgs) -> Result<Exit, Failure> {
-    let surveyed = Surveyed::look(&args.look, args.format).await?;
+    let surveyed = look(&args.look, args.format).await?;
     let input = surveyed.table(&args.step)?;
     for (place, table) in input.tables.iter().enumerate() {
         if place > 0 && args.format == Format::Human {

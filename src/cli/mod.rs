@@ -15,13 +15,11 @@ mod contracts;
 mod data;
 mod defects;
 mod diff;
-mod diff_tables;
 mod diff_text;
 mod engine_args;
 mod exit;
 mod export;
 mod graph;
-mod hint;
 mod init;
 mod inspect;
 mod lock;
@@ -45,7 +43,6 @@ mod requests;
 mod resources;
 mod rows;
 mod run;
-mod run_pair;
 mod runs;
 mod screen;
 mod signals;
@@ -69,6 +66,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
 use exit::{Failure, fail, failed};
+use galeras_study::hint::DEFAULT_CACHE;
 // For `fuzz/targets`: the text typed on a page.
 #[doc(hidden)]
 pub use view::table_condition;
@@ -190,9 +188,6 @@ impl Settings {
         Self { set: set.to_vec(), folder }
     }
 }
-
-/// The default store.
-pub(crate) const DEFAULT_CACHE: &str = "cache";
 
 /// Where results are stored.
 #[derive(Args, Clone, Debug)]

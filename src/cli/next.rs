@@ -1,10 +1,10 @@
 //! The last lines of `run`: suggestions for the next command.
 
-use super::hint;
 use galeras_engine::plan::Plan;
 use galeras_engine::runner::RunOutcome;
 use galeras_operator::MAIN;
 use galeras_operator::event::{RunStatus, StepStatus};
+use galeras_study::hint;
 
 /// The command that shows rows of this run: of the first output, or of the last step if there is
 /// none; after a failed data test, the rows that it checked. `None` if no step has rows.

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::context::{Exit, Failure, Surveyed, fail, print_json};
+use super::context::{Exit, Failure, Surveyed, fail, load, print_json};
 use super::{Format, WorkflowArgs, screen};
 use galeras_engine::plan::{TableRef, cell_columns};
 
@@ -20,7 +20,7 @@ pub(crate) struct PathArgs {
 }
 
 pub(crate) async fn path(args: PathArgs) -> Result<Exit, Failure> {
-    let surveyed = Surveyed::load(&args.workflow, args.format).await?;
+    let surveyed = load(&args.workflow, args.format).await?;
     let input = surveyed.computed_table(&args.step)?;
     for table in &input.tables {
         let missing = || fail(format!("`{}` has no stored table", args.step), Exit::Failed);

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Exit, Failure, fail, failed, note, print, print_json};
-use super::diff_tables::{PortDiff, compare_stored};
 use super::diff_text::table_text;
 use super::resources::default_env;
 use super::signals::watch_signals;
@@ -21,6 +20,7 @@ use galeras_engine::trust::Trust;
 use galeras_operator::MAIN;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{Manifest, Store};
+use galeras_study::diff_tables::{PortDiff, compare_stored};
 
 const EXAMPLES: usize = 3;
 

@@ -9,32 +9,36 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::allow::trust;
-use super::context::{Exit, Failure, Surveyed, fail, failed, note, print, print_json};
+use super::context::{
+    Exit, Failure, Surveyed, fail, failed, load_with_remote, note, print, print_json,
+};
 use super::remote_args::RemoteArgs;
-use super::{Format, WorkflowArgs, hint, screen};
+use super::{Format, WorkflowArgs, screen};
 use galeras_base::visible::escape;
 use galeras_display::{bytes as size, count};
 use galeras_engine::plan::{PlannedRemote, PlannedSigners};
 use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transferred};
 use galeras_operator::{Access, Consent as _};
 use galeras_store::{Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store};
+use galeras_study::hint;
 
 /// The remote of a verb that needs one. A remote from the workflow must be allowed.
 fn required(
+    remote: Option<Arc<Remote>>,
     surveyed: &Surveyed,
     args: &WorkflowArgs,
     access: impl Fn(&PlannedRemote) -> Access,
 ) -> Result<Arc<Remote>, Failure> {
     let consent = trust(&args.file, &args.set, &args.allow, None);
-    let remote = surveyed.plan.remote.iter().map(access);
+    let reads = surveyed.plan.remote.iter().map(access);
     let signers = surveyed.plan.allowed_signers.iter().map(PlannedSigners::access);
-    for access in remote.chain(signers) {
+    for access in reads.chain(signers) {
         if let Some(refused) = consent.refusal(&access) {
             let message = format!("`remote` {}\nhelp: {}", refused.message, refused.help);
             return Err(fail(message, Exit::Invalid));
         }
     }
-    surveyed.remote.clone().ok_or_else(|| {
+    remote.ok_or_else(|| {
         let message = "name the other store with --remote URL, GALERAS_REMOTE, or `remote:` in the \
                        workflow";
         fail(message, Exit::Invalid)
@@ -84,9 +88,9 @@ pub(crate) async fn push(args: PushArgs) -> Result<Exit, Failure> {
     }
     let key = args.sign.as_deref().map(read_key).transpose()?;
     // The remote is not asked.
-    let loaded = Surveyed::load_beside_remote(&args.workflow, args.format, out, &args.remote);
-    let surveyed = loaded.await?;
-    let remote = required(&surveyed, &args.workflow, PlannedRemote::writing)?;
+    let loaded = load_with_remote(&args.workflow, args.format, out, &args.remote, false);
+    let (surveyed, remote) = loaded.await?;
+    let remote = required(remote, &surveyed, &args.workflow, PlannedRemote::writing)?;
     if let Some(key) = &key {
         warn_unless_allowed(&remote, key)?;
     }
@@ -125,9 +129,9 @@ pub(crate) async fn pull(args: PullArgs) -> Result<Exit, Failure> {
             return Err(fail(message, Exit::Invalid));
         }
     };
-    let loaded = Surveyed::load_with_remote(&args.workflow, format, out, &remote);
-    let surveyed = loaded.await?;
-    let remote = required(&surveyed, &args.workflow, |remote| remote.access.clone())?;
+    let loaded = load_with_remote(&args.workflow, format, out, &remote, true);
+    let (surveyed, remote) = loaded.await?;
+    let remote = required(remote, &surveyed, &args.workflow, |remote| remote.access.clone())?;
     if let Some(cause) = remote.trouble() {
         return Err(fail(format!("the remote cannot be reached: {cause}"), Exit::Disk));
     }

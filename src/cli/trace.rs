@@ -10,7 +10,7 @@ use datafusion::logical_expr::lit;
 use serde_json::{Map, Value, json};
 
 use super::Format;
-use super::context::{Exit, Failure, Surveyed, fail, failed, print, print_json};
+use super::context::{Exit, Failure, Surveyed, fail, failed, look, print, print_json};
 use super::recall::LookArgs;
 use galeras_base::id::ID;
 use galeras_base::visible::escape;
@@ -65,7 +65,7 @@ struct Occurrence {
 }
 
 pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
-    let surveyed = Surveyed::look(&args.look, args.format).await?;
+    let surveyed = look(&args.look, args.format).await?;
     if args.id.is_empty() {
         return Err(fail("the id is empty; its beginning is enough", Exit::Invalid));
     }

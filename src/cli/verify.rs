@@ -17,7 +17,7 @@ use super::recomputed::{Asked, recompute};
 use super::remote_args::SignersArgs;
 use super::signers::SignedResults;
 use super::unpacked::folder;
-use super::{Format, Settings, StoreArgs, allow, hint};
+use super::{Format, Settings, StoreArgs, allow};
 use galeras_base::digest::Digest;
 use galeras_base::visible::escape;
 use galeras_display::{bytes, count};
@@ -25,6 +25,7 @@ use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::runner::{SignatureDemand, StoredResult, stored_results};
 use galeras_engine::trust::Trust;
 use galeras_store::{Manifest, PortArtifact, Store};
+use galeras_study::hint;
 use galeras_study::sharing::{BundleRecord, FileProblem, OpenedBundle, ShareError, ShownAgain};
 
 #[derive(Args)]

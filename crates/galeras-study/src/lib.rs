@@ -1,3 +1,12 @@
-//! Shares studies with others: bundles and data sets.
+//! Studies: workflows with their stored results. Compares runs, and shares studies with others.
 
+pub mod diff_tables;
+pub mod hint;
+pub mod run_pair;
+pub mod runs;
 pub mod sharing;
+mod step_graph;
+mod surveyed;
+
+pub use step_graph::step_graph;
+pub use surveyed::{Surveyed, TableError, columns_for_people};

@@ -2,13 +2,13 @@
 
 use galeras_pages::model::{AttritionBlock, AttritionStage, Labelled, LossReason};
 
-use super::super::context::Surveyed;
 use super::values::{number, rows, text};
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
 use galeras_engine::runner::open_port;
 use galeras_operator::{MAIN, REJECTS, plain_message};
 use galeras_sql::session::session;
+use galeras_study::Surveyed;
 
 /// The most reasons listed per step, and the most example rows per reason.
 const REASONS: usize = 12;

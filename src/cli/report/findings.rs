@@ -2,10 +2,10 @@
 
 use galeras_pages::model::{EffectFinding, FindingBlock, FindingStatus};
 
-use super::super::context::Surveyed;
 use super::values::{JsonRow, number, rows, table, text};
 use galeras_engine::plan::Input;
 use galeras_operator::plain_message;
+use galeras_study::Surveyed;
 
 const MOST: usize = 200;
 

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::super::context::Surveyed;
 use super::study::{study, time};
+use galeras_study::Surveyed;
 
 /// The page of a workflow bundled with its results, which were `computed` at that time.
 ///

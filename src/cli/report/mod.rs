@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::allow::trust;
 use super::consent::require;
-use super::context::{Exit, Failure, Surveyed, cannot_write, fail, failed, note, print_json};
+use super::context::{Exit, Failure, Surveyed, cannot_write, fail, failed, look, note, print_json};
 use super::recall::LookArgs;
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{WholeFile, make_folder};
@@ -48,7 +48,7 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) async fn report(args: ReportArgs) -> Result<Exit, Failure> {
-    let surveyed = Surveyed::look(&args.look, Format::Human).await?;
+    let surveyed = look(&args.look, Format::Human).await?;
     let path = match (args.output, &surveyed.plan.report.file) {
         (Some(path), _) => path,
         (None, Some(file)) => {

@@ -3,11 +3,11 @@
 
 use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
-use super::super::context::Surveyed;
 use super::values::{number, rows, text};
 use galeras_engine::runner::{open_port, test_outcomes};
 use galeras_operator::plain_message;
 use galeras_sql::session::session;
+use galeras_study::Surveyed;
 
 const REASONS: usize = 20;
 

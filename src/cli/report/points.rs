@@ -5,12 +5,12 @@ use galeras_pages::model::{
 };
 use serde_json::Value;
 
-use super::super::context::Surveyed;
 use super::values::{JsonRow, number, order_words, rows, table, text, value};
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, cell_columns};
 use galeras_operator::plain_message;
 use galeras_sql::session::column;
+use galeras_study::Surveyed;
 
 /// Columns that distinguish rows on the page.
 const GROUPS: &[&str] = &["treatment", "model", "baseline", "sample", "repo"];

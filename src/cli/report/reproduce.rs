@@ -3,10 +3,10 @@
 use galeras_pages::model::{Labelled, ReproduceBlock, ShellCommand};
 use serde_json::Value;
 
-use super::super::context::Surveyed;
-use super::super::hint;
 use galeras_engine::plan::LockFile;
 use galeras_operator::MAIN;
+use galeras_study::Surveyed;
+use galeras_study::hint;
 
 const FACTS: usize = 200;
 
@@ -14,7 +14,7 @@ pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     let plan = &surveyed.plan;
     let command =
         |purpose: &str, command: String| ShellCommand { purpose: purpose.to_string(), command };
-    let cache = super::super::DEFAULT_CACHE;
+    let cache = hint::DEFAULT_CACHE;
     let mut commands = vec![
         command(
             "compute everything, or only missing results",

@@ -11,14 +11,14 @@ use galeras_pages::model::{
 };
 use serde_json::Value;
 
-use super::super::context::Surveyed;
-use super::super::graph::drawn;
 use super::columns::ColumnsOfTable;
 use super::values::{data_type, described, file_name, rows, value};
 use galeras_base::digest::Digest;
 use galeras_engine::runner::{Forecast, open_port, test_outcomes};
 use galeras_operator::{MAIN, Port, column_description, column_unit, plain_message};
 use galeras_sql::session::session;
+use galeras_study::Surveyed;
+use galeras_study::step_graph;
 
 const FIRST_ROWS: usize = 5;
 /// The largest table, in cells, that is read completely for column statistics.
@@ -31,7 +31,7 @@ type KnownColumns = HashMap<Digest, ColumnStatistics>;
 pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> {
     let limits = PageLimits::default();
     let cells = cells_by_name(surveyed);
-    let graph = drawn(surveyed, false);
+    let graph = step_graph(surveyed, false);
     let mut known = KnownColumns::new();
     let mut steps = Vec::with_capacity(graph.nodes.len());
     for (at, node) in graph.nodes.iter().enumerate() {

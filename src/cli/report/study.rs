@@ -6,8 +6,6 @@ use galeras_pages::model::{
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use super::super::context::Surveyed;
-use super::super::past_runs::PastRuns;
 use super::attrition::attrition;
 use super::findings::findings;
 use super::notes::notes;
@@ -18,6 +16,8 @@ use super::values::{block, file_name, rows, table, text};
 use galeras_engine::plan::{Input, PlannedPart, PlannedSection};
 use galeras_operator::event::RunStatus;
 use galeras_operator::{MAIN, REJECTS, plain_message};
+use galeras_study::Surveyed;
+use galeras_study::runs::past_runs;
 use galeras_workflow::KnownPart;
 
 /// The default limit for rows of a table.
@@ -73,8 +73,8 @@ pub(super) fn time(at: Zoned) -> String {
 
 async fn last_run(surveyed: &Surveyed) -> Option<RunFacts> {
     let file = std::path::Path::new(&surveyed.plan.file);
-    let runs = PastRuns::of(file, &surveyed.store).await.ok()?;
-    let run = runs.all().first()?;
+    let runs = past_runs(file, &surveyed.store).await.ok()?;
+    let run = runs.first()?;
     Some(RunFacts {
         id: run.id.clone(),
         started: run.started.clone(),

@@ -6,13 +6,13 @@ use datafusion::dataframe::DataFrame;
 use galeras_pages::model::{TableBlock, TableColumn};
 use serde_json::{Map, Value};
 
-use super::super::context::Surveyed;
 use galeras_display::{TableFormat, TableWriter};
 use galeras_engine::plan::Input;
 use galeras_engine::runner::open;
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{column_description, column_unit, plain_message};
 use galeras_sql::session::{column, session, sorted_by_key};
+use galeras_study::Surveyed;
 
 pub(super) type JsonRow = Map<String, Value>;
 

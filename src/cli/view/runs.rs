@@ -6,12 +6,12 @@ use galeras_pages::view::{TablesPage, tables_page};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::diff_tables::{PortDiff, compare_ports};
-use super::super::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use super::super::runs::{outcome, params_text, results_digest};
 use super::answer::{Answered, Refusal, html};
 use super::served::Served;
 use galeras_store::RunRecord;
+use galeras_study::diff_tables::{PortDiff, compare_ports};
+use galeras_study::run_pair::{StepPair, Verdict, changed_params, step_pairs};
+use galeras_study::runs::{outcome, params_text, results_digest};
 
 const LISTED: usize = 100;
 

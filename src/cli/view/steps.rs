@@ -22,7 +22,7 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
                 "The last run, {}, began {} and ended: {}.",
                 run.id,
                 run.started,
-                super::super::runs::outcome(run)
+                galeras_study::runs::outcome(run)
             ),
         },
     };

@@ -8,14 +8,16 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use tokio::sync::Mutex;
 
+use super::super::allow::trust;
 use super::super::context::plan_file;
 use super::super::{Settings, WorkflowArgs};
-use super::super::{allow::trust, hint};
 use super::indexes::Indexes;
 use galeras_base::digest::Digest;
 use galeras_engine::plan::{Input, Locking, Plan};
 use galeras_engine::runner::{StepState, open, survey};
 use galeras_store::{LockGuard, RunRecord, Store};
+use galeras_study::hint;
+use galeras_study::runs::past_runs;
 use galeras_workflow::render;
 
 /// The time for which a view of the store is reused.
@@ -200,8 +202,7 @@ async fn look(
 ) -> Result<Snapshot, String> {
     let _reading = store.reading_lock().await.map_err(|error| error.to_string())?;
     let states = survey(&plan, store, None).await.map_err(|error| error.to_string())?;
-    let past = super::super::past_runs::PastRuns::of(file, store).await;
-    let runs = past.map_err(|error| error.to_string())?.all().to_vec();
+    let runs = past_runs(file, store).await.map_err(|error| error.to_string())?;
     Ok(Snapshot { plan, states, problem, runs, stamp })
 }
 

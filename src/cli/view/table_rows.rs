@@ -232,7 +232,7 @@ impl Rows<'_> {
     /// The columns of a page: first the key, then the columns of the step, then the others.
     fn columns(&self) -> Vec<String> {
         let plan = &self.snapshot.plan;
-        let mut names = super::super::data::columns_for_people(plan, self.input);
+        let mut names = galeras_study::columns_for_people(plan, self.input);
         if self.snapshot.only_blob(self.input).is_some() {
             names.retain(|name| self.input.schema.field(name).is_some_and(|f| !is_virtual(f)));
         }

@@ -9,16 +9,21 @@ use galeras_operator::event::{PortSummary, StepStatus, StepSummary};
 use galeras_store::RunRecord;
 
 /// A step with its results in two runs.
-pub(super) struct StepPair<'a> {
-    pub(super) name: &'a str,
-    pub(super) old: Option<&'a StepSummary>,
-    pub(super) new: Option<&'a StepSummary>,
+pub struct StepPair<'a> {
+    /// The step's name.
+    pub name: &'a str,
+    /// Its result in the first run.
+    pub old: Option<&'a StepSummary>,
+    /// Its result in the second run.
+    pub new: Option<&'a StepSummary>,
 }
 
 /// The relation of a step in one run to that in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// Its tables are equal.
     Same,
+    /// Its tables differ.
     Differs,
     /// Only the second run has the step.
     Added,
@@ -29,7 +34,8 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn name(self) -> &'static str {
+    /// The relation in words.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Same => "same",
             Self::Differs => "differs",
@@ -41,7 +47,8 @@ impl Verdict {
 }
 
 impl StepPair<'_> {
-    pub(super) fn verdict(&self) -> Verdict {
+    /// The relation of the results.
+    pub fn verdict(&self) -> Verdict {
         let (old, new) = match (self.old, self.new) {
             (None, _) => return Verdict::Added,
             (_, None) => return Verdict::Removed,
@@ -57,19 +64,12 @@ impl StepPair<'_> {
     }
 
     /// The port in both runs; `None` for a run without it.
-    pub(super) fn port(&self, name: &str) -> [Option<&PortSummary>; 2] {
-        let of = |step: Option<&'_ StepSummary>| -> Option<usize> {
-            step?.ports.iter().position(|port| port.port == name)
-        };
-        let (old, new) = (of(self.old), of(self.new));
-        [
-            old.and_then(|at| self.old.map(|step| &step.ports[at])),
-            new.and_then(|at| self.new.map(|step| &step.ports[at])),
-        ]
+    pub fn port(&self, name: &str) -> [Option<&PortSummary>; 2] {
+        [self.old, self.new].map(|step| step?.ports.iter().find(|port| port.port == name))
     }
 
     /// The ports whose tables differ, or that only one run has.
-    pub(super) fn differing_ports(&self) -> Vec<String> {
+    pub fn differing_ports(&self) -> Vec<String> {
         let digests = |step: Option<&StepSummary>| step.map(digests).unwrap_or_default();
         let (old, new) = (digests(self.old), digests(self.new));
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -95,7 +95,7 @@ fn digests(step: &StepSummary) -> BTreeMap<String, Digest> {
 }
 
 /// The steps of both runs in the order of the second; those only in the first come last.
-pub(super) fn step_pairs<'a>(
+pub fn step_pairs<'a>(
     old: &'a RunRecord,
     new: &'a RunRecord,
     select: &[String],
@@ -127,7 +127,7 @@ fn is_part(name: &str, chosen: &str) -> bool {
 }
 
 /// The params that differ: name, old value, new value.
-pub(super) fn changed_params<'a>(
+pub fn changed_params<'a>(
     old: &'a RunRecord,
     new: &'a RunRecord,
 ) -> Vec<(&'a str, Option<&'a Value>, Option<&'a Value>)> {

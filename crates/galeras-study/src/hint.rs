@@ -1,16 +1,18 @@
 //! Suggested commands: they repeat the workflow, settings and store of the current command, and can
 //! be pasted into a shell.
 
-use super::DEFAULT_CACHE;
 use galeras_base::visible::shell_word;
 
+/// The default store.
+pub const DEFAULT_CACHE: &str = "cache";
+
 /// `galeras VERB FILE`, with settings and store.
-pub(super) fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {
+pub fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {
     command_about(verb, file, None, set, cache)
 }
 
 /// `galeras show FILE TABLE`, with settings and store.
-pub(super) fn show(file: &str, table: &str, set: &[String], cache: &str) -> String {
+pub fn show(file: &str, table: &str, set: &[String], cache: &str) -> String {
     command_about("show", file, Some(table), set, cache)
 }
 
@@ -32,13 +34,6 @@ fn command_about(
         words.extend(["--cache".to_string(), shell_word(cache)]);
     }
     words.join(" ")
-}
-
-/// The current command with more flags, as typed.
-pub(super) fn with_flags(flags: &str) -> String {
-    let typed = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
-    let words: Vec<String> = std::iter::once("galeras".to_string()).chain(typed).collect();
-    format!("{} {flags}", words.join(" "))
 }
 
 #[cfg(test)]

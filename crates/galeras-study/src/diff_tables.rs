@@ -7,52 +7,66 @@ use arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 use serde_json::{Map, Value};
 
-use super::context::{Failure, failed};
-use super::run_pair::StepPair;
+use crate::run_pair::StepPair;
 use galeras_display::{TableFormat, TableWriter, compare_tables};
+use galeras_engine::runner::RunError;
 use galeras_operator::event::StepSummary;
-use galeras_operator::plain_message;
 use galeras_operator::table_digest::type_name;
 use galeras_sql::session::{column, scan_stored, session};
 use galeras_store::{PortArtifact, Store, VerifyLevel};
 
 /// The differences between two versions of a table.
-pub(super) struct PortDiff {
-    pub(super) port: String,
-    pub(super) key: Vec<String>,
-    pub(super) added_columns: Vec<String>,
-    pub(super) removed_columns: Vec<String>,
+pub struct PortDiff {
+    /// The port of the table.
+    pub port: String,
+    /// The columns that match the rows.
+    pub key: Vec<String>,
+    /// Columns of only the second version.
+    pub added_columns: Vec<String>,
+    /// Columns of only the first version.
+    pub removed_columns: Vec<String>,
     /// Columns with another type: name, old type, new type.
-    pub(super) retyped: Vec<(String, String, String)>,
+    pub retyped: Vec<(String, String, String)>,
     /// The rows, or why they cannot be compared.
-    pub(super) rows: Result<RowsDiff, String>,
+    pub rows: Result<RowsDiff, String>,
 }
 
 /// The differences between the rows.
-pub(super) struct RowsDiff {
-    pub(super) added: u64,
-    pub(super) removed: u64,
-    pub(super) changed: u64,
-    pub(super) same: u64,
+pub struct RowsDiff {
+    /// Rows of only the second version.
+    pub added: u64,
+    /// Rows of only the first version.
+    pub removed: u64,
+    /// Rows with the same key and other values.
+    pub changed: u64,
+    /// Equal rows.
+    pub same: u64,
     /// The number of changed rows for each column.
-    pub(super) columns: Vec<(String, u64)>,
-    pub(super) examples: Vec<Example>,
+    pub columns: Vec<(String, u64)>,
+    /// Some of the changed rows.
+    pub examples: Vec<Example>,
 }
 
 /// A changed row as JSON values by column.
-pub(super) struct Example {
-    pub(super) key: Map<String, Value>,
-    pub(super) old: Map<String, Value>,
-    pub(super) new: Map<String, Value>,
+pub struct Example {
+    /// The columns of the key.
+    pub key: Map<String, Value>,
+    /// The changed columns before.
+    pub old: Map<String, Value>,
+    /// The changed columns after.
+    pub new: Map<String, Value>,
 }
 
 /// Compares the tables that two runs left at a port.
-pub(super) async fn compare_ports(
+///
+/// # Errors
+/// If the store or a table cannot be read.
+pub async fn compare_ports(
     store: &Store,
     pair: &StepPair<'_>,
     port: &str,
     examples: usize,
-) -> Result<PortDiff, Failure> {
+) -> Result<PortDiff, RunError> {
     let old = artifact(store, pair.old, port).await?;
     let new = artifact(store, pair.new, port).await?;
     match (old, new) {
@@ -73,29 +87,31 @@ fn not_compared(port: &str, why: String) -> PortDiff {
     }
 }
 
-pub(super) async fn compare_stored(
+/// Compares two stored versions of a table.
+///
+/// # Errors
+/// If a table cannot be read.
+pub async fn compare_stored(
     (old_store, old): (&Store, &PortArtifact),
     (new_store, new): (&Store, &PortArtifact),
     examples: usize,
-) -> Result<PortDiff, Failure> {
+) -> Result<PortDiff, RunError> {
     let mut diff = not_compared(&new.port, String::new());
     diff.key.clone_from(&new.key);
-    let broken = |error: DataFusionError| failed(plain_message(&error));
-    let old_table = Table::open(old_store, old).await.map_err(broken)?;
-    let new_table = Table::open(new_store, new).await.map_err(broken)?;
+    let old_table = Table::open(old_store, old).await?;
+    let new_table = Table::open(new_store, new).await?;
     columns(&mut diff, &old_table.schema, &new_table.schema);
     if let Some(why) = keys_differ(old, new, &diff) {
         diff.rows = Err(why);
         return Ok(diff);
     }
-    let old = old_table.rows().await.map_err(broken)?;
-    let new = new_table.rows().await.map_err(broken)?;
-    let rows = compare_tables(old, new, &diff.key, examples).await.map_err(broken)?;
+    let old = old_table.rows().await?;
+    let new = new_table.rows().await?;
+    let rows = compare_tables(old, new, &diff.key, examples).await?;
     let example = |row: &galeras_display::ChangedRow| -> std::io::Result<Example> {
         Ok(Example { key: as_json(&row.key)?, old: as_json(&row.old)?, new: as_json(&row.new)? })
     };
-    let examples = rows.examples.iter().map(example).collect::<Result<Vec<_>, _>>();
-    let examples = examples.map_err(failed)?;
+    let examples = rows.examples.iter().map(example).collect::<Result<Vec<_>, _>>()?;
     diff.rows = Ok(RowsDiff {
         added: rows.added,
         removed: rows.removed,
@@ -112,7 +128,7 @@ async fn artifact(
     store: &Store,
     step: Option<&StepSummary>,
     port: &str,
-) -> Result<Result<PortArtifact, String>, Failure> {
+) -> Result<Result<PortArtifact, String>, RunError> {
     let Some(summary) = step.and_then(|step| step.ports.iter().find(|p| p.port == port)) else {
         return Ok(Err("there is no such table".into()));
     };
