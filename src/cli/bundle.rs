@@ -12,7 +12,6 @@ use super::context::{
     show_diagnostics,
 };
 use super::remote::bar;
-use super::report::bundled as bundled_report;
 use super::unpacked::folder;
 use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs, allow};
 use galeras_base::scratch::{WholeFile, make_folder};
@@ -22,6 +21,7 @@ use galeras_engine::plan::{Locking, Plan};
 use galeras_engine::runner::stored_results;
 use galeras_operator::Access;
 use galeras_store::{Store, StoreLocation};
+use galeras_study::report;
 use galeras_study::sharing::{BundleRecord, Bundler, LeftOut, Privacy, REPORT};
 
 #[derive(Args)]
@@ -63,7 +63,7 @@ pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
     let inside = leads_to_the_same(&args, &folder, &record).await?;
     // A report shows rows of every table, including those that are left out.
     if args.without.is_empty() {
-        let page = bundled_report(&inside, &folder, &record.computed).await.map_err(failed)?;
+        let page = report::bundled(&inside, &folder, &record.computed).await.map_err(failed)?;
         let place = folder.join(REPORT);
         std::fs::write(&place, page).map_err(cannot_write(&place))?;
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +13,7 @@ use galeras_base::visible::escape_json;
 use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number};
 use galeras_operator::plain_message;
 use galeras_sql::session::session;
+use galeras_study::report::{one_value, text_of};
 
 const NUMBERS: &[&str] = &["rows", "nulls", "distinct", "min", "q1", "median", "q3", "max", "mean"];
 
@@ -58,26 +58,6 @@ fn as_json(column: &ColumnSummary) -> Value {
     put("mean", json!(column.mean));
     put("quartiles_exact", json!(column.quartiles.map(|q| q.exact)));
     Value::Object(out)
-}
-
-/// The value of an array of one: a number if it is one, else its text.
-pub(super) fn one_value(array: &ArrayRef) -> Value {
-    let text = text_of(array);
-    match text.parse::<serde_json::Number>() {
-        Ok(number) if array.data_type().is_numeric() => Value::Number(number),
-        _ if array.data_type().is_numeric() => Value::Null,
-        _ => match text.as_str() {
-            "true" => Value::Bool(true),
-            "false" => Value::Bool(false),
-            _ => Value::String(text),
-        },
-    }
-}
-
-fn text_of(array: &ArrayRef) -> String {
-    ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default())
-        .and_then(|formatter| formatter.value(0).try_to_string())
-        .unwrap_or_default()
 }
 
 /// The summaries as a table of texts; for people, numbers are short and estimates have a `~`.

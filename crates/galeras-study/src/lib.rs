@@ -1,7 +1,9 @@
-//! Studies: workflows with their stored results. Compares runs, and shares studies with others.
+//! Studies: workflows with their stored results. Compares runs, writes reports, and shares studies
+//! with others.
 
 pub mod diff_tables;
 pub mod hint;
+pub mod report;
 pub mod run_pair;
 pub mod runs;
 pub mod sharing;

@@ -14,9 +14,9 @@ use super::answer::{Answered, Refusal, html};
 use super::served::Served;
 use super::table_filter::{OPERATORS, condition};
 use super::table_rows::Rows;
-use crate::cli::report::described;
 use galeras_display::count;
 use galeras_engine::plan::Input;
+use galeras_study::report::described;
 
 /// The most characters shown of a text in a cell.
 const CELL: usize = 120;

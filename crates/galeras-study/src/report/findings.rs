@@ -3,9 +3,9 @@
 use galeras_pages::model::{EffectFinding, FindingBlock, FindingStatus};
 
 use super::values::{JsonRow, number, rows, table, text};
+use crate::Surveyed;
 use galeras_engine::plan::Input;
-use galeras_operator::plain_message;
-use galeras_study::Surveyed;
+use galeras_engine::runner::RunError;
 
 const MOST: usize = 200;
 
@@ -31,8 +31,8 @@ const KNOWN: &[&str] = &[
     "deviation",
 ];
 
-pub(super) async fn findings(surveyed: &Surveyed, input: &Input) -> Result<FindingBlock, String> {
-    let df = table(surveyed, input)?.limit(0, Some(MOST)).map_err(|e| plain_message(&e))?;
+pub(super) async fn findings(surveyed: &Surveyed, input: &Input) -> Result<FindingBlock, RunError> {
+    let df = table(surveyed, input)?.limit(0, Some(MOST))?;
     let rows = rows(df).await?;
     let total = surveyed.rows(input).unwrap_or(rows.len() as u64);
     let note = match total.saturating_sub(rows.len() as u64) {

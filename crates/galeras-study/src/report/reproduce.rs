@@ -3,10 +3,10 @@
 use galeras_pages::model::{Labelled, ReproduceBlock, ShellCommand};
 use serde_json::Value;
 
+use crate::Surveyed;
+use crate::hint;
 use galeras_engine::plan::LockFile;
 use galeras_operator::MAIN;
-use galeras_study::Surveyed;
-use galeras_study::hint;
 
 const FACTS: usize = 200;
 

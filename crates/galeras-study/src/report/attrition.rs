@@ -3,12 +3,12 @@
 use galeras_pages::model::{AttritionBlock, AttritionStage, Labelled, LossReason};
 
 use super::values::{number, rows, text};
+use crate::Surveyed;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
-use galeras_engine::runner::open_port;
-use galeras_operator::{MAIN, REJECTS, plain_message};
+use galeras_engine::runner::{RunError, open_port};
+use galeras_operator::{MAIN, REJECTS};
 use galeras_sql::session::session;
-use galeras_study::Surveyed;
 
 /// The most reasons listed per step, and the most example rows per reason.
 const REASONS: usize = 12;
@@ -18,7 +18,7 @@ const EXAMPLES: usize = 3;
 pub(super) async fn attrition(
     surveyed: &Surveyed,
     input: &Input,
-) -> Result<Option<AttritionBlock>, String> {
+) -> Result<Option<AttritionBlock>, RunError> {
     let mut stages = Vec::new();
     for tables in line(surveyed, input).into_iter().rev() {
         stages.extend(stage(surveyed, &tables).await?);
@@ -51,7 +51,10 @@ fn line(surveyed: &Surveyed, input: &Input) -> Vec<Vec<TableRef>> {
 }
 
 /// The rows that the cells of a step kept and lost.
-async fn stage(surveyed: &Surveyed, tables: &[TableRef]) -> Result<Option<AttritionStage>, String> {
+async fn stage(
+    surveyed: &Surveyed,
+    tables: &[TableRef],
+) -> Result<Option<AttritionStage>, RunError> {
     let Some(first) = tables.first() else { return Ok(None) };
     let rows_of = |step: usize, port: &str| {
         let manifest = surveyed.states[step].manifest.as_ref()?;
@@ -88,16 +91,14 @@ async fn stage(surveyed: &Surveyed, tables: &[TableRef]) -> Result<Option<Attrit
 }
 
 /// The rules that rejected rows in a step, with example rows.
-async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, String> {
+async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, RunError> {
     let port = surveyed.plan.steps[at].port(REJECTS);
     let Some(port) = port.filter(|port| port.table.field("rule").is_some()) else {
         return Ok(Vec::new());
     };
     let session = session(1);
-    let df = open_port(&session, &surveyed.store, &surveyed.plan, at, REJECTS, &surveyed.done())
-        .map_err(|error| error.to_string())?;
-    let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
-    session.register_table("rejects", df.into_view()).map_err(failed)?;
+    let df = open_port(&session, &surveyed.store, &surveyed.plan, at, REJECTS, &surveyed.done())?;
+    session.register_table("rejects", df.into_view())?;
     let id = if port.table.field(ID).is_some() { ID } else { "''" };
     // Reasons of one rule may contain different numbers, so rules are counted.
     let query = format!(
@@ -105,7 +106,7 @@ async fn reasons_of(surveyed: &Surveyed, at: usize) -> Result<Vec<LossReason>, S
          concat(CAST({id} AS varchar), chr(31), reason) ORDER BY {id}, reason), 1, {EXAMPLES}), \
          chr(30)) AS examples FROM rejects GROUP BY rule ORDER BY rows DESC, rule LIMIT {REASONS}"
     );
-    let counted = rows(session.sql(&query).await.map_err(failed)?).await?;
+    let counted = rows(session.sql(&query).await?).await?;
     Ok(counted
         .iter()
         .map(|row| LossReason {

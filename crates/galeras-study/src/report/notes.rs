@@ -4,15 +4,14 @@
 use galeras_pages::model::{DiagnosticBlock, DiagnosticNote, NoteSeverity};
 
 use super::values::{number, rows, text};
-use galeras_engine::runner::{open_port, test_outcomes};
-use galeras_operator::plain_message;
+use crate::Surveyed;
+use galeras_engine::runner::{RunError, open_port, test_outcomes};
 use galeras_sql::session::session;
-use galeras_study::Surveyed;
 
 const REASONS: usize = 20;
 
 /// The notes on all steps, the most serious first.
-pub(super) async fn notes(surveyed: &Surveyed) -> Result<DiagnosticBlock, String> {
+pub(super) async fn notes(surveyed: &Surveyed) -> Result<DiagnosticBlock, RunError> {
     let mut notes = Vec::new();
     for at in 0..surveyed.plan.steps.len() {
         notes.extend(failed_tests(surveyed, at).await);
@@ -41,7 +40,7 @@ async fn failed_tests(surveyed: &Surveyed, at: usize) -> Vec<DiagnosticNote> {
 }
 
 /// Rows marked as unreliable by a `status` other than `ok`, with the reason.
-async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>, String> {
+async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>, RunError> {
     let step = &surveyed.plan.steps[at];
     if surveyed.states[at].manifest.is_none() {
         return Ok(Vec::new());
@@ -53,16 +52,14 @@ async fn refusals(surveyed: &Surveyed, at: usize) -> Result<Vec<DiagnosticNote>,
     for port in step.step.ports().iter().filter(has) {
         let session = session(1);
         let done = surveyed.done();
-        let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)
-            .map_err(|error| error.to_string())?;
-        let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
-        session.register_table("numbers", df.into_view()).map_err(failed)?;
+        let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)?;
+        session.register_table("numbers", df.into_view())?;
         let query = format!(
             "SELECT status, reason, count(*) AS rows FROM numbers \
              WHERE status NOT IN ('ok', '') AND reason <> '' \
              GROUP BY status, reason ORDER BY status DESC, rows DESC, reason LIMIT {REASONS}"
         );
-        for row in rows(session.sql(&query).await.map_err(failed)?).await? {
+        for row in rows(session.sql(&query).await?).await? {
             let n = number(&row, "rows").unwrap_or(0.0);
             let (status, reason) = (text(&row, "status"), text(&row, "reason"));
             let times = if n > 1.0 { format!(" ({n} rows)") } else { String::new() };

@@ -8,28 +8,33 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::page;
 use super::study::{study, time};
-use galeras_study::Surveyed;
+use crate::Surveyed;
+use galeras_engine::runner::RunError;
+use galeras_operator::StepError;
 
 /// The page of a workflow bundled with its results, which were `computed` at that time.
 ///
 /// # Errors
 /// If results cannot be read, or the page would reveal where the folder is.
-pub(in crate::cli) async fn bundled(
+pub async fn bundled(
     surveyed: &Surveyed,
     folder: &Path,
     computed: &str,
-) -> Result<String, String> {
+) -> Result<String, RunError> {
     let mut report = study(surveyed).await?;
     let at = computed.parse::<Timestamp>().map(|at| time(at.to_zoned(TimeZone::UTC)));
     report.made_at = at.unwrap_or_else(|_| computed.to_string());
     // The same results give the same page for everyone.
     report.run = None;
     relative_to(&mut report, folder);
-    let page = galeras_pages::report(&report).map_err(|error| error.to_string())?;
+    let page = page(&report)?;
     let own = folder.file_name().unwrap_or_default().to_string_lossy();
     match page.contains(own.as_ref()) {
-        true => Err("the report names files by where they were put together".to_string()),
+        true => {
+            Err(StepError::new("the report names files by where they were put together").into())
+        }
         false => Ok(page),
     }
 }

@@ -1,18 +1,4 @@
-//! `report`: one page that explains a study from its stored results.
-//!
-//! Imports go one way: `values` → `findings`, `points`, `attrition`, `notes`, `columns` → `steps`,
-//! `reproduce` → `study` → `in_bundle`. `galeras_pages` defines how a page looks.
-
-mod attrition;
-mod columns;
-mod findings;
-mod in_bundle;
-mod notes;
-mod points;
-mod reproduce;
-mod steps;
-mod study;
-mod values;
+//! `report`: writes the page that explains a study.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -30,9 +16,7 @@ use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_base::visible::escape;
 use galeras_display::bytes;
 use galeras_engine::trust::report_request;
-pub(super) use in_bundle::bundled;
-pub(super) use study::study;
-pub(super) use values::described;
+use galeras_study::report::{page, study};
 
 #[derive(Args)]
 pub(crate) struct ReportArgs {
@@ -79,8 +63,7 @@ pub(super) async fn write_report(
         let help = "; `--overwrite` replaces it, `-o` names another file";
         return Err(fail(format!("{place} {objection}{help}"), Exit::Invalid));
     }
-    let page = study(surveyed).await.map_err(failed)?;
-    let page = galeras_pages::report(&page).map_err(failed)?;
+    let page = study(surveyed).await.and_then(|report| page(&report)).map_err(failed)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let written =
         folder.map_or(Ok(()), make_folder).and_then(|()| WholeFile::write(path, page.as_bytes()));

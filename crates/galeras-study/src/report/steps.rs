@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use datafusion::error::DataFusionError;
 use futures::StreamExt as _;
 use galeras_pages::PageLimits;
 use galeras_pages::model::{
@@ -13,12 +12,12 @@ use serde_json::Value;
 
 use super::columns::ColumnsOfTable;
 use super::values::{data_type, described, file_name, rows, value};
+use crate::Surveyed;
+use crate::step_graph;
 use galeras_base::digest::Digest;
-use galeras_engine::runner::{Forecast, open_port, test_outcomes};
-use galeras_operator::{MAIN, Port, column_description, column_unit, plain_message};
+use galeras_engine::runner::{Forecast, RunError, open_port, test_outcomes};
+use galeras_operator::{MAIN, Port, column_description, column_unit};
 use galeras_sql::session::session;
-use galeras_study::Surveyed;
-use galeras_study::step_graph;
 
 const FIRST_ROWS: usize = 5;
 /// The largest table, in cells, that is read completely for column statistics.
@@ -28,7 +27,7 @@ const CELLS: u64 = 4_000_000;
 type KnownColumns = HashMap<Digest, ColumnStatistics>;
 
 /// The steps of the plan, the cells of a matrix as one. As many have a panel as a page has panels.
-pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> {
+pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, RunError> {
     let limits = PageLimits::default();
     let cells = cells_by_name(surveyed);
     let graph = step_graph(surveyed, false);
@@ -76,7 +75,7 @@ async fn panel(
     name: &str,
     cells: &[usize],
     known: &mut KnownColumns,
-) -> Result<StepBox, String> {
+) -> Result<StepBox, RunError> {
     let Some(&at) = cells.first() else { return Ok(StepBox::default()) };
     let step = &surveyed.plan.steps[at];
     let state = &surveyed.states[at];
@@ -149,7 +148,7 @@ async fn port_panel(
     at: usize,
     port: &Port,
     known: &mut KnownColumns,
-) -> Result<PortPanel, String> {
+) -> Result<PortPanel, RunError> {
     let fields = port.table.schema.fields();
     let mut columns: Vec<ColumnPanel> = fields
         .iter()
@@ -173,19 +172,16 @@ async fn port_panel(
         .filter(|column| digest_of(&column.name).is_some_and(|d| !known.contains_key(&d)))
         .map(|column| column.name.as_str())
         .collect();
-    let open = || {
-        open_port(&session(1), &surveyed.store, &surveyed.plan, at, port.name, &surveyed.done())
-            .map_err(|error| error.to_string())
-    };
-    let failed = |error: DataFusionError| plain_message(&error);
+    let open =
+        || open_port(&session(1), &surveyed.store, &surveyed.plan, at, port.name, &surveyed.done());
     if !unknown.is_empty() && artifact.rows.saturating_mul(unknown.len() as u64) <= CELLS {
         let names: Vec<_> = unknown.iter().map(|name| galeras_sql::session::column(name)).collect();
-        let df = open()?.select(names).map_err(failed)?;
+        let df = open()?.select(names)?;
         let schema = std::sync::Arc::new(df.schema().as_arrow().clone());
         let mut table = ColumnsOfTable::new(&schema);
-        let mut stream = df.execute_stream().await.map_err(failed)?;
+        let mut stream = df.execute_stream().await?;
         while let Some(batch) = stream.next().await {
-            table.add(&batch.map_err(failed)?).map_err(|error| error.to_string())?;
+            table.add(&batch?)?;
         }
         for (name, statistics) in unknown.iter().zip(table.finish()) {
             if let Some(digest) = digest_of(name) {
@@ -196,7 +192,7 @@ async fn port_panel(
     for column in &mut columns {
         column.statistics = digest_of(&column.name).and_then(|digest| known.get(&digest)).cloned();
     }
-    let first = rows(open()?.limit(0, Some(FIRST_ROWS)).map_err(failed)?).await?;
+    let first = rows(open()?.limit(0, Some(FIRST_ROWS))?).await?;
     let head: Vec<_> = fields.iter().map(|field| described(field)).collect();
     let step = &surveyed.plan.steps[at].name;
     let name = if port.name == MAIN { step.clone() } else { format!("{step}.{}", port.name) };

@@ -13,11 +13,12 @@ use super::points::{PointColumns, points};
 use super::reproduce::reproduce;
 use super::steps::diagram;
 use super::values::{block, file_name, rows, table, text};
+use crate::Surveyed;
+use crate::runs::past_runs;
 use galeras_engine::plan::{Input, PlannedPart, PlannedSection};
+use galeras_engine::runner::RunError;
 use galeras_operator::event::RunStatus;
-use galeras_operator::{MAIN, REJECTS, plain_message};
-use galeras_study::Surveyed;
-use galeras_study::runs::past_runs;
+use galeras_operator::{MAIN, REJECTS};
 use galeras_workflow::KnownPart;
 
 /// The default limit for rows of a table.
@@ -30,7 +31,10 @@ const PICTURES: usize = 50;
 const MISSING: usize = 20;
 
 /// The content of a study's page.
-pub(in crate::cli) async fn study(surveyed: &Surveyed) -> Result<Report, String> {
+///
+/// # Errors
+/// If results cannot be read.
+pub async fn study(surveyed: &Surveyed) -> Result<Report, RunError> {
     let plan = &surveyed.plan;
     let sections = match &plan.report.sections {
         Some(ordered) => {
@@ -117,7 +121,7 @@ fn is_stored(surveyed: &Surveyed, input: &Input) -> bool {
 }
 
 /// A section that the workflow orders, or a note if it is not computed yet.
-async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Section>, String> {
+async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Section>, RunError> {
     let heading = section.heading.clone().unwrap_or_default();
     let caption = |given: String| section.caption.clone().unwrap_or(given);
     let absent = |name: &str| {
@@ -180,8 +184,8 @@ async fn figures(
     surveyed: &Surveyed,
     name: &str,
     input: &Input,
-) -> Result<Vec<FigureBlock>, String> {
-    let df = table(surveyed, input)?.limit(0, Some(PICTURES)).map_err(|e| plain_message(&e))?;
+) -> Result<Vec<FigureBlock>, RunError> {
+    let df = table(surveyed, input)?.limit(0, Some(PICTURES))?;
     let pictures = rows(df).await?;
     let several = pictures.len() > 1;
     let figure = |(at, row): (usize, &super::values::JsonRow)| FigureBlock {
@@ -199,7 +203,7 @@ async fn figures(
 }
 
 /// The default sections if the workflow orders none: the answer first.
-async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, String> {
+async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, RunError> {
     let plan = &surveyed.plan;
     let mut sections = Vec::new();
     let stored = |port: &str| {
@@ -265,7 +269,7 @@ fn answers(surveyed: &Surveyed) -> Option<(String, Input)> {
 
 /// Shows where rows were lost on the way to the subject of the study: the answers, or the largest
 /// output.
-async fn main_line(surveyed: &Surveyed) -> Result<Option<AttritionBlock>, String> {
+async fn main_line(surveyed: &Surveyed) -> Result<Option<AttritionBlock>, RunError> {
     let largest = || {
         let outputs = surveyed.plan.outputs.iter().map(|output| &output.input);
         let kept = outputs.filter(|input| input.tables.iter().all(|table| table.port != REJECTS));

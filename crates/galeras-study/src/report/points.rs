@@ -6,11 +6,11 @@ use galeras_pages::model::{
 use serde_json::Value;
 
 use super::values::{JsonRow, number, order_words, rows, table, text, value};
+use crate::Surveyed;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, cell_columns};
-use galeras_operator::plain_message;
+use galeras_engine::runner::RunError;
 use galeras_sql::session::column;
-use galeras_study::Surveyed;
 
 /// Columns that distinguish rows on the page.
 const GROUPS: &[&str] = &["treatment", "model", "baseline", "sample", "repo"];
@@ -78,9 +78,9 @@ pub(super) async fn points(
     input: &Input,
     columns: &[String],
     limit: usize,
-) -> Result<DataPointBlock, String> {
+) -> Result<DataPointBlock, RunError> {
     let place = PointColumns::of(surveyed, input);
-    let mut df = table(surveyed, input)?.limit(0, Some(limit)).map_err(|e| plain_message(&e))?;
+    let mut df = table(surveyed, input)?.limit(0, Some(limit))?;
     if !columns.is_empty() {
         let mut chosen: Vec<&str> = input.schema.key.iter().map(String::as_str).collect();
         chosen.extend(
@@ -90,7 +90,7 @@ pub(super) async fn points(
                 .filter(|c| !input.schema.key.contains(&(*c).to_string())),
         );
         let chosen: Vec<_> = chosen.into_iter().map(column).collect();
-        df = df.select(chosen).map_err(|error| plain_message(&error))?;
+        df = df.select(chosen)?;
     }
     let rows = rows(df).await?;
     let total = surveyed.rows(input).filter(|total| *total > rows.len() as u64);

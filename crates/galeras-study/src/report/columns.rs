@@ -7,10 +7,10 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, SchemaRef};
 use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use galeras_pages::model::{ColumnStatistics, ValueBin, ValueCount};
 use serde_json::Value;
 
-use super::super::stats::one_value;
 use galeras_display::{ColumnSummary, Measured, TableSummary};
 
 /// The bars of a small histogram.
@@ -68,6 +68,27 @@ impl ColumnsOfTable {
         let summaries = self.summary.finish();
         summaries.iter().zip(self.values).map(|(column, seen)| statistics(column, seen)).collect()
     }
+}
+
+/// The value of an array of one: a number if it is one, else its text.
+pub fn one_value(array: &ArrayRef) -> Value {
+    let text = text_of(array);
+    match text.parse::<serde_json::Number>() {
+        Ok(number) if array.data_type().is_numeric() => Value::Number(number),
+        _ if array.data_type().is_numeric() => Value::Null,
+        _ => match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => Value::String(text),
+        },
+    }
+}
+
+/// The text of an array of one.
+pub fn text_of(array: &ArrayRef) -> String {
+    ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default())
+        .and_then(|formatter| formatter.value(0).try_to_string())
+        .unwrap_or_default()
 }
 
 fn count_texts(

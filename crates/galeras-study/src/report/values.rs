@@ -1,30 +1,31 @@
 //! Rows of stored tables as JSON values, and tables for the page.
 
+use std::io;
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field};
 use datafusion::dataframe::DataFrame;
 use galeras_pages::model::{TableBlock, TableColumn};
 use serde_json::{Map, Value};
 
+use crate::Surveyed;
 use galeras_display::{TableFormat, TableWriter};
 use galeras_engine::plan::Input;
-use galeras_engine::runner::open;
+use galeras_engine::runner::{RunError, open};
 use galeras_operator::table_digest::type_name;
-use galeras_operator::{column_description, column_unit, plain_message};
+use galeras_operator::{column_description, column_unit};
 use galeras_sql::session::{column, session, sorted_by_key};
-use galeras_study::Surveyed;
 
 pub(super) type JsonRow = Map<String, Value>;
 
 /// The table of an input in the order of its key.
-pub(super) fn table(surveyed: &Surveyed, input: &Input) -> Result<DataFrame, String> {
-    let df = open(&session(1), &surveyed.store, &surveyed.plan, input, &surveyed.done())
-        .map_err(|error| error.to_string())?;
-    sorted_by_key(df, &input.schema.key).map_err(|error| plain_message(&error))
+pub(super) fn table(surveyed: &Surveyed, input: &Input) -> Result<DataFrame, RunError> {
+    let df = open(&session(1), &surveyed.store, &surveyed.plan, input, &surveyed.done())?;
+    Ok(sorted_by_key(df, &input.schema.key)?)
 }
 
-pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, String> {
-    let batches = df.collect().await.map_err(|error| plain_message(&error))?;
+pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, RunError> {
+    let batches = df.collect().await?;
     let mut all = Vec::new();
     for batch in &batches {
         all.extend(rows_of(batch)?);
@@ -32,18 +33,12 @@ pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, String> {
     Ok(all)
 }
 
-pub(super) fn rows_of(batch: &RecordBatch) -> Result<Vec<JsonRow>, String> {
-    let mut lines = Vec::new();
-    let failed = |error: std::io::Error| error.to_string();
-    let mut writer =
-        TableWriter::new(&mut lines, batch.schema(), TableFormat::Json).map_err(failed)?;
-    writer.write(batch).map_err(failed)?;
-    writer.finish().map_err(failed)?;
-    lines
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(|line| serde_json::from_slice(line).map_err(|error| error.to_string()))
-        .collect()
+fn rows_of(batch: &RecordBatch) -> io::Result<Vec<JsonRow>> {
+    let mut writer = TableWriter::new(Vec::new(), batch.schema(), TableFormat::Json)?;
+    writer.write(batch)?;
+    let lines = writer.finish()?;
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| Ok(serde_json::from_slice(line)?)).collect()
 }
 
 pub(super) fn value<'a>(row: &'a JsonRow, name: &str) -> &'a Value {
@@ -63,7 +58,8 @@ pub(super) fn number(row: &JsonRow, name: &str) -> Option<f64> {
     value(row, name).as_f64()
 }
 
-pub(in crate::cli) fn described(field: &Field) -> TableColumn {
+/// The heading of a column.
+pub fn described(field: &Field) -> TableColumn {
     TableColumn {
         name: field.name().clone(),
         data_type: data_type(field),
@@ -86,7 +82,7 @@ pub(super) async fn block(
     input: &Input,
     columns: &[String],
     limit: usize,
-) -> Result<TableBlock, String> {
+) -> Result<TableBlock, RunError> {
     let mut df = table(surveyed, input)?;
     let schema = df.schema().as_arrow().clone();
     let chosen: Vec<&Field> = match columns {
@@ -97,7 +93,7 @@ pub(super) async fn block(
         names => names.iter().filter_map(|name| schema.field_with_name(name).ok()).collect(),
     };
     let exprs: Vec<_> = chosen.iter().map(|field| column(field.name())).collect();
-    df = df.select(exprs).and_then(|df| df.limit(0, Some(limit))).map_err(|e| plain_message(&e))?;
+    df = df.select(exprs).and_then(|df| df.limit(0, Some(limit)))?;
     // The input's schema describes its columns.
     let about = |field: &&Field| match input.schema.field(field.name()) {
         Some(known) => described(known),
