@@ -67,9 +67,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use exit::Exit;
 use exit::{Failure, fail, failed};
 use galeras_study::hint::DEFAULT_CACHE;
-// For `fuzz/targets`: the text typed on a page.
-#[doc(hidden)]
-pub use view::table_condition;
 
 /// Declarative, reproducible benchmarks for code language models.
 #[derive(Parser)]

@@ -32,6 +32,7 @@ const NO_SCORES: &[&str] = &[
 ];
 
 /// The columns with the parts of a data point.
+#[derive(Default)]
 pub(super) struct PointColumns {
     answer: Option<String>,
     reference: Option<String>,
@@ -47,13 +48,10 @@ impl PointColumns {
         let args = step.step.args();
         let named = |arg: &str| args.get(arg).and_then(Value::as_str).map(str::to_string);
         let is_there = |name: &String| input.schema.field(name).is_some();
-        let answer = named("prediction")
-            .filter(is_there)
-            .or_else(|| Some("prediction".to_string()).filter(is_there));
-        let reference = named("reference")
-            .filter(is_there)
-            .or_else(|| Some("reference".to_string()).filter(is_there));
-        answer.as_ref()?;
+        let column = |name: &str| {
+            named(name).filter(is_there).or_else(|| Some(name.to_string()).filter(is_there))
+        };
+        let (answer, reference) = (Some(column("prediction")?), column("reference"));
         // Numeric columns after the answer were computed from it.
         let fields = input.schema.schema.fields();
         let behind = fields.iter().skip_while(|field| Some(field.name()) != answer.as_ref());
@@ -79,7 +77,7 @@ pub(super) async fn points(
     columns: &[String],
     limit: usize,
 ) -> Result<DataPointBlock, RunError> {
-    let place = PointColumns::of(surveyed, input);
+    let place = PointColumns::of(surveyed, input).unwrap_or_default();
     let mut df = table(surveyed, input)?.limit(0, Some(limit))?;
     if !columns.is_empty() {
         let mut chosen: Vec<&str> = input.schema.key.iter().map(String::as_str).collect();
@@ -95,7 +93,7 @@ pub(super) async fn points(
     let rows = rows(df).await?;
     let total = surveyed.rows(input).filter(|total| *total > rows.len() as u64);
     Ok(DataPointBlock {
-        points: rows.iter().map(|row| point(row, place.as_ref(), columns, name)).collect(),
+        points: rows.iter().map(|row| point(row, &place, columns, name)).collect(),
         choice: total.map(|_| order_words(input)).unwrap_or_default(),
         total,
         source: name.to_string(),
@@ -103,12 +101,7 @@ pub(super) async fn points(
     })
 }
 
-fn point(
-    row: &JsonRow,
-    place: Option<&PointColumns>,
-    columns: &[String],
-    source: &str,
-) -> DataPoint {
+fn point(row: &JsonRow, place: &PointColumns, columns: &[String], source: &str) -> DataPoint {
     let path = text(row, "path");
     let name = text(row, "qualified_name");
     let title = match (path.is_empty(), name.is_empty()) {
@@ -125,31 +118,27 @@ fn point(
         let value = text(row, name);
         (!value.is_empty()).then(|| Labelled { name: name.to_string(), value })
     };
-    let texts: Vec<Labelled> = match columns {
-        [] => TEXTS.iter().filter_map(|name| labelled(name)).collect(),
-        names => names.iter().filter_map(|name| labelled(name)).collect(),
+    let names: Vec<&str> = match columns {
+        [] => TEXTS.to_vec(),
+        names => names.iter().map(String::as_str).collect(),
     };
+    let texts = names.into_iter().filter_map(labelled);
     let is_shown = |name: &String| columns.is_empty() || columns.contains(name);
-    let reference = place.and_then(|place| place.reference.clone());
     DataPoint {
         id: text(row, ID),
         title,
-        groups: place
-            .into_iter()
-            .flat_map(|place| &place.groups)
-            .filter_map(|name| labelled(name))
-            .collect(),
+        groups: place.groups.iter().filter_map(|name| labelled(name)).collect(),
         scores: place
-            .into_iter()
-            .flat_map(|place| &place.scores)
+            .scores
+            .iter()
             .filter(|name| is_shown(name))
             .map(|name| ScoreValue { metric: name.clone(), value: number(row, name) })
             .collect(),
         prompt: prompt(row),
-        answer: place.and_then(|place| whole(&place.answer)),
-        reference: whole(&reference),
+        answer: whole(&place.answer),
+        reference: whole(&place.reference),
         language: CodeLanguage::Python,
-        texts: texts.into_iter().filter(|text| Some(&text.name) != reference.as_ref()).collect(),
+        texts: texts.filter(|text| Some(&text.name) != place.reference.as_ref()).collect(),
         trace: trace(row, source),
     }
 }

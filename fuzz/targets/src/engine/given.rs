@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
-use galeras::cli::table_condition;
+use galeras_study::view::table_condition;
 use galeras_engine::trust::Allowance;
 use galeras_operator::{Access, ServerAddress};
 use galeras_ratings::{QuestionAgreement, Ratings};

@@ -1,24 +1,27 @@
 //! The routes of the server, and the rules for every request and answer.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use futures::{Stream, stream};
+use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Refusal, html};
+use super::answer::{Refusal, Served, html};
 use super::guard::{Admission, Guard};
-use super::served::Served;
 use super::study::Study;
-use super::{live, review, row, runs, steps, table};
+use super::{review, row, runs, steps, table};
 
 /// The most bytes of a request's body: an answer with its note.
 const MAX_BODY: usize = 64 << 10;
@@ -30,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// If connections cannot be accepted any more.
-pub(super) async fn serve(
+pub async fn serve(
     listener: TcpListener,
     guard: Guard,
     study: Arc<Study>,
@@ -49,7 +52,7 @@ pub(super) async fn serve(
 fn routes(served: Served) -> Router {
     Router::new()
         .route("/", get(steps::steps))
-        .route("/events", get(live::events))
+        .route("/events", get(events))
         .route("/table", get(table::table))
         .route("/row", get(row::row))
         .route("/runs", get(runs::runs))
@@ -116,4 +119,36 @@ fn welcome(guard: &Guard) -> Response {
             response
         }
     }
+}
+
+/// The interval between checks of the store while a page is open.
+const EVERY: Duration = Duration::from_millis(700);
+
+/// The subject of the page that asks.
+#[derive(Deserialize)]
+struct EventsQuery {
+    /// The state of the study when the page was made: later changes are sent at once.
+    mark: String,
+}
+
+/// A stream with an event `change` for every change of the study's pages.
+async fn events(
+    State(served): State<Served>,
+    Query(query): Query<EventsQuery>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let events = stream::unfold((served, query.mark), |(served, known)| async move {
+        loop {
+            tokio::select! {
+                () = served.cancel.cancelled() => return None,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+            // A failed read may succeed the next time.
+            let Ok(snapshot) = served.study.snapshot().await else { continue };
+            let mark = snapshot.mark();
+            if mark != known {
+                return Some((Ok(Event::default().event("change").data("1")), (served, mark)));
+            }
+        }
+    });
+    Sse::new(events).keep_alive(KeepAlive::new())
 }

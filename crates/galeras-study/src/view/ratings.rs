@@ -8,11 +8,12 @@ use datafusion::logical_expr::{cast, lit};
 use datafusion::prelude::coalesce;
 use serde_json::Value;
 
-use super::served::Served;
+use super::answer::Served;
 use super::study::Snapshot;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, PlannedStep};
-use galeras_operator::{INPUT, plain_message};
+use galeras_engine::runner::RunError;
+use galeras_operator::{INPUT, StepError};
 use galeras_ratings::{ADJUDICATED, Rating, RatingAnswer, Ratings};
 use galeras_sql::session::{column, parse_row_expr, session};
 
@@ -113,7 +114,8 @@ impl Review {
             all.join("; ")
         })?;
         let args = step.step.args();
-        let points = points(served, snapshot, &input, &questions, &args["applies"]).await?;
+        let points = points(served, snapshot, &input, &questions, &args["applies"]).await;
+        let points = points.map_err(|error| error.to_string())?;
         let wanted = args["raters"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(2);
         let step = step.name.clone();
         Ok(Self { step, input, questions, wanted, folder, points, ratings })
@@ -217,8 +219,7 @@ async fn points(
     input: &Input,
     questions: &[AskedQuestion],
     applies: &Value,
-) -> Result<Vec<AskedPoint>, String> {
-    let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
+) -> Result<Vec<AskedPoint>, RunError> {
     let session = session(1);
     let data = snapshot.data(&session, &served.study.store, input)?;
     let schema = std::sync::Arc::new(data.schema().as_arrow().clone());
@@ -228,7 +229,7 @@ async fn points(
             None => lit(true),
             Some(sql) => {
                 let parsed = parse_row_expr(&session, &schema, sql, "");
-                let parsed = parsed.map_err(|error| error.message)?;
+                let parsed = parsed.map_err(|error| StepError::new(error.message))?;
                 coalesce(vec![parsed.expr, lit(false)])
             }
         };
@@ -236,11 +237,9 @@ async fn points(
     }
     let batches = data
         .select(columns)
-        .and_then(|df| df.sort(vec![column("id").sort(true, true)]))
-        .map_err(failed)?
+        .and_then(|df| df.sort(vec![column("id").sort(true, true)]))?
         .collect()
-        .await
-        .map_err(failed)?;
+        .await?;
     let mut points = Vec::new();
     for batch in &batches {
         let ids = batch.column(0).as_string::<i32>();

@@ -6,12 +6,11 @@ use galeras_pages::view::{TablesPage, tables_page};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{Answered, Refusal, html};
-use super::served::Served;
+use super::answer::{Answered, Refusal, Served, html};
+use crate::diff_tables::{PortDiff, compare_ports};
+use crate::run_pair::{StepPair, Verdict, changed_params, step_pairs};
+use crate::runs::{outcome, params_text, results_digest};
 use galeras_store::RunRecord;
-use galeras_study::diff_tables::{PortDiff, compare_ports};
-use galeras_study::run_pair::{StepPair, Verdict, changed_params, step_pairs};
-use galeras_study::runs::{outcome, params_text, results_digest};
 
 const LISTED: usize = 100;
 

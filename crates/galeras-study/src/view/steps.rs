@@ -3,9 +3,7 @@
 use axum::extract::State;
 use galeras_pages::view::{PortLine, StepLine, StepsPage, steps_page};
 
-use super::address::address;
-use super::answer::{Answered, html};
-use super::served::Served;
+use super::answer::{Answered, Served, address, html};
 use super::study::Snapshot;
 use galeras_engine::runner::Forecast;
 use galeras_operator::MAIN;
@@ -22,7 +20,7 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
                 "The last run, {}, began {} and ended: {}.",
                 run.id,
                 run.started,
-                galeras_study::runs::outcome(run)
+                crate::runs::outcome(run)
             ),
         },
     };

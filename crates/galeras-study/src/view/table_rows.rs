@@ -11,12 +11,13 @@ use datafusion::dataframe::DataFrame;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Expr, lit};
 
-use super::indexes::opened;
-use super::served::Served;
+use super::answer::Served;
+use super::indexes::{blocking, opened};
 use super::study::Snapshot;
 use galeras_base::digest::Digest;
 use galeras_engine::plan::Input;
-use galeras_operator::{is_virtual, plain_message};
+use galeras_engine::runner::RunError;
+use galeras_operator::is_virtual;
 use galeras_sql::session::{column, session, stored_rows};
 use galeras_store::Store;
 
@@ -58,7 +59,7 @@ struct LocalTable {
 
 impl Rows<'_> {
     /// The page with that number, or the last one.
-    pub(super) async fn page(&self, asked: u64) -> Result<PageRows, String> {
+    pub(super) async fn page(&self, asked: u64) -> Result<PageRows, RunError> {
         let names = self.columns();
         let Some(local) = self.local() else {
             let total = self.count().await?;
@@ -74,17 +75,15 @@ impl Rows<'_> {
             }
         };
         let wanted = place.positions.clone();
-        // Files are read on a blocking thread.
-        let batch = tokio::task::spawn_blocking(move || {
+        let batch = blocking(move || {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let table = opened(&local.store, &local.blob)?;
-            let batch = stored_rows(&table, &wanted, &names).map_err(|e| e.to_string())?;
+            let batch = stored_rows(&table, &wanted, &names)?;
             // A file returns its columns in its own order.
             let places = names.iter().filter_map(|name| batch.schema().index_of(name).ok());
-            batch.project(&places.collect::<Vec<_>>()).map_err(|error| error.to_string())
+            Ok(batch.project(&places.collect::<Vec<_>>())?)
         });
-        let batch = batch.await.map_err(|error| error.to_string())??;
-        Ok(PageRows { batch, ..place })
+        Ok(PageRows { batch: batch.await?, ..place })
     }
 
     fn local(&self) -> Option<LocalTable> {
@@ -95,7 +94,7 @@ impl Rows<'_> {
     }
 
     /// The position of a page and its rows from cached facts; `None` if these would be too large.
-    async fn indexed(&self, local: &LocalTable, asked: u64) -> Result<Option<PageRows>, String> {
+    async fn indexed(&self, local: &LocalTable, asked: u64) -> Result<Option<PageRows>, RunError> {
         let indexes = &self.served.study.indexes;
         let matches = match self.stored_filter()? {
             None => None,
@@ -141,7 +140,7 @@ impl Rows<'_> {
     }
 
     /// The filter over the columns of the file: other columns have a constant value.
-    fn stored_filter(&self) -> Result<Option<Expr>, String> {
+    fn stored_filter(&self) -> Result<Option<Expr>, RunError> {
         let Some(filter) = self.filter.clone() else { return Ok(None) };
         let step = self.input.tables.first().map(|table| &self.snapshot.plan.steps[table.step]);
         let schema = &self.input.schema;
@@ -151,43 +150,31 @@ impl Rows<'_> {
             }
             _ => Ok(Transformed::no(part)),
         });
-        replaced.map(|replaced| Some(replaced.data)).map_err(|error| plain_message(&error))
+        Ok(Some(replaced?.data))
     }
 
-    fn data(&self, jobs: usize) -> Result<DataFrame, String> {
+    fn data(&self, jobs: usize) -> Result<DataFrame, RunError> {
         self.snapshot.data(&session(jobs), &self.served.study.store, self.input)
     }
 
-    fn filtered(&self, df: DataFrame) -> Result<DataFrame, String> {
+    fn filtered(&self, df: DataFrame) -> Result<DataFrame, RunError> {
         match &self.filter {
-            Some(filter) => df.filter(filter.clone()).map_err(|error| plain_message(&error)),
+            Some(filter) => Ok(df.filter(filter.clone())?),
             None => Ok(df),
         }
     }
 
     /// The number of filtered rows.
-    async fn count(&self) -> Result<u64, String> {
-        let Some(filter) = &self.filter else {
+    async fn count(&self) -> Result<u64, RunError> {
+        if self.filter.is_none() {
             return Ok(self.snapshot.rows(self.input).unwrap_or(0));
-        };
-        let indexes = &self.served.study.indexes;
-        let blob = self.snapshot.only_blob(self.input).map(|(blob, _)| blob.to_string());
-        let key = blob.map(|blob| format!("{blob} {filter}"));
-        if let Some(known) = key.as_ref().and_then(|key| indexes.known_count(key)) {
-            return Ok(known);
         }
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let matching = self.filtered(self.data(jobs)?)?;
-        let found = matching.count().await.map_err(|error| plain_message(&error))? as u64;
-        if let Some(key) = key {
-            indexes.remember_count(key, found);
-        }
-        Ok(found)
+        Ok(self.filtered(self.data(jobs)?)?.count().await? as u64)
     }
 
     /// The rows of a page of a table with several files, or in another store.
-    async fn scanned(&self, names: &[String], skip: u64) -> Result<RecordBatch, String> {
-        let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
+    async fn scanned(&self, names: &[String], skip: u64) -> Result<RecordBatch, RunError> {
         let df = self.filtered(self.data(1)?)?;
         let mut order = Vec::new();
         if !self.sort.is_empty() {
@@ -197,18 +184,15 @@ impl Rows<'_> {
         let page = df
             .select(names.iter().map(|name| column(name)).collect::<Vec<_>>())
             .and_then(|df| df.sort(order))
-            .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))
-            .map_err(failed)?;
+            .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))?;
         let schema = Arc::new(page.schema().as_arrow().clone());
-        let batches = page.collect().await.map_err(failed)?;
-        arrow::compute::concat_batches(&schema, &batches).map_err(|error| error.to_string())
+        Ok(arrow::compute::concat_batches(&schema, &page.collect().await?)?)
     }
 
     /// The positions of a page's rows in a table whose order is too large to cache. Reads only the
     /// columns of the filter and the order; one thread scans the file, so that rows can be counted.
-    async fn searched(&self, skip: u64) -> Result<Vec<u64>, String> {
-        let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
-        let numbered = self.data(1)?.window(vec![row_number().alias(POSITION)]).map_err(failed)?;
+    async fn searched(&self, skip: u64) -> Result<Vec<u64>, RunError> {
+        let numbered = self.data(1)?.window(vec![row_number().alias(POSITION)])?;
         let mut columns = vec![column(POSITION)];
         let mut order = Vec::new();
         if !self.sort.is_empty() {
@@ -220,9 +204,8 @@ impl Rows<'_> {
             .filtered(numbered)?
             .select(columns)
             .and_then(|df| df.sort(order))
-            .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))
-            .map_err(failed)?;
-        let batches = page.collect().await.map_err(failed)?;
+            .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))?;
+        let batches = page.collect().await?;
         let positions = batches
             .iter()
             .flat_map(|batch| batch.column(0).as_primitive::<UInt64Type>().values().to_vec());
@@ -232,7 +215,7 @@ impl Rows<'_> {
     /// The columns of a page: first the key, then the columns of the step, then the others.
     fn columns(&self) -> Vec<String> {
         let plan = &self.snapshot.plan;
-        let mut names = galeras_study::columns_for_people(plan, self.input);
+        let mut names = crate::columns_for_people(plan, self.input);
         if self.snapshot.only_blob(self.input).is_some() {
             names.retain(|name| self.input.schema.field(name).is_some_and(|f| !is_virtual(f)));
         }

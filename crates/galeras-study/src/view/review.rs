@@ -12,12 +12,10 @@ use galeras_pages::view::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::address::address;
-use super::answer::{Answered, Refusal, html, see};
+use super::answer::{Answered, Refusal, Served, address, html, see};
 use super::ratings::{Item, Review, questions, steps};
 use super::row::{by_id, row_parts};
 use super::runs::block;
-use super::served::Served;
 use galeras_ratings::{
     ADJUDICATED, QuestionAgreement, RatingAnswer, RatingEvent, append, is_rater_name,
 };
@@ -189,7 +187,7 @@ pub(super) async fn point(
     };
     let id = review.id(current).to_string();
     let _reading = served.study.reading().await?;
-    let values = by_id(&served, &snapshot, &review.input, &id).await.map_err(Refusal::failed)?;
+    let values = by_id(&served, &snapshot, &review.input, &id).await?;
     let page = ReviewPage {
         step: review.step.clone(),
         rater: rater.to_string(),

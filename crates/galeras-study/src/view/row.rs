@@ -9,15 +9,14 @@ use galeras_pages::view::{RowParts, RowText, row_page};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::address::address;
-use super::answer::{Answered, Refusal, html};
-use super::indexes::opened;
-use super::served::Served;
+use super::answer::{Answered, Refusal, Served, address, html};
+use super::indexes::{blocking, opened};
 use super::study::Snapshot;
 use super::table::value;
 use galeras_base::id::ID;
 use galeras_engine::plan::{Input, TableRef};
-use galeras_operator::{MAIN, plain_message};
+use galeras_engine::runner::RunError;
+use galeras_operator::MAIN;
 use galeras_sql::session::{column, session, stored_rows};
 
 #[derive(Deserialize)]
@@ -60,7 +59,7 @@ pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQue
         Some(at) => by_position(&served, &snapshot, &input, at).await,
         None => by_id(&served, &snapshot, &input, &query.id).await,
     };
-    let Some(values) = found.map_err(Refusal::failed)? else {
+    let Some(values) = found? else {
         return Err(Refusal::missing(
             "The table has no such row; it may have been computed again.",
         ));
@@ -74,7 +73,7 @@ pub(super) async fn row(State(served): State<Served>, Query(query): Query<RowQue
             current: false,
         },
     );
-    parts.trace = trace(&served, &snapshot, &input, &values).await.map_err(Refusal::failed)?;
+    parts.trace = trace(&served, &snapshot, &input, &values).await?;
     Ok(html(row_page(&served.frame(&snapshot, ""), &parts)?))
 }
 
@@ -85,7 +84,7 @@ async fn by_position(
     snapshot: &Snapshot,
     input: &Input,
     at: u64,
-) -> Result<Option<RowValues>, String> {
+) -> Result<Option<RowValues>, RunError> {
     let Some((blob, _)) = snapshot.only_blob(input).filter(|(_, rows)| at < *rows) else {
         return Ok(None);
     };
@@ -94,12 +93,11 @@ async fn by_position(
         return Ok(None);
     }
     let names: Vec<String> = input.schema.names().map(str::to_string).collect();
-    let read = tokio::task::spawn_blocking(move || {
+    let batch = blocking(move || {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        stored_rows(&opened(&store, &blob)?, &[at], &names).map_err(|error| error.to_string())
+        Ok(stored_rows(&opened(&store, &blob)?, &[at], &names)?)
     });
-    let batch = read.await.map_err(|error| error.to_string())??;
-    Ok(Some(of_batch(&batch)))
+    Ok(Some(of_batch(&batch.await?)))
 }
 
 /// The row with this id; the first one if there are several.
@@ -108,7 +106,7 @@ pub(super) async fn by_id(
     snapshot: &Snapshot,
     input: &Input,
     id: &str,
-) -> Result<Option<RowValues>, String> {
+) -> Result<Option<RowValues>, RunError> {
     let Some(field) = input.schema.field(ID) else { return Ok(None) };
     let data = snapshot.data(&session(1), &served.study.store, input)?;
     // Without a cast around the column, the file's statistics can exclude row groups.
@@ -116,13 +114,8 @@ pub(super) async fn by_id(
         arrow::datatypes::DataType::Utf8 => column(ID),
         _ => cast(column(ID), arrow::datatypes::DataType::Utf8),
     };
-    let found = data
-        .filter(this.eq(lit(id)))
-        .and_then(|df| df.limit(0, Some(1)))
-        .map_err(|error| plain_message(&error))?
-        .collect()
-        .await
-        .map_err(|error| plain_message(&error))?;
+    let found =
+        data.filter(this.eq(lit(id))).and_then(|df| df.limit(0, Some(1)))?.collect().await?;
     Ok(found.iter().find(|batch| batch.num_rows() > 0).map(of_batch))
 }
 
@@ -227,7 +220,7 @@ async fn trace(
     snapshot: &Snapshot,
     input: &Input,
     values: &RowValues,
-) -> Result<Vec<PageLink>, String> {
+) -> Result<Vec<PageLink>, RunError> {
     let steps: Vec<usize> = input.tables.iter().map(|table| table.step).collect();
     let ids: Vec<(&str, &str)> = std::iter::once(ID)
         .chain(PARENTS)

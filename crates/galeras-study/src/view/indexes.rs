@@ -1,5 +1,5 @@
-//! Cached facts about stored tables: their rows sorted by a column, the rows that meet a condition,
-//! and counts. A stored table never changes, so the facts stay valid; the least recently used are
+//! Cached facts about stored tables: their rows sorted by a column, and the rows that meet a
+//! condition. A stored table never changes, so the facts stay valid; the least recently used are
 //! dropped first.
 
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -9,7 +9,8 @@ use datafusion::logical_expr::Expr;
 use tokio::sync::Mutex;
 
 use galeras_base::digest::Digest;
-use galeras_operator::plain_message;
+use galeras_engine::runner::RunError;
+use galeras_operator::StepError;
 use galeras_sql::session::{stored_matches, stored_order};
 use galeras_store::Store;
 use galeras_store::TableFile;
@@ -20,14 +21,10 @@ const ORDERS: usize = 256 << 20;
 /// The most bytes of cached matches: a bit for each row.
 const MATCHES: usize = 64 << 20;
 
-/// The most cached counts.
-const COUNTS: usize = 500;
-
 /// The cached facts of all tables.
 pub(super) struct Indexes {
     orders: Recent<Option<Arc<Vec<u32>>>>,
     matches: Recent<Option<BooleanBuffer>>,
-    counts: Recent<u64>,
     /// Only one is computed at a time: each uses all processors, and the memory of a column.
     computing: Mutex<()>,
 }
@@ -37,7 +34,6 @@ impl Default for Indexes {
         Self {
             orders: Recent::new(ORDERS),
             matches: Recent::new(MATCHES),
-            counts: Recent::new(COUNTS),
             computing: Mutex::default(),
         }
     }
@@ -51,14 +47,13 @@ impl Indexes {
         store: Store,
         column: &str,
         descending: bool,
-    ) -> Result<Option<Arc<Vec<u32>>>, String> {
+    ) -> Result<Option<Arc<Vec<u32>>>, RunError> {
         let key = format!("{blob} {descending} {column}");
         let column = column.to_string();
         let table = *blob;
         let compute = move || {
             let table = opened(&store, &table)?;
-            let order = stored_order(&table, &column, descending).map_err(|e| e.to_string())?;
-            Ok(order.map(Arc::new))
+            Ok(stored_order(&table, &column, descending)?.map(Arc::new))
         };
         let bytes = |order: &Option<Arc<Vec<u32>>>| order.as_ref().map_or(0, |o| o.len() * 4);
         self.kept(&self.orders, key, bytes, compute).await
@@ -70,25 +65,15 @@ impl Indexes {
         blob: &Digest,
         store: Store,
         condition: Expr,
-    ) -> Result<Option<BooleanBuffer>, String> {
+    ) -> Result<Option<BooleanBuffer>, RunError> {
         let key = format!("{blob} {condition:?}");
         let table = *blob;
         let compute = move || {
             let table = opened(&store, &table)?;
-            stored_matches(&table, &condition).map_err(|error| plain_message(&error))
+            Ok(stored_matches(&table, &condition)?)
         };
         let bytes = |found: &Option<BooleanBuffer>| found.as_ref().map_or(0, |f| f.len() / 8);
         self.kept(&self.matches, key, bytes, compute).await
-    }
-
-    /// A cached count.
-    pub(super) fn known_count(&self, key: &str) -> Option<u64> {
-        self.counts.get(key)
-    }
-
-    /// Caches a count.
-    pub(super) fn remember_count(&self, key: String, rows: u64) {
-        self.counts.put(key, rows, 1);
     }
 
     async fn kept<T: Clone + Send + 'static>(
@@ -96,8 +81,8 @@ impl Indexes {
         kept: &Recent<T>,
         key: String,
         size: impl Fn(&T) -> usize,
-        compute: impl FnOnce() -> Result<T, String> + Send + 'static,
-    ) -> Result<T, String> {
+        compute: impl FnOnce() -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
         if let Some(known) = kept.get(&key) {
             return Ok(known);
         }
@@ -106,15 +91,23 @@ impl Indexes {
         if let Some(known) = kept.get(&key) {
             return Ok(known);
         }
-        let found = tokio::task::spawn_blocking(compute).await.map_err(|e| e.to_string())??;
+        let found = blocking(compute).await?;
         kept.put(key, found.clone(), size(&found));
         Ok(found)
     }
 }
 
-pub(super) fn opened(store: &Store, blob: &Digest) -> Result<Arc<TableFile>, String> {
-    let table = store.table_file(blob).map_err(|error| error.to_string())?;
-    Ok(Arc::new(table.ok_or("the store is not a folder")?))
+pub(super) fn opened(store: &Store, blob: &Digest) -> Result<Arc<TableFile>, RunError> {
+    let table = store.table_file(blob)?;
+    Ok(Arc::new(table.ok_or_else(|| StepError::new("the store is not a folder"))?))
+}
+
+/// Reads files on a thread that may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RunError> + Send + 'static,
+) -> Result<T, RunError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| StepError::new(error.to_string()))?
 }
 
 /// The most recently used entries, up to a size.
@@ -189,11 +182,11 @@ mod tests {
     async fn what_failed_is_tried_again_and_what_succeeded_is_not() {
         let indexes = Indexes::default();
         let kept = Recent::new(10);
-        let ask = async |answer: Result<u64, String>| {
+        let ask = async |answer: Result<u64, RunError>| {
             indexes.kept(&kept, "key".to_string(), |_| 1, move || answer).await
         };
-        assert!(ask(Err("no".to_string())).await.is_err());
-        assert_eq!(ask(Ok(1)).await, Ok(1));
-        assert_eq!(ask(Ok(2)).await, Ok(1));
+        assert!(ask(Err(StepError::new("no").into())).await.is_err());
+        assert_eq!(ask(Ok(1)).await.ok(), Some(1));
+        assert_eq!(ask(Ok(2)).await.ok(), Some(1));
     }
 }

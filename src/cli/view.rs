@@ -1,21 +1,4 @@
-//! `view`: serves the pages of a study on loopback.
-
-mod address;
-mod answer;
-mod guard;
-mod indexes;
-mod live;
-mod ratings;
-mod review;
-mod row;
-mod runs;
-mod served;
-mod server;
-mod steps;
-mod study;
-mod table;
-mod table_filter;
-mod table_rows;
+//! `view`: starts the server of a study's pages.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -25,20 +8,16 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::guard::Guard;
-use self::server::serve;
-use self::study::Study;
-use super::Format;
 use super::allow::trust;
 use super::context::{
     Exit, Failure, fail, failed, note, open_store, plan_file, print, show_diagnostics,
 };
 use super::recall::LookArgs;
 use super::signals::watch_signals;
-use galeras_engine::plan::Locking;
-
-#[doc(hidden)]
-pub use self::table_filter::condition as table_condition;
+use super::{Format, Settings, WorkflowArgs};
+use galeras_engine::plan::{Locking, Plan};
+use galeras_study::view::{Guard, PlanAgain, Study, serve};
+use galeras_workflow::{Diagnostics, render};
 
 #[derive(Args)]
 pub(crate) struct ViewArgs {
@@ -56,13 +35,25 @@ pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
     let workflow = &args.look.workflow;
     let store = open_store(&workflow.store.cache).await?;
     let settings = args.look.settings(&store).await?;
-    let consent = trust(&workflow.file, &workflow.set, &workflow.allow, None);
-    let (cache, out) = (&workflow.store.cache, Path::new("."));
-    let (plan, diagnostics) =
-        plan_file(&workflow.file, settings.clone(), cache, Locking::Pinned, consent, out).await?;
+    let (plan, diagnostics) = planned(workflow, settings.clone()).await?;
     show_diagnostics(&diagnostics, Format::Human);
     let plan = plan.ok_or(Exit::Invalid)?;
-    let study = Study::open(workflow.clone(), settings, plan, store).await.map_err(failed)?;
+    let again = workflow.clone();
+    let plan_again: PlanAgain = Box::new(move || {
+        let (workflow, settings) = (again.clone(), settings.clone());
+        Box::pin(async move {
+            match planned(&workflow, settings).await {
+                Ok((Some(plan), _)) => Ok(plan),
+                Ok((None, diagnostics)) => Err(render(diagnostics.as_slice(), false, 100)),
+                Err(failure) => {
+                    failure.show();
+                    Err("the store cannot be used".to_string())
+                }
+            }
+        })
+    });
+    let (file, cache) = (workflow.file.clone(), &workflow.store.cache);
+    let study = Study::open(file, plan, store, cache, plan_again).await.map_err(failed)?;
     // Loopback only: the tables and ratings are private.
     let bound = TcpListener::bind(("127.0.0.1", args.port)).await;
     let bound = bound.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
@@ -84,6 +75,15 @@ pub(crate) async fn view(args: ViewArgs) -> Result<Exit, Failure> {
     let served = serve(listener, guard, Arc::new(study), cancel).await;
     served.map_err(|error| failed(format!("the server ended: {error}")))?;
     Ok(Exit::Done)
+}
+
+async fn planned(
+    workflow: &WorkflowArgs,
+    settings: Settings,
+) -> Result<(Option<Plan>, Diagnostics), Failure> {
+    let consent = trust(&workflow.file, &workflow.set, &workflow.allow, None);
+    let (cache, out) = (&workflow.store.cache, Path::new("."));
+    plan_file(&workflow.file, settings, cache, Locking::Pinned, consent, out).await
 }
 
 /// Opens the address; a missing browser is not an error.

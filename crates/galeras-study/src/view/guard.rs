@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 
 /// The values that requests are checked against.
 #[derive(Clone, Debug)]
-pub(super) struct Guard {
+pub struct Guard {
     port: u16,
     token: String,
 }
@@ -35,7 +35,7 @@ impl Guard {
     ///
     /// # Errors
     /// If the system gives no random bytes.
-    pub(super) fn new(port: u16) -> io::Result<Self> {
+    pub fn new(port: u16) -> io::Result<Self> {
         let mut bytes = [0_u8; 24];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -43,7 +43,7 @@ impl Guard {
     }
 
     /// The address to open, with the token.
-    pub(super) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
     }
 

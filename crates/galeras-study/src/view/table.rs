@@ -9,14 +9,12 @@ use galeras_pages::view::{TablePage, TableTools, table_page};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::address::address;
-use super::answer::{Answered, Refusal, html};
-use super::served::Served;
+use super::answer::{Answered, Refusal, Served, address, html};
 use super::table_filter::{OPERATORS, condition};
 use super::table_rows::Rows;
+use crate::report::described;
 use galeras_display::count;
 use galeras_engine::plan::Input;
-use galeras_study::report::described;
 
 /// The most characters shown of a text in a cell.
 const CELL: usize = 120;
@@ -82,7 +80,7 @@ pub(super) async fn table(
     let (sort, descending) = (query.sort.as_str(), query.descending());
     let (served, snapshot, input) = (&served, snapshot.as_ref(), &input);
     let rows = Rows { served, snapshot, input, filter, sort, descending };
-    let found = rows.page(asked).await.map_err(Refusal::failed)?;
+    let found = rows.page(asked).await?;
     let (page, pages, batch) = (found.page, found.pages, &found.batch);
     let (first, total) = (found.first, found.total);
     let place = match total {

@@ -6,26 +6,30 @@ use std::time::{Duration, Instant, SystemTime};
 
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
+use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::super::allow::trust;
-use super::super::context::plan_file;
-use super::super::{Settings, WorkflowArgs};
 use super::indexes::Indexes;
+use crate::hint;
+use crate::runs::past_runs;
+use crate::surveyed::rows_of;
 use galeras_base::digest::Digest;
-use galeras_engine::plan::{Input, Locking, Plan};
-use galeras_engine::runner::{StepState, open, survey};
+use galeras_engine::plan::{Input, Plan};
+use galeras_engine::runner::{RunError, StepState, open, survey};
 use galeras_store::{LockGuard, RunRecord, Store};
-use galeras_study::hint;
-use galeras_study::runs::past_runs;
-use galeras_workflow::render;
 
 /// The time for which a view of the store is reused.
 const FRESH: Duration = Duration::from_millis(400);
 
-pub(super) struct Study {
-    args: WorkflowArgs,
-    settings: Settings,
+/// Plans the workflow again. The error is for people.
+pub type PlanAgain = Box<dyn Fn() -> BoxFuture<'static, Result<Plan, String>> + Send + Sync>;
+
+/// The study that a server shows.
+pub struct Study {
+    pub(super) file: PathBuf,
+    /// The store's location as typed.
+    cache: String,
+    plan_again: PlanAgain,
     pub(super) store: Store,
     seen: Mutex<Seen>,
     pub(super) indexes: Indexes,
@@ -51,69 +55,57 @@ pub(super) struct Snapshot {
 type Stamp = Vec<(PathBuf, u64, Option<SystemTime>)>;
 
 impl Study {
-    pub(super) async fn open(
-        args: WorkflowArgs,
-        settings: Settings,
+    /// The study of the workflow in `file` with its first plan.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn open(
+        file: PathBuf,
         plan: Plan,
         store: Store,
-    ) -> Result<Self, String> {
-        let stamp = stamp(&args.file, &plan);
-        let snapshot =
-            Arc::new(look(&args.file, &store, Arc::new(plan), String::new(), stamp).await?);
-        let seen = Mutex::new(Seen { snapshot, at: Instant::now() });
-        Ok(Self { args, settings, store, seen, indexes: Indexes::default() })
+        cache: &str,
+        plan_again: PlanAgain,
+    ) -> Result<Self, RunError> {
+        let stamp = stamp(&file, &plan);
+        let snapshot = look(&file, &store, Arc::new(plan), String::new(), stamp).await?;
+        let seen = Mutex::new(Seen { snapshot: Arc::new(snapshot), at: Instant::now() });
+        let (cache, indexes) = (cache.to_string(), Indexes::default());
+        Ok(Self { file, cache, plan_again, store, seen, indexes })
     }
 
     /// The current study, or a recent snapshot.
-    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, String> {
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, RunError> {
         self.snapshot_within(FRESH).await
     }
 
     /// A snapshot that is at most this old.
-    pub(super) async fn snapshot_within(&self, age: Duration) -> Result<Arc<Snapshot>, String> {
+    pub(super) async fn snapshot_within(&self, age: Duration) -> Result<Arc<Snapshot>, RunError> {
         let mut seen = self.seen.lock().await;
         if seen.at.elapsed() < age {
             return Ok(Arc::clone(&seen.snapshot));
         }
         let old = &seen.snapshot;
-        let now = stamp(&self.args.file, &old.plan);
+        let now = stamp(&self.file, &old.plan);
         let (plan, problem) = match now == old.stamp {
             true => (Arc::clone(&old.plan), old.problem.clone()),
-            false => match self.plan().await {
+            false => match (self.plan_again)().await {
                 Ok(plan) => (Arc::new(plan), String::new()),
                 Err(problem) => (Arc::clone(&old.plan), problem),
             },
         };
-        let stamp = stamp(&self.args.file, &plan);
-        let fresh = Arc::new(look(&self.args.file, &self.store, plan, problem, stamp).await?);
+        let stamp = stamp(&self.file, &plan);
+        let fresh = Arc::new(look(&self.file, &self.store, plan, problem, stamp).await?);
         *seen = Seen { snapshot: Arc::clone(&fresh), at: Instant::now() };
         Ok(fresh)
     }
 
-    async fn plan(&self) -> Result<Plan, String> {
-        let consent = trust(&self.args.file, &self.args.set, &self.args.allow, None);
-        let cache = &self.args.store.cache;
-        let settings = self.settings.clone();
-        let planned =
-            plan_file(&self.args.file, settings, cache, Locking::Pinned, consent, Path::new("."));
-        match planned.await {
-            Ok((Some(plan), _)) => Ok(plan),
-            Ok((None, diagnostics)) => Err(render(diagnostics.as_slice(), false, 100)),
-            Err(_) => Err("the store cannot be used".to_string()),
-        }
-    }
-
     pub(super) fn command(&self, plan: &Plan) -> String {
-        hint::command("run", &plan.file, &plan.set, &self.args.store.cache)
+        hint::command("run", &plan.file, &plan.set, &self.cache)
     }
 
     /// Keeps results from being removed.
-    pub(super) async fn reading(&self) -> Result<LockGuard, String> {
-        self.store.reading_lock().await.map_err(|error| error.to_string())
-    }
-
-    pub(super) fn file(&self) -> &Path {
-        &self.args.file
+    pub(super) async fn reading(&self) -> Result<LockGuard, RunError> {
+        Ok(self.store.reading_lock().await?)
     }
 }
 
@@ -144,9 +136,9 @@ impl Snapshot {
         session: &SessionContext,
         store: &Store,
         input: &Input,
-    ) -> Result<DataFrame, String> {
+    ) -> Result<DataFrame, RunError> {
         let done: Vec<_> = self.states.iter().map(|state| state.manifest.clone()).collect();
-        open(session, store, &self.plan, input, &done).map_err(|error| error.to_string())
+        Ok(open(session, store, &self.plan, input, &done)?)
     }
 
     /// The stored file of a table with only one file, with its digest and rows.
@@ -160,16 +152,12 @@ impl Snapshot {
     }
 
     pub(super) fn rows(&self, input: &Input) -> Option<u64> {
-        let rows = input.tables.iter().map(|table| {
-            let manifest = self.states[table.step].manifest.as_ref()?;
-            manifest.port(table.port).map(|port| port.rows)
-        });
-        rows.sum()
+        rows_of(&self.states, input)
     }
 
     /// The address of the events that make a page reload.
     pub(super) fn events(&self) -> String {
-        super::address::address("/events", &[("mark", &self.mark())])
+        super::answer::address("/events", &[("mark", &self.mark())])
     }
 
     /// A text that changes when a page of the study would change.
@@ -199,10 +187,10 @@ async fn look(
     plan: Arc<Plan>,
     problem: String,
     stamp: Stamp,
-) -> Result<Snapshot, String> {
-    let _reading = store.reading_lock().await.map_err(|error| error.to_string())?;
-    let states = survey(&plan, store, None).await.map_err(|error| error.to_string())?;
-    let runs = past_runs(file, store).await.map_err(|error| error.to_string())?;
+) -> Result<Snapshot, RunError> {
+    let _reading = store.reading_lock().await?;
+    let states = survey(&plan, store, None).await?;
+    let runs = past_runs(file, store).await?;
     Ok(Snapshot { plan, states, problem, runs, stamp })
 }
 
