@@ -1,9 +1,10 @@
 //! `lock`: pins the external facts of a workflow in galeras.lock.
 
 use std::collections::HashSet;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::json::LineDelimitedWriter;
@@ -16,7 +17,6 @@ use super::consent::{load_trusted, require};
 use super::context::{
     Exit, Failure, cannot_write, color, fail, failed, note, open_store, show_diagnostics,
 };
-use super::lock_writer::only_writer;
 use super::registrations::register;
 use super::resources::default_env;
 use super::signals::watch_signals;
@@ -253,6 +253,28 @@ async fn write(file: &Path, workflow: &str, facts: Facts) -> Result<(), Failure>
     let (version, pinned) = (env!("CARGO_PKG_VERSION"), pinned(&counts));
     note(&format!("{}: {pinned} pinned by galeras {version}", path.display()));
     Ok(())
+}
+
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Until it is dropped, no other process changes the lock file: changes made between reading and
+/// writing would be lost. The folder is locked, as the file is replaced; some file systems have no
+/// locks.
+pub(super) async fn only_writer(lock_file: &Path) -> Option<File> {
+    let folder = lock_file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;
+    let mut said = false;
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Some(folder),
+            Err(TryLockError::Error(_)) => return None,
+            Err(TryLockError::WouldBlock) if !said => {
+                note(&format!("waiting for the process that writes {}", lock_file.display()));
+                said = true;
+            }
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK_AGAIN).await,
+        }
+    }
 }
 
 /// Looks for registrations in a lock file that cannot be parsed.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Exit, Failure, fail, failed, note, print, print_json};
-use super::diff_text::table_text;
+use super::diff::table_text;
 use super::resources::default_env;
 use super::signals::watch_signals;
 use super::unpacked::folder;
@@ -97,7 +97,8 @@ pub(super) async fn recompute(
         let (of_step, differing) = compare(again, &scratch, stored, &computed).await?;
         tables += of_step;
         equal += of_step - differing.len() as u64;
-        told(name, of_step, &differing, asked.format)?;
+        let event = json!({"event": "step_recomputed", "step": name, "tables": of_step});
+        told(name, event, "", &differing, asked.format)?;
         super::unpacked::remove_last();
     }
     let rows = recomputed_rows(again, &able, &asked, &cancel).await?;
@@ -168,7 +169,9 @@ async fn recomputed_rows(
             super::unpacked::remove_last();
             let all = rows.len() as u64;
             let counts = RowCounts { all, equal: all.saturating_sub(others) };
-            told_rows(name, &counts, &differing, asked.format)?;
+            let event = json!({"event": "rows_recomputed", "step": name, "rows": counts.all,
+                "equal": counts.equal});
+            told(name, event, " in rows that were drawn", &differing, asked.format)?;
             Ok::<_, Failure>(counts)
         };
         let of_step = tokio::select! {
@@ -225,31 +228,20 @@ async fn compare(
     Ok((stored.ports.len() as u64, differing))
 }
 
-fn told(step: &str, tables: u64, differing: &[PortDiff], format: Format) -> Result<Exit, Failure> {
-    match format {
-        Format::Json => {
-            let differing: Vec<Value> = differing.iter().map(difference).collect();
-            print_json(&json!({"event": "step_recomputed", "step": step, "tables": tables,
-                "differing": differing}))
-        }
-        Format::Human => print(&differences(step, "", differing)),
-    }
-}
-
-fn told_rows(
+/// Prints the differences, or for programs the event with them.
+fn told(
     step: &str,
-    counts: &RowCounts,
+    mut event: Value,
+    place: &str,
     differing: &[PortDiff],
     format: Format,
 ) -> Result<Exit, Failure> {
-    let RowCounts { all, equal } = counts;
     match format {
         Format::Json => {
-            let differing: Vec<Value> = differing.iter().map(difference).collect();
-            print_json(&json!({"event": "rows_recomputed", "step": step, "rows": all,
-                "equal": equal, "differing": differing}))
+            event["differing"] = differing.iter().map(difference).collect();
+            print_json(&event)
         }
-        Format::Human => print(&differences(step, " in rows that were drawn", differing)),
+        Format::Human => print(&differences(step, place, differing)),
     }
 }
 

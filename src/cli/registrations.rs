@@ -9,7 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::context::{Exit, Failure, cannot_write, fail, note};
-use super::lock_writer::only_writer;
+use super::lock::only_writer;
 use galeras_base::scratch::WholeFile;
 use galeras_display::count;
 use galeras_engine::plan::{LockFile, LockedAnalysis, Plan, lock_path};

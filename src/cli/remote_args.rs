@@ -42,25 +42,26 @@ impl SignersArgs {
         file.map(|file| read_signers(Path::new(file))).transpose()
     }
 
-    /// The allowed signers that the user or else the workflow names, if the file may be read.
+    /// The allowed signers that the user or else the workflow names.
+    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Failure> {
+        match &plan.allowed_signers {
+            Some(own) if self.allowed_signers.is_none() => read_signers(&own.path).map(Some),
+            _ => self.named(),
+        }
+    }
+
+    /// The same, if the file may be read.
     pub(super) fn of_workflow(
         &self,
         plan: &Plan,
         consent: &dyn Consent,
     ) -> Result<Option<SignatureDemand>, Failure> {
-        match &plan.allowed_signers {
-            Some(own) if self.allowed_signers.is_none() => match consent.refusal(&own.access()) {
-                Some(refused) => {
-                    note(&format!(
-                        "the allowed signers were not read: `remote` {}",
-                        refused.message
-                    ));
-                    Ok(None)
-                }
-                None => read_signers(&own.path).map(Some),
-            },
-            _ => self.named(),
+        let own = plan.allowed_signers.as_ref().filter(|_| self.allowed_signers.is_none());
+        if let Some(refused) = own.and_then(|own| consent.refusal(&own.access())) {
+            note(&format!("the allowed signers were not read: `remote` {}", refused.message));
+            return Ok(None);
         }
+        self.demand(plan)
     }
 }
 
@@ -89,15 +90,6 @@ impl RemoteArgs {
         }
     }
 
-    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Failure> {
-        match &plan.allowed_signers {
-            Some(own) if self.signers.allowed_signers.is_none() => {
-                read_signers(&own.path).map(Some)
-            }
-            _ => self.signers.named(),
-        }
-    }
-
     /// The reason why the workflow's remote and its allowed signers may not be used before the user
     /// agrees.
     pub(super) fn refusal(plan: &Plan, consent: &dyn Consent) -> Option<RefusedAccess> {
@@ -119,7 +111,7 @@ impl RemoteArgs {
             }
             _ => location,
         };
-        let demand = self.demand(plan)?;
+        let demand = self.signers.demand(plan)?;
         let remote = Remote::open(location, demand).await?;
         Ok(Some(Arc::new(remote)))
     }

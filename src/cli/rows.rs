@@ -20,8 +20,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 
 use super::context::{Exit, Failure, cannot_write, fail, failed, print};
-use super::screen;
-use super::stdout::has_failed;
+use super::screen::{self, has_failed};
 use galeras_base::scratch::WholeFile;
 use galeras_display::{TableFormat, TableStyle, TableWriter, write_table};
 use galeras_operator::plain_message;

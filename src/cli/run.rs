@@ -15,7 +15,6 @@ use super::context::{
 };
 use super::data::show_outputs;
 use super::engine_args::EngineArgs;
-use super::next::where_to_look;
 use super::recall::settings_of_run;
 use super::registrations::show_registrations;
 use super::remote_args::RemoteArgs;
@@ -26,12 +25,13 @@ use super::{Format, Settings, WorkflowArgs, logging, screen};
 use galeras_display::{HumanReporter, JsonReporter};
 use galeras_engine::plan::{Locking, Plan, preflight};
 use galeras_engine::runner::{
-    OutputOptions, Remote, RunOptions, output_conflicts, run as run_plan, survey,
+    OutputOptions, Remote, RunOptions, RunOutcome, output_conflicts, run as run_plan, survey,
 };
 use galeras_engine::trust::{AccessRequest, Trust, report_request, requests};
-use galeras_operator::event::{EventSink, RunEvent, RunStatus};
-use galeras_operator::{Access, RunEnv};
+use galeras_operator::event::{EventSink, RunEvent, RunStatus, StepStatus};
+use galeras_operator::{Access, MAIN, RunEnv};
 use galeras_store::Store;
+use galeras_study::hint;
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -263,4 +263,35 @@ fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Failure> {
         positions.extend(matching);
     }
     Ok(positions)
+}
+
+/// The command that shows rows of this run: of the first output, or of the last step if there is
+/// none; after a failed data test, the rows that it checked. `None` if no step has rows.
+fn where_to_look(plan: &Plan, outcome: &RunOutcome, cache: &str) -> Option<String> {
+    let table = match outcome.status {
+        RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| last_with_rows(outcome)),
+        RunStatus::AssertFailed => {
+            let tested = |status| status == StepStatus::Failed;
+            let failed = outcome.steps.iter().find(|step| tested(step.status) && step.rows > 0);
+            failed.map(|step| step.step.clone())
+        }
+        RunStatus::Failed | RunStatus::CacheFailed | RunStatus::Interrupted => None,
+    }?;
+    Some(format!("to see rows: {}", hint::show(&plan.file, &table, &plan.set, cache)))
+}
+
+fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {
+    let tables = plan.outputs.iter().flat_map(|output| &output.input.tables);
+    let mut named = tables.filter_map(|table| {
+        let manifest = outcome.manifests.get(table.step)?.as_ref()?;
+        let rows = manifest.port(table.port).map_or(0, |port| port.rows);
+        let step = &plan.steps[table.step].name;
+        let name = if table.port == MAIN { step.clone() } else { format!("{step}.{}", table.port) };
+        (rows > 0).then_some(name)
+    });
+    named.next()
+}
+
+fn last_with_rows(outcome: &RunOutcome) -> Option<String> {
+    outcome.steps.iter().rev().find(|step| step.rows > 0).map(|step| step.step.clone())
 }

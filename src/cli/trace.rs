@@ -16,7 +16,7 @@ use galeras_base::id::ID;
 use galeras_base::visible::escape;
 use galeras_display::count;
 use galeras_engine::runner::open_port;
-use galeras_operator::{MAIN, REJECTS, plain_message};
+use galeras_operator::{MAIN, REJECTS, StepError};
 use galeras_sql::session::{column, session};
 
 #[derive(Args)]
@@ -125,7 +125,7 @@ async fn with_parents(
     steps: &[usize],
     id: String,
     occurrences: Vec<Occurrence>,
-) -> Result<Vec<TracedRow>, String> {
+) -> Result<Vec<TracedRow>, StepError> {
     let mut rows = vec![TracedRow { id, occurrences }];
     loop {
         let named = rows
@@ -162,7 +162,11 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
 }
 
 /// Every computed table of these steps that has a row with the id, in the order of the plan.
-async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occurrence>, String> {
+async fn find(
+    surveyed: &Surveyed,
+    steps: &[usize],
+    id: &str,
+) -> Result<Vec<Occurrence>, StepError> {
     let done = surveyed.done();
     let session = session(1);
     // Escapes the wildcards of SQL patterns.
@@ -175,9 +179,7 @@ async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occu
     for at in steps.iter().copied().filter(|at| done[*at].is_some()) {
         let step = &surveyed.plan.steps[at];
         for port in step.step.ports().iter().filter(|p| p.table.field(ID).is_some()) {
-            let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
-            let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)
-                .map_err(|e| e.to_string())?;
+            let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)?;
             let text = datafusion::logical_expr::cast(column(ID), arrow::datatypes::DataType::Utf8);
             let columns: Vec<_> = std::iter::once(text.clone().alias(ID))
                 .chain(
@@ -190,11 +192,9 @@ async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occu
             let rows = df
                 .filter(text.like(lit(beginning.as_str())))
                 .and_then(|df| df.select(columns))
-                .and_then(|df| df.limit(0, Some(1000)))
-                .map_err(failed)?
+                .and_then(|df| df.limit(0, Some(1000)))?
                 .collect()
-                .await
-                .map_err(failed)?;
+                .await?;
             for batch in &rows {
                 occurrences.extend(rows_of(batch, at, port.name)?);
             }
@@ -207,14 +207,13 @@ fn rows_of(
     batch: &RecordBatch,
     step: usize,
     port: &'static str,
-) -> Result<Vec<Occurrence>, String> {
+) -> Result<Vec<Occurrence>, StepError> {
     let options = FormatOptions::default();
     let formatters = batch
         .columns()
         .iter()
         .map(|c| ArrayFormatter::try_new(c, &options))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| e.to_string())?;
+        .collect::<Result<Vec<_>, _>>()?;
     let schema = batch.schema();
     Ok((0..batch.num_rows())
         .map(|row| {
