@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::screen::{fail, is_terminal, tell};
+use super::exit::fail;
+use super::screen::{is_terminal, tell};
 use super::sizes::parse_size;
 use super::{Exit, Verb};
 use galeras_base::memory_guard::{self, MemoryExcess};
@@ -77,8 +78,8 @@ fn out_of_memory(excess: &MemoryExcess) -> ! {
         // The bars of running steps may be on this line.
         tell("\n");
     }
-    fail(&explanation(excess, machine_share()), Exit::Disk);
-    std::process::exit(i32::from(Exit::Disk.code()))
+    let exit = fail(explanation(excess, machine_share()), Exit::Disk).show();
+    std::process::exit(i32::from(exit.code()))
 }
 
 /// Explains which part used how much memory, and how to continue.
