@@ -234,8 +234,7 @@ const ROWS: usize = 40;
 
 #[track_caller]
 fn over_budget(project: &Project, spent: &str, limit: &str) -> Outcome {
-    let outcome = project.fails("answers", &["limit of the cost", spent, limit, "max_usd"]);
-    outcome
+    project.fails("answers", &["limit of the cost", spent, limit, "max_usd"])
 }
 
 #[test]

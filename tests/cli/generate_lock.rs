@@ -25,8 +25,7 @@ fn reported(project: &Project) -> Vec<String> {
 /// A run that ends since the model has another version than the pinned one.
 #[track_caller]
 fn drifts(project: &Project, now: &str) -> Outcome {
-    let outcome = project.fails("answers", &[VERSION, now, MODEL, "galeras lock"]);
-    outcome
+    project.fails("answers", &[VERSION, now, MODEL, "galeras lock"])
 }
 
 #[test]

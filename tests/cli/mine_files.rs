@@ -13,7 +13,9 @@ fn line_ends_and_byte_order_marks() {
     let (text, f) = (defs(&[1, 2]), def("f", 1));
     let all = &["f0 1-2 modified 4", "f1 5-6 modified 4"][..];
     let marked = format!("\u{feff}{f}");
-    let cases: [(&str, &str, &str, &[&str]); 8] = [
+    /// A name, the text before, the text after, and the mined lines.
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+    let cases: [Case<'_>; 8] = [
         // Line ends of Windows stay, and others are another text.
         ("windows", &crlf(&text), &crlf(&defs(&[1, 3])), &["f1 5-6 modified 2"]),
         ("from_windows", &crlf(&text), &text, all),
@@ -26,7 +28,7 @@ fn line_ends_and_byte_order_marks() {
         ("nothing", "", "# nothing\n", &[]),
     ];
     let mining = Mining::new();
-    let write = |commit, pick: fn(&(&str, &str, &str, &[&str])) -> String| {
+    let write = |commit, pick: fn(&Case<'_>) -> String| {
         cases
             .iter()
             .fold(commit, |commit: Commit, case| commit.write(format!("{}.py", case.0), pick(case)))

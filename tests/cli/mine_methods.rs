@@ -122,7 +122,9 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
             "async def fetch(\n    url: str,  # where\n    *,\n    seconds: dict[str, int] = {{}},\n) -> list[\n    int\n]:\n    \"\"\"Doc.\"\"\"\n    async with a as b:\n        return [{number}]  # end\n\n# after\n"
         )
     };
-    let cases: [(&str, &str, &str, &[&str]); 22] = [
+    /// A name, the text before, the text after, and the mined lines.
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+    let cases: [Case<'_>; 22] = [
         ("more", &few, &more, &["f 1-5 modified 2"]),
         ("less", &more, &few, &["f 1-3 modified 2"]),
         (
@@ -159,7 +161,7 @@ fn changed_lines_are_those_that_came_and_those_that_went() {
     ];
     // Each case is a file, so that none is like another one before.
     let mining = Mining::new();
-    let files = |commit, pick: fn(&(&str, &str, &str, &[&str])) -> String| {
+    let files = |commit, pick: fn(&Case<'_>) -> String| {
         let named = cases.iter().map(|case| (format!("{}.py", case.0), pick(case)));
         named.fold(commit, |commit: Commit, (name, text)| commit.write(name, text))
     };
