@@ -247,7 +247,7 @@ fn a_pull_takes_the_rest_and_says_what_is_missing() {
     fs::write(&path, content).unwrap();
     let other = project();
     let pulled = pull(&other, remote.to_str().unwrap()).exits(1);
-    assert!(pulled.stderr.contains("its content is not what its name says"), "{pulled}");
+    assert!(pulled.stderr.contains("its content does not have the digest in its name"), "{pulled}");
     assert_eq!(missing(&pulled), serde_json::json!(["kept"]), "{pulled}");
     // What nobody has sent is no lie.
     fs::remove_file(remote.join(&of_last)).unwrap();

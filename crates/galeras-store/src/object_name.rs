@@ -1,7 +1,43 @@
-//! The names of a store's objects. A file with another name belongs to the user: it is neither listed
-//! nor removed.
+//! The names of a store's objects. They are made of digests that the caller computed; a name that
+//! was read from the store is never followed. A file with another name belongs to the user: it is
+//! neither listed nor removed.
 
-/// True for a name that a store gives to an object.
+use super::manifest::MemoPart;
+use galeras_base::digest::Digest;
+
+pub(super) fn manifest_name(key: &Digest) -> String {
+    format!("actions/{}/{key}.json", key.shard())
+}
+
+pub(super) fn signature_name(key: &Digest) -> String {
+    format!("signatures/{}/{key}.sig", key.shard())
+}
+
+pub(super) fn check_name(key: &Digest) -> String {
+    format!("checks/{}/{key}.json", key.shard())
+}
+
+pub(super) fn blob_name(digest: &Digest) -> String {
+    format!("blobs/{}/{digest}.parquet", digest.shard())
+}
+
+pub(super) fn run_name(id: &str) -> String {
+    format!("runs/{id}.json")
+}
+
+pub(super) fn memo_folder(recipe: &Digest) -> String {
+    format!("memo/{}/{recipe}", recipe.shard())
+}
+
+pub(super) fn memo_name(recipe: &Digest, part: &MemoPart) -> String {
+    let folder = memo_folder(recipe);
+    match part.row.as_ref().filter(|row| row.bytes().all(is_digit)) {
+        Some(row) => format!("{folder}/row-{row}.json"),
+        None => format!("{folder}/{}.json", part.blob),
+    }
+}
+
+/// Returns true for a name that a store gives to an object.
 pub(super) fn is_own(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     match parts.as_slice() {
@@ -23,11 +59,6 @@ pub(super) fn is_own(name: &str) -> bool {
         ["locks", lock] => is_plain(lock),
         _ => false,
     }
-}
-
-/// True for the name of a store's temporary file.
-pub(super) fn is_temporary(file: &str) -> bool {
-    is_hex(file, 16)
 }
 
 fn is_digest(file: &str, ending: &str) -> bool {
@@ -65,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_a_store_are_told_from_others() {
+    fn names_of_a_store_differ_from_others() {
         let digest = "0123456789abcdef".repeat(4);
         for own in [
             format!("actions/01/{digest}.json"),
@@ -95,7 +126,5 @@ mod tests {
         ] {
             assert!(!is_own(other), "{other}");
         }
-        assert!(is_temporary("0123456789abcdef"));
-        assert!(!is_temporary("thesis.tex") && !is_temporary("0123456789abcdef.tex"));
     }
 }

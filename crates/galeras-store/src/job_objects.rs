@@ -1,29 +1,25 @@
-//! What the processes of a cluster tell each other about a job: small objects below `work/`, which
-//! go when the job is over. No result is named here alone.
-//!
-//! Does not live here: what they say (`runner`).
+//! Messages between the processes of a cluster about a job: small objects below `work/`, which are
+//! removed at the end of the job. Every result that they name is also named by a manifest.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::content_store::Store;
 use super::error::{StoreError, StoreErrorKind};
-use super::record::random;
-use super::sealed::unseal;
+use super::integrity::unseal;
+use super::run_record::random;
 
-/// The folder of all jobs.
+/// The folder of the jobs.
 pub(super) const WORK: &str = "work";
 
 impl Store {
-    /// A name for a job, which no other has.
+    /// A new, unique name for a job.
     pub fn new_job(&self) -> String {
         format!("{:016x}{:016x}", random(), random())
     }
 
-    /// Stores an object of a job; `name` may have folders.
-    ///
-    /// # Errors
-    /// If the store cannot be written, or the names are not plain.
+    /// Stores an object of a job; `name` may have folders. Like the name of the job, it may contain
+    /// letters, digits and `-`; other names are an error of each of these functions.
     pub async fn put_work(
         &self,
         job: &str,
@@ -34,9 +30,6 @@ impl Store {
     }
 
     /// An object of a job; `None` if there is none, or if it is damaged.
-    ///
-    /// # Errors
-    /// If the store cannot be read, or the names are not plain.
     pub async fn work<T: DeserializeOwned>(
         &self,
         job: &str,
@@ -47,9 +40,6 @@ impl Store {
     }
 
     /// The names of the objects in a folder of a job, without the folder.
-    ///
-    /// # Errors
-    /// If the store cannot be read, or the names are not plain.
     pub async fn work_names(&self, job: &str, folder: &str) -> Result<Vec<String>, StoreError> {
         let folder = work_name(job, folder)?;
         let entries = self.inner.backend.list(&folder).await?.into_iter();
@@ -59,22 +49,16 @@ impl Store {
     }
 
     /// Removes an object of a job.
-    ///
-    /// # Errors
-    /// If the store cannot be written, or the names are not plain.
     pub async fn forget_work(&self, job: &str, name: &str) -> Result<(), StoreError> {
         self.inner.backend.remove(&work_name(job, name)?).await.map(|_| ())
     }
 
-    /// Removes all that was said about a job.
-    ///
-    /// # Errors
-    /// If the store cannot be written, or the job's name is not plain.
+    /// Removes the objects of a job.
     pub async fn end_job(&self, job: &str) -> Result<(), StoreError> {
         let entries = self.inner.backend.list(&work_name(job, "")?).await?;
         self.inner.backend.remove_all(entries.into_iter().map(|entry| entry.name)).await?;
         if let Some(folder) = self.inner.backend.folder() {
-            // A folder of folders that are empty; it is no harm if it stays.
+            // Only empty folders are left, which do no harm.
             let _ = std::fs::remove_dir_all(folder.path(&work_name(job, "")?));
         }
         Ok(())
@@ -99,17 +83,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_said_of_a_job_is_there_until_it_ends() {
+    async fn objects_of_a_job_exist_until_it_ends() {
         let folder = tempfile::tempdir().unwrap();
         for location in [folder.path().to_str().unwrap(), "memory://"] {
             let store = Store::open(location).await.unwrap();
             let (job, other) = (store.new_job(), store.new_job());
             assert_ne!(job, other);
-            let said = serde_json::json!({"a": 1});
+            let content = serde_json::json!({"a": 1});
             for (job, name) in
                 [(&job, "order"), (&job, "done/3"), (&job, "begun/3/x"), (&other, "done/4")]
             {
-                store.put_work(job, name, &said).await.unwrap();
+                store.put_work(job, name, &content).await.unwrap();
             }
             let read: serde_json::Value = store.work(&job, "done/3").await.unwrap().unwrap();
             assert_eq!(read["a"], 1);
@@ -121,8 +105,8 @@ mod tests {
             assert_eq!(store.work::<serde_json::Value>(&job, "order").await.unwrap(), None);
             assert_eq!(store.work_names(&other, "done").await.unwrap(), ["4"]);
             for bad in ["", "..", "a/b", "a.b"] {
-                store.put_work(bad, "order", &said).await.unwrap_err();
-                store.put_work(&job, &format!("{bad}/.."), &said).await.unwrap_err();
+                store.put_work(bad, "order", &content).await.unwrap_err();
+                store.put_work(&job, &format!("{bad}/.."), &content).await.unwrap_err();
             }
         }
     }

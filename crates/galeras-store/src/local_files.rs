@@ -1,7 +1,8 @@
-//! Links in the folders of a store are refused: a cloned repository can bring a store whose
-//! folders lead to the user's files, which would then be written and removed.
+//! Files of a store that is a folder. Links in its folders are refused: a cloned repository can
+//! bring a store whose folders lead to the user's files, which would then be written and removed.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -9,15 +10,14 @@ use rustix::fs::OFlags;
 
 use super::error::{StoreError, StoreErrorKind};
 use super::location::STORE_FOLDERS;
+use galeras_base::scratch::{WholeFile, clear_place, make_folder};
 
 /// The file of `VerifiedFiles`.
 pub(super) const VERIFIED: &str = "verified.log";
 
-/// Checks that no folder of the store at `root` is a link. A link to a single table is allowed: the
-/// table is compared with its digest when it is read, and a write replaces the link.
-///
-/// # Errors
-/// [`StoreErrorKind::Linked`], with the name of the link.
+/// Returns an error of kind [`StoreErrorKind::Linked`] if a folder of the store at `root` is a
+/// link. A link to a single table is allowed: the table is compared with its digest when it is
+/// read, and a write replaces the link.
 pub fn refuse_links(root: &Path) -> Result<(), StoreError> {
     for name in STORE_FOLDERS.iter().chain([&VERIFIED]) {
         // Downloads and parts have folders within their folders.
@@ -32,10 +32,8 @@ pub fn refuse_links(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks that a path is not a link. For paths that the user did not name.
-///
-/// # Errors
-/// [`StoreErrorKind::Linked`].
+/// Returns an error of kind [`StoreErrorKind::Linked`] if a path, which the user did not name, is a
+/// link.
 pub fn refuse_link(path: &Path) -> Result<(), StoreError> {
     match path.is_symlink() {
         true => Err(linked(path)),
@@ -55,4 +53,21 @@ pub(super) fn without_links() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     options
+}
+
+/// Opens a file of a store for reading and writing, or creates it.
+pub(super) fn open_or_create(path: &Path) -> io::Result<File> {
+    without_links().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// Makes the content durable and gives the file its name, replacing an existing file or, after
+/// damage, a folder.
+pub(super) fn place(temp: WholeFile, to: &Path) -> io::Result<()> {
+    let folder = to.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    if folder.symlink_metadata().is_ok_and(|about| about.is_file()) {
+        fs::remove_file(folder)?;
+    }
+    make_folder(folder)?;
+    clear_place(to)?;
+    temp.finish(to)
 }

@@ -1,5 +1,5 @@
-//! Small objects with a digest of their own: JSON whose last member is the digest of all bytes
-//! before it, so that no flipped bit in a manifest, a part, an outcome or a record is believed.
+//! Small objects that contain their digest: JSON whose last member is the digest of the bytes
+//! before it, so that a flipped bit in a manifest, a part, an outcome or a record is noticed.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,10 +9,7 @@ const MEMBER: &[u8] = b",\n  \"integrity\": \"";
 const DIGITS: usize = 64;
 const END: &[u8] = b"\"\n}\n";
 
-/// The JSON of an object that has a member at least, with its digest.
-///
-/// # Errors
-/// If the value cannot be written as such an object.
+/// The JSON of an object with its digest. It is an error if the value has no members.
 pub(super) fn seal(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(value)?;
     match bytes.strip_suffix(b"\n}").map(<[u8]>::len) {
@@ -26,7 +23,7 @@ pub(super) fn seal(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns true if these bytes end in the digest of all before it.
+/// Returns true if these bytes end in the digest of the bytes before it.
 pub(super) fn is_sealed(bytes: &[u8]) -> bool {
     let digest = bytes.strip_suffix(END).and_then(|rest| rest.split_last_chunk::<DIGITS>());
     digest.is_some_and(|(rest, digest)| {
@@ -35,13 +32,10 @@ pub(super) fn is_sealed(bytes: &[u8]) -> bool {
     })
 }
 
-/// The value in these bytes, if they are what [`seal`] wrote.
-///
-/// # Errors
-/// In words, why they are not.
+/// The value in bytes that [`seal`] wrote, or the reason why they are something else.
 pub(super) fn unseal<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     if !is_sealed(bytes) {
-        return Err("its content is not what its own digest says".into());
+        return Err("its content does not match its digest".into());
     }
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
@@ -54,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sealed_is_read_and_still_json() {
+    fn a_sealed_value_is_read_back_and_is_json() {
         let value = json!({"a": [1, 0.1, "text \" \n"], "b": {"c": null}});
         let bytes = seal(&value).unwrap();
         let read: Value = unseal(&bytes).unwrap();
@@ -64,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flipped_bit_no_cut_and_no_addition_is_believed() {
+    fn a_flipped_bit_a_cut_and_an_addition_are_noticed() {
         let bytes = seal(&json!({"digest": "0011", "rows": 12, "x": {"y": [true]}})).unwrap();
         for at in 0..bytes.len() {
             for bit in 0..8 {

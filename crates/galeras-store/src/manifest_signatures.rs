@@ -1,20 +1,19 @@
-//! Manifests as they are stored, byte by byte, and the signatures of them.
+//! Manifests with their stored bytes, and their signatures.
 //!
-//! The bytes of a manifest are signed: the key, the pre-image, and every digest in it. So a signature
-//! cannot be moved to another result, and `ssh-keygen -Y verify` checks one with only the two files.
-//! Signatures of a result are in one file next to the manifests, `signatures/<aa>/<key>.sig`.
+//! The bytes of a manifest are signed: the key, the pre-image, and every digest in it. So a
+//! signature cannot be moved to another result, and `ssh-keygen -Y verify` needs only the two
+//! files. The signatures of a result are in one file, `signatures/<aa>/<key>.sig`.
 
 use std::collections::HashSet;
-use std::future::Future;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::backend::blocking;
-use super::content_store::{Store, manifest_name, signature_name};
+use super::backend::{ObjectEntry, blocking};
+use super::content_store::Store;
 use super::error::{StoreError, StoreErrorKind};
-use super::manifest::{Manifest, Unreadable};
-use super::object::ObjectEntry;
-use super::sealed::seal;
+use super::integrity::seal;
+use super::manifest::{Manifest, ManifestError};
+use super::object_name::{manifest_name, signature_name};
 use super::ssh_keygen::{
     AllowedSigners, SignatureError, SignatureFile, SignatureRefusal, SignerKey, SshKeygenError,
 };
@@ -34,16 +33,13 @@ pub struct StoredManifest {
 
 impl StoredManifest {
     /// The manifest as this program stores it.
-    ///
-    /// # Errors
-    /// If it cannot be written as JSON.
     pub fn of(manifest: Manifest) -> Result<Self, StoreError> {
         let name = manifest_name(&manifest.key);
         let bytes = seal(&manifest).map_err(|error| StoreError::of("write", name, error))?;
         Ok(Self { manifest, bytes })
     }
 
-    pub(super) fn parse(bytes: Vec<u8>) -> Result<Self, Unreadable> {
+    pub(super) fn parse(bytes: Vec<u8>) -> Result<Self, ManifestError> {
         Manifest::parse(&bytes).map(|manifest| Self { manifest, bytes })
     }
 
@@ -62,10 +58,8 @@ impl StoredManifest {
         &self.bytes
     }
 
-    /// Keeps the good signatures of this manifest, the first of each key.
-    ///
-    /// # Errors
-    /// If there are signatures and `ssh-keygen` cannot be run.
+    /// Keeps the good signatures of this manifest, the first of each key. They are checked with
+    /// `ssh-keygen`.
     pub async fn own(&self, signatures: SignatureFile) -> Result<SignatureFile, StoreError> {
         if signatures.signatures().is_empty() {
             return Ok(SignatureFile::default());
@@ -74,8 +68,8 @@ impl StoredManifest {
         blocking(move || signatures.only_of(&bytes).map_err(|error| unchecked(&error))).await
     }
 
-    /// Returns true if another manifest describes the same result: only names for people and the times of
-    /// the computation may differ, and neither has a field that this program does not know.
+    /// Returns true if another manifest describes the same result: only labels, times and counts of
+    /// the computation differ, and neither has a field that this program does not know.
     pub fn is_same_result(&self, other: &Self) -> bool {
         let known = |own: &Self| seal(&own.manifest).is_ok_and(|bytes| bytes == own.bytes);
         let alike = Manifest {
@@ -93,7 +87,7 @@ impl StoredManifest {
 /// The signers of a stored result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignatureState {
-    /// There is no signature.
+    /// It has no signature.
     Unsigned,
     /// All signatures are good: the keys, sorted, with the principals of those that may sign.
     Signed(Vec<(SignerKey, Option<String>)>),
@@ -102,20 +96,14 @@ pub enum SignatureState {
 }
 
 impl Store {
-    /// Reads the signatures next to a manifest. None of them is checked.
-    ///
-    /// # Errors
-    /// If the store cannot be reached.
+    /// Reads the signatures of a result. None of them is checked.
     pub async fn signatures(&self, key: &Digest) -> Result<SignatureFile, StoreError> {
         let bytes = self.inner.backend.read(&signature_name(key)).await?.unwrap_or_default();
         Ok(SignatureFile::parse(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// Checks the signatures of the result that is stored under a key, and looks the keys up in a list
-    /// of allowed signers.
-    ///
-    /// # Errors
-    /// If the store cannot be reached, or there are signatures and `ssh-keygen` cannot be run.
+    /// Checks the signatures of a result with `ssh-keygen`, and looks the keys up in a list of
+    /// allowed signers.
     pub async fn signature_state(
         &self,
         key: &Digest,
@@ -135,10 +123,8 @@ impl Store {
         .await
     }
 
-    /// Checks the signatures of many results, several at a time. The states are in the order of `keys`.
-    ///
-    /// # Errors
-    /// As [`Store::signature_state`].
+    /// Checks the signatures of many results, several at a time. The states are in the order of
+    /// `keys`.
     pub async fn signature_states(
         &self,
         keys: impl IntoIterator<Item = Digest>,
@@ -148,30 +134,21 @@ impl Store {
         futures::stream::iter(keys).map(state).buffered(PARALLEL).try_collect().await
     }
 
-    /// Stores a manifest as it is, with the good signatures of it. Its blobs must have been committed
-    /// before. A file with the same content is not written again.
-    ///
-    /// # Errors
-    /// If the store cannot be reached, or there are signatures and `ssh-keygen` cannot be run.
+    /// Stores a manifest with its good signatures. Its blobs must have been committed before. A
+    /// file with the same content is not written again.
     pub async fn put_signed(
         &self,
         manifest: &StoredManifest,
         signatures: SignatureFile,
     ) -> Result<(), StoreError> {
-        let backend = &self.inner.backend;
         let key = &manifest.manifest.key;
         let signatures = manifest.own(signatures).await?;
-        let text = signatures.render().into_bytes();
-        let name = signature_name(key);
-        let there = backend.read(&name).await?;
         // Before the manifest, so that a reader of the manifest finds its signatures.
-        match there {
-            Some(_) if signatures.is_empty() => {
-                backend.remove(&name).await?;
-            }
-            None if signatures.is_empty() => {}
-            Some(there) if there == text => {}
-            Some(_) | None => backend.write(&name, text).await?,
+        let name = signature_name(key);
+        if signatures.is_empty() {
+            self.inner.backend.remove(&name).await?;
+        } else {
+            self.write_changed(&name, signatures.render().as_bytes()).await?;
         }
         self.write_changed(&manifest_name(key), &manifest.bytes).await
     }
@@ -205,22 +182,16 @@ impl Store {
     }
 
     /// Writes an object unless it has this content.
-    pub(super) fn write_changed(
-        &self,
-        name: &str,
-        bytes: &[u8],
-    ) -> impl Future<Output = Result<(), StoreError>> {
+    pub(super) async fn write_changed(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let backend = &self.inner.backend;
-        async move {
-            if backend.read(name).await?.is_some_and(|there| there == bytes) {
-                return Ok(());
-            }
-            backend.write(name, bytes.to_vec()).await
+        if backend.read(name).await?.is_some_and(|there| there == bytes) {
+            return Ok(());
         }
+        backend.write(name, bytes.to_vec()).await
     }
 }
 
-/// The keys of all signatures, which must be good.
+/// The keys of the signatures, which must be good.
 fn signature_state(
     file: &SignatureFile,
     manifest: &[u8],
