@@ -413,7 +413,7 @@ impl BucketBackend {
 }
 
 fn is_unsupported(error: &Error) -> bool {
-    let server = cause::chain(error).find_map(|error| error.downcast_ref::<ServerError>());
+    let server = error_chain::chain(error).find_map(|error| error.downcast_ref::<ServerError>());
     matches!(error, Error::NotImplemented { .. } | Error::NotSupported { .. })
         || server.is_some_and(|error| error.is_unsupported)
 }

@@ -179,7 +179,7 @@ async fn upload_parts(
 }
 
 fn from_disk(error: &io::Error) -> StoreError {
-    StoreError::at("read", &std::env::temp_dir(), cause::copy_of(error))
+    StoreError::at("read", &std::env::temp_dir(), error_chain::copy_of(error))
 }
 
 impl BlobFile {

@@ -63,10 +63,10 @@ impl StoreError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         let source = source.into();
-        let server = cause::chain(source.as_ref()).find_map(|error| error.downcast_ref());
-        let (kind, cause) = match (server, cause::io_cause(source.as_ref())) {
+        let server = error_chain::chain(source.as_ref()).find_map(|error| error.downcast_ref());
+        let (kind, cause) = match (server, error_chain::io_cause(source.as_ref())) {
             (Some(error @ ServerError { kind, .. }), _) => (*kind, error.to_string()),
-            (None, Some(io)) => (io_kind(io), cause::plain(io)),
+            (None, Some(io)) => (io_kind(io), error_chain::plain(io)),
             (None, None) => (StoreErrorKind::Io, source.to_string()),
         };
         let mut error = Self::new(kind, operation, place, cause);
@@ -145,7 +145,7 @@ impl From<StoreError> for StepError {
 
 pub(super) fn io_kind(error: &io::Error) -> StoreErrorKind {
     match error.kind() {
-        kind if cause::is_full(kind) => StoreErrorKind::Full,
+        kind if error_chain::is_full(kind) => StoreErrorKind::Full,
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             StoreErrorKind::ReadOnly
         }

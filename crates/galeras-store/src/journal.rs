@@ -133,7 +133,7 @@ fn write_all(mut file: File, mut pending: mpsc::Receiver<PendingLine>) -> File {
         text.clear();
         for kept in waiting.drain(..) {
             // The receiver is gone if the run was interrupted.
-            let _ = kept.send(written.as_ref().copied().map_err(cause::copy_of));
+            let _ = kept.send(written.as_ref().copied().map_err(error_chain::copy_of));
         }
     }
     file

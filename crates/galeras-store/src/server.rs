@@ -64,14 +64,14 @@ pub(super) fn open_bucket(
     };
     let opened = opened.map(|objects| Arc::new(ServerObjects(objects)) as Arc<dyn ObjectStore>);
     opened.map_err(|error| {
-        let cause = match cause::chain(&error).last() {
+        let cause = match error_chain::chain(&error).last() {
             // Its text may quote a key.
             Some(last) if last.is::<serde_json::Error>() => {
                 "the credentials that the environment names are not the JSON of a service account"
                     .to_string()
             }
             Some(last) => match last.downcast_ref() {
-                Some(io) => format!("the file of the credentials: {}", cause::plain(io)),
+                Some(io) => format!("the file of the credentials: {}", error_chain::plain(io)),
                 None => last.to_string(),
             },
             None => error.to_string(),

@@ -32,7 +32,7 @@ impl ServerError {
 
     fn of(error: &Error) -> Self {
         let mut innermost = String::new();
-        for error in cause::chain(error) {
+        for error in error_chain::chain(error) {
             innermost = error.to_string();
             if let Some(Self { message, kind, .. }) = error.downcast_ref() {
                 return Self::new(*kind, message);
@@ -41,9 +41,9 @@ impl ServerError {
                 return Self::refused(status, code);
             }
         }
-        let source = cause::io_cause(error).map(cause::copy_of);
+        let source = error_chain::io_cause(error).map(error_chain::copy_of);
         let kind = source.as_ref().map_or(StoreErrorKind::Io, io_kind);
-        let message = match source.as_ref().map_or(innermost, cause::plain) {
+        let message = match source.as_ref().map_or(innermost, error_chain::plain) {
             scheme if scheme == "URL scheme is not allowed" => {
                 "its address begins with http://; AWS_ALLOW_HTTP=true allows that".into()
             }
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(ServerError::of(&error).kind, kind, "{response}");
             let error = in_words(error);
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
-            let last = cause::chain(&error).last().map(ToString::to_string);
+            let last = error_chain::chain(&error).last().map(ToString::to_string);
             assert_eq!(last, Some(format!("the server answered {words}")));
         }
         assert!(ServerError::of(&answered("501 Not Implemented: ")).is_unsupported);

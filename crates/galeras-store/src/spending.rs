@@ -89,7 +89,7 @@ impl SpendingLedger {
             return Ok(Expenses::new());
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = || -> Result<_, LedgerProblem> {
+        let mut read = || -> Result<_, LedgerProblem> {
             self.check_place()?;
             // Half a line that another process is writing is not read.
             state.catch_up(&mut File::open(&self.path)?)?;

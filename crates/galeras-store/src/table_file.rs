@@ -146,7 +146,8 @@ impl TableFile {
         let builder =
             builder.with_projection(mask).with_row_groups(groups).with_batch_size(batch.max(1));
         // To select every row would only cost time.
-        match selection.iter().any(|selector| selector.skip) {
+        let skips = selection.iter().any(|selector| selector.skip);
+        match skips {
             true => builder.with_row_selection(selection).build(),
             false => builder.build(),
         }

@@ -222,7 +222,8 @@ impl Store {
     /// name.
     async fn unreadable_records(&self) -> Result<Vec<Finding>, StoreError> {
         let mut findings = Vec::new();
-        let records: [(_, _, fn(&[u8]) -> Result<String, String>); 3] = [
+        type CheckRecord = fn(&[u8]) -> Result<String, String>;
+        let records: [(_, _, CheckRecord); 3] = [
             (FindingKind::DamagedOutcome, "checks", |bytes| {
                 unseal::<StoredOutcome>(bytes).map(|outcome| check_name(&outcome.key))
             }),
