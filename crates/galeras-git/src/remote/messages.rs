@@ -267,6 +267,7 @@ fn kind(said: &str) -> GitErrorKind {
         GitErrorKind::Denied
     } else if has(&[
         "early eof",
+        "bad pack header",
         "hung up",
         "disconnect",
         "resolve host",
@@ -346,6 +347,7 @@ mod unit_tests {
             ("fatal: mismatched algorithms: client sha1; server sha256", Other),
             ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", Transient),
             ("fatal: early EOF\nfatal: fetch-pack: invalid index-pack output", Transient),
+            ("fatal: protocol error: bad pack header", Transient),
             ("fatal: pack is corrupted (SHA1 mismatch)", Damaged),
             ("fatal: Out of memory, malloc failed", Limit),
             ("error: Server does not allow request for unadvertised object 11", NotServed),
