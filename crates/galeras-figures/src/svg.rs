@@ -358,7 +358,8 @@ mod tests {
         let whole = Area { x: 0.0, y: 0.0, width: 2000.0, height: 900.0 };
         let mut taken: Vec<Area> = Vec::new();
         for i in 0..400_u32 {
-            let number = |n: u32| f64::from(i.wrapping_mul(n) >> 8 & 0xffff) / 65536.0;
+            let mixed = i.wrapping_mul(2_654_435_761);
+            let number = |n: u32| f64::from(mixed.wrapping_mul(n) >> 16) / 65536.0;
             let (x, y) = (number(7919) * 2000.0 - 500.0, number(104_729) * 900.0);
             let area = Area { x, y, width: 10.0 + number(1_299_709) * 200.0, height: 12.0 };
             let inside = x >= 0.0 && x + area.width <= 2000.0 && y + 12.0 <= 900.0;
