@@ -74,7 +74,7 @@ pub trait BoundStep: Send + Sync + Debug {
         Vec::new()
     }
     /// The actions that it may take when it runs, as far as the arguments determine them. For those
-    /// that depend on the rows of its inputs, it asks [`LowerContext::consent`].
+    /// that depend on the rows of its inputs, it asks [`RunEnv::consent`].
     fn demands(&self) -> Vec<Demand> {
         Vec::new()
     }

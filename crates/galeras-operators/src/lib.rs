@@ -1,6 +1,6 @@
-//! The operators, one file (or small folder) each, and the list that names them all.
+//! The operators, one file (or small folder) each, and their documentation.
 //!
-//! Adding an operator: one file here, its `mod` line, its line in [`ALL`]. Help, JSON Schema,
+//! Adding an operator: one file here, its `mod` line, its line in the registry. Help, JSON Schema,
 //! documentation page and plan-time checks derive from that file.
 
 mod ast;
