@@ -170,7 +170,6 @@ pub(super) fn invalid(failure: Failure, format: Format) -> Failure {
     }
     let exit = failure.show();
     let event = json!({"event": "finished", "status": "invalid", "steps": [], "seconds": 0.0});
-    // The first failure decides the exit; a failed write is reported when the program ends.
     let _ = print_json(&event);
     exit.into()
 }

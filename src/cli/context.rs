@@ -38,7 +38,6 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
                 {
                     map.extend(rest);
                 }
-                // A failed write is reported when the program ends.
                 let _ = print_json(&line);
             }
         }

@@ -77,18 +77,17 @@ pub(super) fn log_stderr() -> VisibleWriter<Stderr> {
     VisibleWriter::new(io::stderr(), false)
 }
 
-/// Writes to standard output. A reader that has gone away (`| head`) is not an error; other errors
-/// are reported when the program ends.
+/// Writes to standard output, and returns the result of a verb that ends with this. A failed write
+/// does not stop the verb, as there may be more to report: [`settled`] reports it at the end. A reader
+/// that has gone away (`| head`) is not an error.
 pub(super) fn print(text: &str) -> Result<Exit, Failure> {
     write_out(&mut stdout(), text.as_bytes())
 }
 
 /// The same for bytes to any writer over standard output.
 pub(super) fn write_out(out: &mut impl Write, bytes: &[u8]) -> Result<Exit, Failure> {
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Exit::Disk.into()),
-        _ => Ok(Exit::Done),
-    }
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+    Ok(Exit::Done)
 }
 
 /// The exit of a verb that would end with `exit`, unless its output could not be written.
